@@ -1,0 +1,53 @@
+"""Errors a user can act on: each says what is wrong, with the numbers, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class StropError(Exception):
+    """Shown without a traceback."""
+
+
+class ConfigurationError(StropError):
+    """A run that cannot work, refused before anything starts."""
+
+
+class ModelError(StropError):
+    """A model folder that cannot be used."""
+
+
+class DataError(StropError):
+    """A task file that cannot be read, with file and line."""
+
+
+class RewardError(StropError):
+    """A reward that broke its contract."""
+
+
+class StarvationError(StropError):
+    """No batch can be filled; says which gate dropped what."""
+
+
+class CheckpointError(StropError):
+    """A checkpoint that is cut short or changed."""
+
+
+class DeliveryError(StropError):
+    """An engine samples from other weights than the published ones."""
+
+
+class NumericsError(StropError):
+    """The loss or a gradient is not finite; the weights were not touched."""
+
+
+class BusyError(StropError):
+    """Another process uses this run folder."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint for a mistyped name."""
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    return f"did you mean {' or '.join(close)}?" if close else f"valid: {', '.join(names)}"

@@ -1,0 +1,263 @@
+"""What flows through the pipeline: tasks, attempts, groups, batches and weight versions.
+
+Every field has one writer, named in brackets. Arrays are numpy outside the trainer and torch inside `Batch`;
+nothing here holds one Python object per token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+IntArray: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool the policy asked for, with its arguments as the text it wrote."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """One chat message; `role` is system, user, assistant or tool."""
+
+    role: str
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to attempt; `answer` is for rewards and worlds and is never shown to the policy."""
+
+    messages: tuple[Message, ...]
+    answer: str
+    source: str
+    level: int = 0
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            object.__setattr__(self, "id", self._content_hash())
+
+    def _content_hash(self) -> str:
+        """A stable name: the key of curricula, replay and the ledger."""
+        content = [self.source, self.level, self.answer, [[m.role, m.content] for m in self.messages]]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn; kept with every turn, because it defines the distribution its logprobs belong to."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0  # 0: no limit
+    max_tokens: int = 128
+    stop: tuple[str, ...] = ()
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.top_p < 1.0 or self.top_k > 0
+
+
+class Stop(Enum):
+    """Why a completion ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """What an engine returns: tokens, and for each the logprob it was really sampled with and the version behind it."""
+
+    tokens: IntArray  # [N], the stop token included
+    logprobs: FloatArray  # [N]
+    versions: IntArray  # [N]
+    stop: Stop
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What the policy read since its last turn, then what it wrote."""
+
+    prompt: IntArray  # [P]
+    tokens: IntArray  # [N]
+    logprobs: FloatArray  # [N], of the distribution really sampled from
+    versions: IntArray  # [N], weight version behind each token
+    message: Message
+    sampling: Sampling = Sampling()
+    fresh: bool = False  # the context restarts here (compaction, sub-agent)
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the trainer must see again
+
+
+class Outcome(Enum):
+    """Why an attempt ended. FAILED is the world's fault: never a reward, never in a baseline, never trained."""
+
+    FINISHED = "finished"
+    TRUNCATED = "truncated"
+    PRUNED = "pruned"
+    FAILED = "failed"
+
+
+class Origin(Enum):
+    """Whose tokens these are; only POLICY attempts update a task's plain pass rate."""
+
+    POLICY = "policy"
+    GUIDED = "guided"
+    TEACHER = "teacher"
+    BRANCHED = "branched"
+    RESUMED = "resumed"
+    REPLAYED = "replayed"
+
+
+@dataclass(eq=False)
+class Trajectory:
+    """One attempt. Credit lives here and not on turns, so siblings that share turns never overwrite each other."""
+
+    id: str
+    task: Task
+    turns: tuple[Turn, ...]
+    outcome: Outcome
+    origin: Origin = Origin.POLICY
+    error: str = ""  # [generate, filter] what failed, when the outcome is FAILED
+    reward: float = 0.0  # [filter] the weighted sum of `rewards`
+    rewards: dict[str, float] = field(default_factory=dict)  # [filter] by reward name, unweighted
+    turn_rewards: tuple[float, ...] = ()  # [generate] what the world paid for each turn, where it does
+    values: FloatArray | None = None  # [train] [N]
+    advantages: FloatArray | None = None  # [train] [N]
+    returns: FloatArray | None = None  # [train] [N]
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens the policy wrote (N of the per-token arrays)."""
+        return sum(len(turn.tokens) for turn in self.turns)
+
+    @property
+    def reply(self) -> str:
+        """The last thing the policy said."""
+        return self.turns[-1].message.content if self.turns else ""
+
+    @property
+    def oldest_version(self) -> int:
+        return min((int(turn.versions.min()) for turn in self.turns if len(turn.versions)), default=0)
+
+    def credit(self, advantage: float) -> None:
+        """Give every written token the same advantage."""
+        self.advantages = np.full(self.num_tokens, advantage, dtype=np.float32)
+
+
+@dataclass(eq=False)
+class Group:
+    """Siblings: attempts at one task; the unit that is scored, gated, stored and credited."""
+
+    number: int  # admission order, the key of every ordered draw
+    task: Task
+    trajectories: list[Trajectory]
+    version: int = 0  # [pipeline] weight version when the group was admitted
+    times_trained: int = 0  # [replay]
+
+    @property
+    def scored(self) -> list[Trajectory]:
+        """The attempts that count: all but those the world failed."""
+        return [t for t in self.trajectories if t.outcome is not Outcome.FAILED]
+
+    @property
+    def rewards(self) -> FloatArray:
+        """Total rewards of the attempts that count."""
+        return np.array([t.reward for t in self.scored], dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What a gate decided: the group to keep (perhaps trimmed), or None, and why."""
+
+    group: Group | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What the world answered to one reply."""
+
+    messages: tuple[Message, ...] = ()
+    done: bool = True
+    reward: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where an attempt begins: its name, its random key, whose it is, and what is already there when it is resumed."""
+
+    id: str
+    key: int
+    turns: tuple[Turn, ...] = ()
+    origin: Origin = Origin.POLICY
+
+
+@dataclass(eq=False)
+class Batch:
+    """Packed tensors without padding for one forward pass; T tokens of A attempts of G groups.
+
+    A per-token quantity at t belongs to token t given the tokens before it in its segment. `share` is the reduction,
+    already divided: the step's loss is the sum of `share * loss` over its batches, however they were split.
+    """
+
+    tokens: Tensor  # [T] int64
+    positions: Tensor  # [T] int64
+    segments: Tensor  # [T] int64, contiguous contexts, ascending
+    attempts: Tensor  # [T] int64, index of the attempt in this batch, ascending
+    groups: Tensor  # [A] int64, index of the attempt's group in this batch, ascending
+    trainable: Tensor  # [T] bool, the tokens the policy wrote
+    behavior_logprobs: Tensor  # [T]
+    advantages: Tensor  # [T]
+    share: Tensor  # [T]
+    temperature: Tensor  # [T]
+    versions: Tensor  # [T] int64, -1 where not trainable
+    rewards: Tensor  # [A]
+    group_numbers: tuple[int, ...]  # [G]
+    attempt_ids: tuple[str, ...]  # [A]
+    task_ids: tuple[str, ...]  # [A]
+    version: int = 0  # the weights the step starts from
+    returns: Tensor | None = None  # [T]
+    values: Tensor | None = None  # [T]
+    reference_logprobs: Tensor | None = None  # [T]
+    proximal_logprobs: Tensor | None = None  # [T], of the weights before the step
+
+    @property
+    def num_attempts(self) -> int:
+        return len(self.attempt_ids)
+
+    def per_attempt(self, values: Tensor) -> Tensor:
+        """Sum a [T] quantity over the trainable tokens of each attempt: [A]."""
+        kept = values.where(self.trainable, values.new_zeros(()))
+        return values.new_zeros(self.num_attempts).index_add(0, self.attempts, kept)
+
+    def on_tokens(self, values: Tensor) -> Tensor:
+        """Spread an [A] quantity over tokens: [T]."""
+        return values[self.attempts]
+
+
+@dataclass(frozen=True, order=True)
+class WeightVersion:
+    """Published weights; whoever loads them answers with the fingerprint of what it really holds."""
+
+    step: int
+    fingerprint: str = field(compare=False, default="")
+    location: Any = field(compare=False, default=None, repr=False)  # a folder, or tensors by name
