@@ -143,7 +143,7 @@ class Strategy(Protocol):
 
 
 class Reward(Protocol):
-    """How good was each attempt? Runs in a killable process with a deadline unless `is_inline` (ours, pure and quick)."""
+    """How good was each attempt? Runs killable with a deadline, unless `is_inline` says it is ours, pure and quick."""
 
     weight: float
 
@@ -247,7 +247,7 @@ class Loss(Protocol):
 
 
 class Reduction(Protocol):
-    """How do tokens add up? Fills one number per written token of each attempt; the step's loss is their weighted sum."""
+    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         """By attempt id: [N]."""
