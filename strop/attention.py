@@ -1,8 +1,8 @@
-"""Attention over packed sequences, behind transformers' own attention interface, so any of its architectures runs unchanged.
+"""Attention over packed sequences, behind transformers' own attention interface: its architectures run unchanged.
 
-A model loaded with `attn_implementation="strop"` hands its queries, keys and values to the `Plan` that its caller passed
-along; the plan knows which tokens belong together. Here is the plan of a forward pass over whole sequences; an engine has
-its own, which also remembers.
+A model loaded with `attn_implementation="strop"` hands its queries, keys and values to the `Plan` that its caller
+passed along; the plan knows which tokens belong together. Here is the plan of a forward pass over whole sequences; an
+engine has its own, which also remembers.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def _attention(
         raise RuntimeError("strop attention needs a plan: call strop.model.hidden_states")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     layer = int(module.layer_idx)  # type: ignore[arg-type]
-    flat = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]  # [T, H, D]
-    return plan.attend(layer, *flat, scale, sliding_window, softcap).unsqueeze(0), None
+    q, k, v = (tensor[0].transpose(0, 1) for tensor in (query, key, value))  # [T, H, D]
+    return plan.attend(layer, q, k, v, scale, sliding_window, softcap).unsqueeze(0), None
 
 
 def register() -> None:

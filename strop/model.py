@@ -1,4 +1,4 @@
-"""Hugging Face causal language models as strop uses them: loaded, proven to run right here, and run on packed tokens."""
+"""Hugging Face causal language models as strop uses them: loaded, proven to run right, and run on packed tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
 
 
 def hidden_states(model: Any, tokens: Tensor, positions: Tensor, plan: Plan) -> Tensor:
-    """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` turns them into predictions of the next token."""
+    """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token."""
     output = model.base_model(
         input_ids=tokens.unsqueeze(0), position_ids=positions.unsqueeze(0), use_cache=False, plan=plan
     )
@@ -73,6 +73,6 @@ def _prove(model: Any) -> None:
     difference = float((ours.float() - theirs.float()).abs().max())
     if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
         raise ModelError(
-            f"{type(model).__name__} does not run right on packed sequences here: its logits differ by {difference:.3g} "
-            "from those of transformers' own attention"
+            f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
+            "from those it gives with transformers' own attention"
         )
