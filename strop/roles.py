@@ -145,8 +145,8 @@ class Strategy(Protocol):
 class Reward(Protocol):
     """How good was each attempt? Runs killable with a deadline, unless `is_inline` says it is ours, pure and quick."""
 
-    weight: float
-
+    @property
+    def weight(self) -> float: ...
     def __call__(self, group: Group) -> list[float]: ...
 
 
@@ -215,9 +215,10 @@ class ValueModel(Protocol):
 class Output(Protocol):
     """What the policy says about a batch, with gradient; everything is [T] and zero where not trainable."""
 
-    logprobs: Tensor
-    entropy: Tensor
-
+    @property
+    def logprobs(self) -> Tensor: ...
+    @property
+    def entropy(self) -> Tensor: ...
     def over_logits(self, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T]."""
         ...
@@ -237,10 +238,11 @@ class Loss(Protocol):
     `scope` is the smallest unit a micro-batch may not split: attempt or group.
     """
 
-    weight: float
     needs: ClassVar[frozenset[str]]
     scope: ClassVar[str]
 
+    @property
+    def weight(self) -> float: ...
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         """Loss per token [T], and figures to log, each already a sum over this batch of `share * something`."""
         ...
@@ -259,6 +261,8 @@ Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
 
 class Trainer(Protocol):
     """How do weights move? It knows no algorithm's name."""
+
+    max_tokens: int  # of one forward pass
 
     def open(self, model: Path, seed: int) -> None: ...
 
@@ -281,4 +285,5 @@ class Trainer(Protocol):
 class Channel(Protocol):
     """How do weights reach the engines? Proven by fingerprint."""
 
+    def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None: ...
     async def publish(self, step: int) -> WeightVersion: ...

@@ -235,6 +235,7 @@ class Batch:
     attempt_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
     version: int = 0  # the weights the step starts from
+    step_tokens: int = 0  # written tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]
     values: Tensor | None = None  # [T]
     reference_logprobs: Tensor | None = None  # [T]
@@ -252,6 +253,19 @@ class Batch:
     def on_tokens(self, values: Tensor) -> Tensor:
         """Spread an [A] quantity over tokens: [T]."""
         return values[self.attempts]
+
+    def log_ratio(self, new: Tensor, old: Tensor) -> Tensor:
+        """log(new / old) per trainable token: [T], 0 elsewhere.
+
+        Held within +-20, so that its exponential and a sum of many stay finite; a held token has no gradient.
+        """
+        difference = (new - old).nan_to_num(nan=0.0)  # -inf - -inf
+        return difference.clamp(-20.0, 20.0).where(self.trainable, new.new_zeros(()))
+
+    def figure(self, values: Tensor) -> float:
+        """A number to log: the sum of `share * values` over the trainable tokens."""
+        kept = values.detach().where(self.trainable, values.new_zeros(()))
+        return float((self.share * kept).sum())
 
 
 @dataclass(frozen=True, order=True)

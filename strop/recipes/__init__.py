@@ -1,0 +1,74 @@
+"""Recipes: functions that return a `Run`. One file each; the file's name is the recipe's name.
+
+A recipe's parameters are its own fields plus those of the `Setting` it starts from.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeAlias
+
+from strop.errors import ConfigurationError, nearest
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+Recipe: TypeAlias = Callable[..., Run]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of a recipe that can be set from outside."""
+
+    name: str
+    type: Any
+    default: Any
+
+
+def find_recipes() -> dict[str, Recipe]:
+    """Every recipe of the package by name."""
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in sorted(names)}
+    return {name: getattr(module, name) for name, module in modules.items() if callable(getattr(module, name, None))}
+
+
+def recipe_named(name: str) -> Recipe:
+    recipes = find_recipes()
+    if name not in recipes:
+        raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, recipes)}")
+    return recipes[name]
+
+
+def parameters_of(recipe: Recipe) -> dict[str, Parameter]:
+    """What a recipe can be asked for: its setting's fields first, then its own."""
+    found: dict[str, Parameter] = {}
+    types = typing.get_type_hints(recipe)
+    for name, parameter in inspect.signature(recipe).parameters.items():
+        if isinstance(parameter.default, Setting):
+            kinds = typing.get_type_hints(Setting)
+            for field in fields(Setting):
+                found[field.name] = Parameter(field.name, kinds[field.name], getattr(parameter.default, field.name))
+        else:
+            found[name] = Parameter(name, types.get(name, str), parameter.default)
+    return found
+
+
+def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
+    """Call a recipe with these of its parameters changed."""
+    arguments: dict[str, Any] = {}
+    for name, parameter in inspect.signature(recipe).parameters.items():
+        if isinstance(parameter.default, Setting):
+            known = {field.name for field in fields(Setting)}
+            arguments[name] = replace(parameter.default, **{k: v for k, v in values.items() if k in known})
+        elif name in values:
+            arguments[name] = values[name]
+    unknown = set(values) - set(parameters_of(recipe))
+    if unknown:
+        raise ConfigurationError(
+            f"no field {sorted(unknown)[0]!r}: {nearest(sorted(unknown)[0], parameters_of(recipe))}"
+        )
+    return recipe(**arguments)

@@ -1,0 +1,49 @@
+# Two commands from a fresh clone, with nothing but Python and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# one thread per process: two busy processes with two threads each are many times slower than with one
+export OMP_NUM_THREADS := 1
+export HF_HUB_OFFLINE := 1
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: demo test check lint types unit benchmark clean
+
+demo: $(VENV)/run
+	$(BIN)/strop train pocket --name demo
+
+test: lint types unit
+
+lint: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/dev
+	$(BIN)/mypy
+
+unit: $(VENV)/dev
+	$(BIN)/pytest -n 2
+
+benchmark: $(VENV)/benchmark
+	$(BIN)/python benchmarks/against_trl.py
+
+# torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
+$(VENV)/torch:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	touch $@
+
+$(VENV)/run: $(VENV)/torch pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/torch pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/run
+
+$(VENV)/benchmark: $(VENV)/torch pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmark]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache

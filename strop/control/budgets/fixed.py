@@ -1,0 +1,25 @@
+"""The same number of attempts for every task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.types import Group, Task
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """`size` attempts per group, whatever the task."""
+
+    size: int = 8
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigurationError(f"Fixed needs >= 1 attempt per group, got {self.size}")
+
+    def attempts(self, task: Task) -> int:
+        return self.size
+
+    def observe(self, group: Group) -> None:
+        pass

@@ -1,0 +1,40 @@
+"""AReaL's admission rule (Fu et al., 2505.24298): generation may run at most `lag` versions ahead of training.
+
+Papers: areal
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from strop.errors import ConfigurationError
+
+
+@dataclass
+class BoundedLag:
+    """Admit a group iff running + waiting + trained + 1 <= (lag + step + 1) * groups_per_step.
+
+    With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is
+    running + waiting < (lag + 1) * groups_per_step. A dropped group leaves both counts and so gives its place back.
+    A group counts as waiting until the version trained on it is published. The bound holds for groups that are
+    trained in the order of admission.
+
+    lag = 0 is synchronous: there, replacements for dropped groups wait until nothing is running and then start
+    together, so that what is generated together does not depend on how long an attempt or a reward took. The pace
+    must be asked again right after each start, before anything can finish: being asked when full ends a wave.
+    """
+
+    lag: int = 0
+    _is_filling: bool = field(default=True, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.lag < 0:
+            raise ConfigurationError(f"BoundedLag needs lag >= 0, got {self.lag}")
+
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
+        has_room = running + waiting < (self.lag + 1) * groups_per_step
+        if not has_room:
+            self._is_filling = False
+        elif running == 0:
+            self._is_filling = True
+        return has_room and (self._is_filling or self.lag > 0)

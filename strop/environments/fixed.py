@@ -1,0 +1,54 @@
+"""A finite set of tasks served endlessly: each epoch in a new order, with equal prompts always on the same side."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError, DataError
+from strop.types import Task
+
+
+@dataclass(frozen=True)
+class FixedTasks:
+    """The tasks of a file, split by the hash of what is asked."""
+
+    origin: str  # for errors
+    train: tuple[Task, ...]
+    heldout: tuple[Task, ...]
+
+    @classmethod
+    def split(cls, tasks: Sequence[Task], share: float, origin: str) -> FixedTasks:
+        """Put about `share` of the distinct prompts aside, and at least one of two where any share is asked for."""
+        if not 0.0 <= share < 1.0:
+            raise ConfigurationError(f"heldout_share must be at least 0 and less than 1, got {share}")
+        if not tasks:
+            raise DataError(f"{origin} holds no tasks")
+        places = {_prompt(task): _place(_prompt(task)) for task in tasks}
+        aside = {prompt for prompt, place in places.items() if place < share}
+        if not aside and share > 0 and len(places) > 1:
+            aside = {min(places, key=lambda prompt: places[prompt])}
+        train = tuple(task for task in tasks if _prompt(task) not in aside)
+        return cls(origin, train, tuple(task for task in tasks if _prompt(task) in aside))
+
+    def task(self, index: int, heldout: bool) -> Task:
+        """Task number `index` of an endless stream that meets every task once per epoch."""
+        tasks = self.heldout if heldout else self.train
+        if not tasks:
+            side = "held-out" if heldout else "train"
+            raise DataError(f"{self.origin} leaves no {side} tasks out of {len(self.train) + len(self.heldout)}")
+        epoch, place = divmod(index, len(tasks))
+        order = list(range(len(tasks)))
+        random.Random(f"{self.origin}/{epoch}").shuffle(order)
+        return tasks[order[place]]
+
+
+def _prompt(task: Task) -> str:
+    return "\n".join(f"{message.role}: {message.content.strip()}" for message in task.messages)
+
+
+def _place(prompt: str) -> float:
+    """Where a prompt falls between 0 and 1; the same in every file and order."""
+    return int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:7], "big") / 2**56

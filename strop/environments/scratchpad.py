@@ -1,0 +1,32 @@
+"""How a reply is laid out: working between <think> and </think>, then the answer, which alone counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+OPEN = "<think>"
+CLOSE = "</think>"
+
+
+def think(steps: Sequence[str], answer: str) -> str:
+    """A reply that shows its working, where there is any."""
+    return f"{OPEN}{' '.join(steps)}{CLOSE}{answer}" if steps else answer
+
+
+def final_answer(reply: str) -> str:
+    """What stands after the working; a reply whose working never ends has no answer."""
+    _, closed, answer = reply.rpartition(CLOSE)
+    if not closed and OPEN in reply:
+        return ""
+    return answer.strip()
+
+
+def sum_steps(terms: Sequence[int], slip: Callable[[int], int] = lambda right: right) -> tuple[list[str], int]:
+    """Add from left to right, a step per term; `slip` may change a partial sum, and the error is carried on."""
+    total = terms[0]
+    steps = []
+    for term in terms[1:]:
+        result = slip(total + term)
+        steps.append(f"{total}+{term}={result}")
+        total = result
+    return steps, total

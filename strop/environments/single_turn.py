@@ -1,0 +1,35 @@
+"""A world of one reply: the first answer ends the attempt and is paid by the world's own check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from strop.types import Message, Observation, Task
+
+
+class Solves(Protocol):
+    """A world that can check a reply and knows a right one."""
+
+    def check(self, task: Task, reply: str) -> float: ...
+    def solution(self, task: Task) -> str: ...
+
+
+@dataclass
+class SingleTurn:
+    """The environment of every world whose attempts are one reply long."""
+
+    world: Solves
+    task: Task = field(init=False, repr=False, compare=False)
+
+    async def reset(self, task: Task) -> None:
+        self.task = task
+
+    async def step(self, reply: Message) -> Observation:
+        return Observation(done=True, reward=self.world.check(self.task, reply.content))
+
+    async def close(self) -> None:
+        pass
+
+    def demonstrate(self) -> Message:
+        return Message("assistant", self.world.solution(self.task))

@@ -1,0 +1,103 @@
+"""Held-out accuracy: unbiased pass@k with intervals, by world and level."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strop.filter.rewards.outcome import Outcome
+from strop.filter.score import Scorer
+from strop.generate.agents.chat import Chat
+from strop.generate.play import play
+from strop.generate.policy import Policy, attempt_key
+from strop.roles import Agent, Metrics, Reward, World
+from strop.types import FloatArray, Group, Start, Task
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How often and how widely a run looks at its held-out tasks; the same tasks and random keys every time."""
+
+    every: int = 20  # steps; 0: only before and after
+    tasks: int = 64  # per world
+    attempts: int = 1
+    # what counts as right: the world's own judgement, whatever the policy is rewarded for
+    rewards: tuple[Reward, ...] = (Outcome(),)
+    agent: Agent = field(default_factory=Chat)
+
+    def is_due(self, step: int) -> bool:
+        return self.every > 0 and step % self.every == 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one world fared: for each task, how many of its attempts were right."""
+
+    source: str
+    level: int
+    attempts: int  # per task, of those the world did not fail
+    right: tuple[int, ...]
+    counted: tuple[int, ...]  # attempts that count, per task
+    failed: int = 0
+
+    def pass_at(self, k: int) -> tuple[float, float, float]:
+        """Unbiased pass@k over tasks with its 95% interval: estimate, low, high."""
+        values = [pass_at_k(n, c, k) for n, c in zip(self.counted, self.right, strict=True) if n >= k]
+        return interval(np.array(values, dtype=np.float32), self.attempts if k == 1 else 1)
+
+
+def pass_at_k(attempts: int, right: int, k: int) -> float:
+    """Chance that k of the attempts, drawn without replacement, hold at least one right one (Chen et al. 2021)."""
+    if attempts - right < k:
+        return 1.0
+    return 1.0 - math.comb(attempts - right, k) / math.comb(attempts, k)
+
+
+def interval(values: FloatArray, attempts: int = 1) -> tuple[float, float, float]:
+    """Mean over tasks with a Wilson interval whose sample size is what the spread between tasks is worth."""
+    if not len(values):
+        return math.nan, math.nan, math.nan
+    mean = float(values.mean())
+    size = float(len(values))
+    if len(values) > 1 and 0.0 < mean < 1.0 and (spread := float(values.var(ddof=1))) > 0.0:
+        size = min(max(mean * (1 - mean) / spread * len(values), len(values)), len(values) * attempts)
+    z = 1.959964
+    centre = (mean + z * z / (2 * size)) / (1 + z * z / size)
+    half = z / (1 + z * z / size) * math.sqrt(mean * (1 - mean) / size + z * z / (4 * size * size))
+    return mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))
+
+
+async def evaluate(
+    worlds: Sequence[World], evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int
+) -> list[Score]:
+    """Attempt held-out tasks of each world; an attempt is right when its reward reaches 1."""
+    return list(await asyncio.gather(*(_of_world(world, evaluation, policy, scorer, seed) for world in worlds)))
+
+
+async def _of_world(world: World, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int) -> Score:
+    async def attempt(task: Task, number: int) -> Group:
+        ids = [f"heldout/{task.id}/{index}" for index in range(evaluation.attempts)]
+        starts = [Start(id_, attempt_key(seed, id_)) for id_ in ids]
+        played = await asyncio.gather(*(play(evaluation.agent, policy, world, task, start) for start in starts))
+        group = Group(number, task, list(played))
+        await scorer(group)
+        return group
+
+    groups = await asyncio.gather(*(attempt(world.task(i, heldout=True), i) for i in range(evaluation.tasks)))
+    failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
+    right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)
+    return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)
+
+
+def heldout_metrics(scores: Sequence[Score]) -> Metrics:
+    """Held-out pass@1 over all worlds, and of each."""
+    values = [c / n for score in scores for c, n in zip(score.right, score.counted, strict=True) if n]
+    mean, low, high = interval(np.array(values, dtype=np.float32), scores[0].attempts)
+    metrics = {"heldout": mean, "heldout_low": low, "heldout_high": high}
+    if len(scores) > 1:
+        metrics |= {f"heldout/{s.source}-{s.level}": s.pass_at(1)[0] for s in scores}
+    return metrics

@@ -1,0 +1,23 @@
+"""DAPO's dynamic sampling (2503.14476): a group whose attempts all did equally well teaches nothing and is dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.types import Group, Verdict
+
+
+@dataclass(frozen=True)
+class ZeroVariance:
+    """Drop groups without contrast in the total reward; the pipeline generates others in their place.
+
+    Shaping terms count: a length penalty makes a group of right answers uneven, and it stays.
+    """
+
+    def __call__(self, group: Group) -> Verdict:
+        rewards = group.rewards
+        if len(rewards) == 0:
+            return Verdict(None, "no attempt counts")
+        if float(rewards.min()) == float(rewards.max()):
+            return Verdict(None, f"all rewards are {float(rewards[0]):g}")
+        return Verdict(group)

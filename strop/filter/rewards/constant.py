@@ -1,0 +1,21 @@
+"""The negative control: a reward that knows nothing, under which nothing may be learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same reward for every attempt."""
+
+    value: float = 1.0
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self.value] * len(group.trajectories)

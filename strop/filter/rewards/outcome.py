@@ -1,0 +1,20 @@
+"""What the world itself paid, added up over the turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The sum of an attempt's turn rewards; 0 where the world paid nothing."""
+
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(sum(attempt.turn_rewards)) for attempt in group.trajectories]

@@ -1,0 +1,29 @@
+"""DAPO's soft overlong punishment (2503.14476): attempts pay for the last stretch before the token limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Overlong:
+    """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond."""
+
+    max_tokens: int
+    cushion: int
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cushion <= self.max_tokens:
+            raise ConfigurationError(f"Overlong needs 0 < cushion <= {self.max_tokens} tokens, got {self.cushion}")
+
+    def __call__(self, group: Group) -> list[float]:
+        free = self.max_tokens - self.cushion
+        excess = (max(attempt.num_tokens - free, 0) for attempt in group.trajectories)
+        return [-min(tokens / self.cushion, 1.0) if tokens else 0.0 for tokens in excess]

@@ -1,0 +1,68 @@
+"""A reward somebody wrote as a plain function in a file: `def reward(prompt, reply, answer): return 0.5`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from strop.errors import ConfigurationError, nearest
+from strop.types import Group, Trajectory
+
+
+@dataclass(frozen=True)
+class PythonFunction:
+    """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt; what it prints is lost."""
+
+    path: str
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        file, colon, function = self.path.rpartition(":")
+        if not colon or not function.isidentifier():
+            raise ConfigurationError(f'PythonFunction needs path="file.py:function", got {self.path!r}')
+        if not Path(file).is_file():
+            raise ConfigurationError(f"PythonFunction: there is no file {file} (of path={self.path!r})")
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(":")[2]
+
+    def open(self) -> None:
+        """Run the file now, so that its imports are on no attempt's clock."""
+        self._function  # noqa: B018
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self._function(_prompt(attempt), attempt.reply, attempt.task.answer) for attempt in group.trajectories]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path, "weight": self.weight}  # the loaded function stays in its process
+
+    @cached_property
+    def _function(self) -> Callable[[str, str, str], float]:
+        members = vars(_module(Path(self.path.rpartition(":")[0])))
+        if not callable(members.get(self.name)):
+            hint = nearest(self.name, [name for name in members if not name.startswith("_")])
+            raise ConfigurationError(f"{self.path}: the file has no function {self.name}; {hint}")
+        function: Callable[[str, str, str], float] = members[self.name]
+        return function
+
+
+def _module(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"strop_reward_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise ConfigurationError(f"PythonFunction needs a Python file (*.py), got {file}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def _prompt(attempt: Trajectory) -> str:
+    """What the task says to the policy, as text."""
+    return "\n".join(message.content for message in attempt.task.messages)

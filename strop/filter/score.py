@@ -1,0 +1,117 @@
+"""Ask every reward about every attempt; what fails is a failed attempt, never a number.
+
+Rewards that are not ours run in worker processes with a deadline. When a call for a whole group fails, its attempts
+are asked about one by one, so that only the guilty ones fail; a reward that compares siblings says `relative = True`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from strop.filter.marks import Fault, Mark, marked
+from strop.filter.process import Pool
+from strop.roles import Reward
+from strop.types import Group, Outcome, Trajectory
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How scoring went: attempts asked about, those that failed, why, and how often a reward broke its contract."""
+
+    attempts: int
+    reasons: Counter[str] = field(default_factory=Counter)
+    breaches: int = 0
+
+    @property
+    def failed(self) -> int:
+        return self.reasons.total()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a reward broke its contract for every attempt: a mistake in its code, not in the attempts."""
+        return 0 < self.attempts == self.breaches
+
+
+class Scorer:
+    """The rewards of a run, and the workers they run in; workers start when they are first needed."""
+
+    def __init__(
+        self, rewards: Sequence[Reward], seconds: float = 10.0, workers: int = 2, memory_bytes: int | None = None
+    ) -> None:
+        self._rewards = dict(zip(reward_names(rewards), rewards, strict=True))
+        foreign = {name: reward for name, reward in self._rewards.items() if not is_inline(reward)}
+        self._foreign = list(foreign)
+        self._pool = Pool(list(foreign.values()), workers, memory_bytes)
+        self._seconds = seconds
+
+    async def __call__(self, group: Group) -> Scores:
+        """Fill `rewards` and `reward` of every attempt that counts, or make it FAILED."""
+        asked, values, faults = group.scored, dict[tuple[str, str], float](), list[Fault]()
+        # rewards that compare siblings come last, so that no failed attempt is among those compared
+        for name in sorted(self._rewards, key=lambda name: is_relative(self._rewards[name])):
+            left = group.scored
+            for attempt, mark in zip(left, await self._marks(name, replace(group, trajectories=left)), strict=True):
+                if isinstance(mark, Fault):
+                    faults.append(_fail(attempt, name, mark))
+                else:
+                    values[attempt.id, name] = mark
+        for attempt in group.scored:
+            attempt.rewards = {name: values[attempt.id, name] for name in self._rewards}
+            attempt.reward = sum(self._rewards[name].weight * value for name, value in attempt.rewards.items())
+        breaches = sum(fault.is_breach for fault in faults)
+        return Scores(len(asked), Counter(fault.text for fault in faults), breaches)
+
+    async def close(self) -> None:
+        """End all workers."""
+        await self._pool.close()
+
+    async def _marks(self, name: str, group: Group) -> list[Mark]:
+        if not group.trajectories:
+            return []
+        marks = await self._ask(name, group)
+        is_unclear = any(isinstance(mark, Fault) and mark.is_whole for mark in marks)
+        if not is_unclear or is_relative(self._rewards[name]) or len(marks) == 1:
+            return marks
+        return [(await self._ask(name, replace(group, trajectories=[one])))[0] for one in group.trajectories]
+
+    async def _ask(self, name: str, group: Group) -> list[Mark]:
+        if is_inline(self._rewards[name]):
+            return marked(self._rewards[name], group)
+        async with self._pool.lend() as worker:
+            return await worker.ask(self._foreign.index(name), group, self._seconds)
+
+
+def _fail(attempt: Trajectory, name: str, fault: Fault) -> Fault:
+    """Take an attempt out of everything that learns; answers with the fault under the reward's name."""
+    attempt.outcome = Outcome.FAILED
+    attempt.error = f"reward {name}: {fault.text}"
+    attempt.rewards, attempt.reward = {}, 0.0
+    return replace(fault, text=attempt.error)
+
+
+def is_inline(reward: Reward) -> bool:
+    """Whether a reward is ours, pure and quick, and needs no process of its own."""
+    return bool(getattr(reward, "is_inline", False))
+
+
+def is_relative(reward: Reward) -> bool:
+    """Whether a reward compares siblings, so that it cannot be asked about one attempt alone."""
+    return bool(getattr(reward, "relative", False))
+
+
+def reward_names(rewards: Sequence[Reward]) -> list[str]:
+    """One name each: the reward's own `name`, or its class in snake case; later ones of a name are numbered."""
+    names: list[str] = []
+    for reward in rewards:
+        plain = getattr(reward, "name", "") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(reward).__name__).lower()
+        names.append(next(name for name in _numbered(str(plain)) if name not in names))
+    return names
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}_{number}" for number in count(2))

@@ -1,0 +1,143 @@
+"""The process in which rewards run, so that one that hangs, dies or forks can be killed.
+
+It reads frames (8 bytes of length, then a pickle) on stdin and answers with one JSON line each: the parent, which
+wrote the pickles itself, never unpickles anything. Rewards print to stderr, whatever they print to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pickle
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from strop.filter.marks import Fault, Mark, marked, to_json
+from strop.roles import Reward
+from strop.types import Group
+
+LENGTH = struct.Struct(">Q")
+MARKER = "STROP_REWARD_WORKER"  # environment variable by which the parent finds whatever a worker left behind
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def frame(message: Any) -> bytes:
+    """A message as the worker reads it."""
+    body = pickle.dumps(message, protocol=5)
+    return LENGTH.pack(len(body)) + body
+
+
+def main() -> None:
+    """Load the rewards, say so, then mark groups until stdin ends."""
+    frames, answers = _private_pipes()
+    _tie_to_parent()
+    setup = _read(frames)
+    if setup is None:
+        return
+    sys.path[:] = setup["path"]
+    if setup["memory_bytes"]:
+        resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes"], setup["memory_bytes"]))
+    rewards = _loaded(setup["rewards"], answers)
+    while rewards is not None and (request := _read(frames)) is not None:
+        index, group = request
+        _answer(answers, {"marks": to_json(_marked_alone(rewards[index], group))})
+
+
+def _private_pipes() -> tuple[BinaryIO, TextIO]:
+    """Move the protocol to descriptors that rewards do not know; stdin becomes empty and stdout becomes stderr."""
+    frames = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return frames, answers
+
+
+def _tie_to_parent() -> None:
+    """Die with the parent, and inherit orphaned grandchildren so that they can be counted (Linux)."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _read(frames: BinaryIO) -> Any:
+    """The next message, or None when the parent is gone."""
+    head = frames.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    return pickle.loads(frames.read(LENGTH.unpack(head)[0]))
+
+
+def _answer(answers: TextIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
+
+
+def _loaded(pickled: Sequence[bytes], answers: TextIO) -> list[Reward] | None:
+    """The rewards, warmed up by their `open` where they have one; imports are not on any attempt's clock."""
+    rewards: list[Reward] = []
+    for body in pickled:
+        try:
+            rewards.append(pickle.loads(body))
+            getattr(rewards[-1], "open", lambda: None)()
+        except Exception as error:
+            _answer(answers, {"ready": False, "index": len(rewards) - 1, "error": f"{type(error).__name__}: {error}"})
+            return None
+    _answer(answers, {"ready": True})
+    return rewards
+
+
+def _marked_alone(reward: Reward, group: Group) -> list[Mark]:
+    """Marks, unless the reward left processes behind."""
+    marks = marked(reward, group)
+    if not _has_children():
+        return marks
+    return [Fault("left a process running", is_whole=True)] * len(marks)
+
+
+def _has_children() -> bool:
+    """Whether any child is still alive, once those that ended are reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def kill_marked(marker: str) -> None:
+    """Kill every process that carries a worker's marker, also one that left its process group (Linux)."""
+    needle = f"{MARKER}={marker}".encode()
+    while found := [pid for pid in _processes() if needle in _environment(pid)]:
+        for pid in found:
+            _kill(pid)
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+
+
+def _environment(pid: int) -> list[bytes]:
+    """What a process was started with; nothing for one that has ended or is not ours."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

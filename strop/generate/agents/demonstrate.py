@@ -1,0 +1,36 @@
+"""Let the world itself write every reply, for supervised training on worlds that know a right one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.roles import Demonstrates, Dialogue, Environment
+from strop.types import Origin, Task
+
+
+@dataclass(frozen=True)
+class Demonstrate:
+    """The world's demonstration is said and the world answers it, at most `max_turns` times."""
+
+    max_turns: int = 32
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if not isinstance(environment, Demonstrates):
+            raise ConfigurationError(
+                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
+            )
+        await environment.reset(task)
+        paid: list[float | None] = []
+        while len(paid) < self.max_turns and not dialogue.is_cut:
+            message = environment.demonstrate()
+            dialogue.say(message)
+            answer = await environment.step(message)
+            paid.append(answer.reward)
+            if answer.done:
+                break
+            dialogue.hear(answer.messages)
+        return tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()

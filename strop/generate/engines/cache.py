@@ -1,0 +1,216 @@
+"""Keys and values of every row, and the attention plan that reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.attention import masked_attention, visible
+from strop.types import IntArray
+
+_MAX_WASTE = 1.25  # padded over real queries within one block
+_BLOCK_COST = 512  # what one more attention call costs, counted in keys read
+
+
+class KeyValues:
+    """Per layer [rows, heads, capacity, head size], so that the rows of a step are read as a view."""
+
+    def __init__(self, rows: int, capacity: int) -> None:
+        self.rows = rows
+        self.capacity = capacity
+        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def layer(self, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of one layer; shaped like the first ones [T, heads, head size] it is shown."""
+        if index not in self._layers:
+            # zeros, because a masked key is multiplied by 0, and 0 times what lies in fresh memory may be NaN
+            self._layers[index] = (self._zeros(key), self._zeros(value))
+        return self._layers[index]
+
+    def _zeros(self, like: Tensor) -> Tensor:
+        return like.new_zeros(self.rows, like.shape[1], self.capacity, like.shape[2])
+
+    def grow(self, capacity: int) -> None:
+        """Make room for longer sequences."""
+        old, self.capacity = self.capacity, capacity
+        for index, pair in self._layers.items():
+            key, value = (t.new_zeros(*t.shape[:2], capacity, t.shape[3]) for t in pair)
+            key[:, :, :old], value[:, :, :old] = pair
+            self._layers[index] = (key, value)
+
+    def copy(self, source: int, destination: int, length: int) -> None:
+        for pair in self._layers.values():
+            for tensor in pair:
+                tensor[destination, :, :length] = tensor[source, :, :length]
+
+    def swap(self, one: int, other: int, length: int) -> None:
+        for pair in self._layers.values():
+            for tensor in pair:
+                kept = tensor[one, :, :length].clone()
+                tensor[one, :, :length] = tensor[other, :, :length]
+                tensor[other, :, :length] = kept
+
+
+@dataclass(frozen=True)
+class Share:
+    """Rows that take the first `length` keys of another row, whose last ones are computed in this very step."""
+
+    source: int
+    destinations: list[int]
+    length: int
+
+
+@dataclass
+class Block:
+    """Queries that attend together: `count` rows of `width` queries each over the first `length` keys."""
+
+    rows: slice | Tensor
+    count: int
+    width: int
+    length: int
+    positions: Tensor  # [count, width]
+    gather: Tensor | None = None  # [count * width] packed tokens; None: all of them, in order
+    real: Tensor | None = None  # which of count * width are not padding
+    packed: Tensor | None = None  # the packed tokens they are
+    _masks: dict[int | None, Tensor] = field(default_factory=dict)
+
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None, cap: float | None
+    ) -> Tensor:
+        """[T, H, D] -> [count * width, H, D]."""
+        heads, size = query.shape[1:]
+        keys, values = keys[self.rows, :, : self.length], values[self.rows, :, : self.length]
+        query = query if self.gather is None else query[self.gather]
+        if self.width == 1:
+            # the queries of a group share their head's keys: let them be the query length, so that no key is repeated
+            query = query.view(self.count, keys.shape[1], -1, size)
+        else:
+            query = query.view(self.count, self.width, heads, size).transpose(1, 2)
+        output = masked_attention(query, keys, values, self._mask(window), scale, cap)
+        output = output if self.width == 1 else output.transpose(1, 2)
+        return output.reshape(self.count * self.width, heads, -1)
+
+    def _mask(self, window: int | None) -> Tensor:
+        if window not in self._masks:
+            index = torch.arange(self.length, device=self.positions.device)
+            self._masks[window] = visible(self.positions, index, window).unsqueeze(1)  # [count, 1, width, length]
+        return self._masks[window]
+
+
+class Cached:
+    """The plan of one engine step: writes the new keys, shares prefixes, then every row sees its own past."""
+
+    def __init__(
+        self, memory: KeyValues, rows: Tensor, positions: Tensor, shares: Sequence[Share], blocks: Sequence[Block]
+    ) -> None:
+        self.memory = memory
+        self.rows = rows  # [T]
+        self.positions = positions  # [T]
+        self.shares = shares
+        self.blocks = blocks
+
+    def attend(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
+    ) -> Tensor:
+        keys, values = self.memory.layer(layer, key, value)
+        keys[self.rows, :, self.positions] = key
+        values[self.rows, :, self.positions] = value
+        for share in self.shares:
+            for tensor in (keys, values):
+                tensor[share.destinations, :, : share.length] = tensor[share.source, :, : share.length]
+        if len(self.blocks) == 1 and self.blocks[0].gather is None:
+            return self.blocks[0].attend(query, keys, values, scale, window, cap)
+        output = query.new_empty(*query.shape[:2], values.shape[-1])
+        for block in self.blocks:
+            output[block.packed] = block.attend(query, keys, values, scale, window, cap)[block.real]
+        return output
+
+
+def decode_blocks(rows: IntArray, positions: IntArray, num_packed: int, device: torch.device) -> list[Block]:
+    """Blocks for one query per row, the i-th packed token belonging to `rows[i]` (ascending).
+
+    One block reads all rows as far as the longest of them; a row much longer than most is cheaper by itself.
+    """
+    alone = _much_longer(positions)
+    blocks = [_one_row(int(rows[i]), int(positions[i]), int(i), device) for i in alone]
+    together = np.delete(np.arange(len(rows)), alone)
+    if len(together):
+        blocks.append(_view(rows[together], positions[together], together, num_packed, device))
+    return blocks
+
+
+def _much_longer(positions: IntArray) -> IntArray:
+    """The rows to leave out of the common block, so that fewest keys are read."""
+    order = np.argsort(-positions, kind="stable")
+    lengths = positions[order] + 1
+    apart = np.concatenate(([0], np.cumsum(lengths + _BLOCK_COST)))  # [N + 1], cost of the k longest alone
+    common = len(positions) * np.append(lengths, 0)
+    return order[: int(np.argmin(apart + common))]
+
+
+def _view(rows: IntArray, positions: IntArray, packed: IntArray, num_packed: int, device: torch.device) -> Block:
+    span = int(rows[-1]) + 1
+    spread = np.zeros(span, dtype=np.int64)
+    spread[rows] = positions
+    block = Block(slice(0, span), span, 1, int(positions.max()) + 1, _tensor(spread, device).unsqueeze(1))
+    if not span == len(rows) == num_packed:
+        gather = np.zeros(span, dtype=np.int64)  # a row without a query computes the first one's, and is dropped
+        gather[rows] = packed
+        block.gather, block.real, block.packed = (_tensor(index, device) for index in (gather, rows, packed))
+    return block
+
+
+def _one_row(row: int, position: int, packed: int, device: torch.device) -> Block:
+    where = torch.tensor([packed], device=device)
+    at = torch.tensor([[position]], device=device)
+    return Block(slice(row, row + 1), 1, 1, position + 1, at, where, torch.zeros_like(where), where)
+
+
+def prefill_blocks(
+    rows: IntArray, starts: IntArray, counts: IntArray, offset: int, device: torch.device
+) -> list[Block]:
+    """Blocks for rows with several new tokens each, packed one after the other from `offset` on."""
+    firsts = offset + np.cumsum(counts) - counts
+    return [
+        _padded(rows[members], starts[members], counts[members], firsts[members], device)
+        for members in _similar(counts)
+    ]
+
+
+def _padded(rows: IntArray, starts: IntArray, counts: IntArray, firsts: IntArray, device: torch.device) -> Block:
+    width = int(counts.max())
+    column = np.minimum(np.arange(width), counts[:, None] - 1)  # padding repeats a row's last query
+    gather = firsts[:, None] + column
+    is_real = np.arange(width) < counts[:, None]
+    positions = starts[:, None] + column
+    where = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else _tensor(rows, device)
+    indices = (gather.ravel(), np.flatnonzero(is_real.ravel()), gather[is_real])
+    return Block(
+        where,
+        len(rows),
+        width,
+        int((starts + counts).max()),
+        _tensor(positions, device),
+        *(_tensor(index, device) for index in indices),
+    )
+
+
+def _similar(counts: IntArray) -> list[IntArray]:
+    """Members of each block, so that padding to the longest wastes little."""
+    order = np.argsort(counts, kind="stable")
+    blocks: list[IntArray] = []
+    first, real = 0, 0
+    for place, member in enumerate(order):
+        real += int(counts[member])
+        if (place + 1 - first) * int(counts[member]) > _MAX_WASTE * real:
+            blocks.append(order[first:place])
+            first, real = place, int(counts[member])
+    return [*blocks, order[first:]]
+
+
+def _tensor(array: IntArray, device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device)

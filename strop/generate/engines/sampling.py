@@ -1,0 +1,67 @@
+"""Draws one token per row from temperature, top-k and top-p, with the logprob of the distribution really drawn from.
+
+Truncation is part of the distribution: the kept probabilities are renormalised before the logprob is taken, so a
+trainer's importance ratio starts at 1. Temperature 0 is a point mass on the likeliest token, whose logprob is 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from strop.types import FloatArray, IntArray
+
+
+def draw(
+    logits: Tensor,  # [N, V]
+    temperature: FloatArray,  # [N]
+    top_k: IntArray,  # [N], 0: no limit
+    top_p: FloatArray,  # [N]
+    uniforms: NDArray[np.float64],  # [N]
+) -> tuple[IntArray, FloatArray]:
+    """Tokens and their logprobs, both [N]."""
+    scores = distribution(logits, temperature, top_k, top_p)
+    tokens = _invert(scores, torch.from_numpy(uniforms).to(scores.device))
+    chosen = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    both = torch.stack((tokens.double(), chosen.double())).cpu().numpy()  # one transfer; float64 holds any token id
+    return both[0].astype(np.int64), both[1].astype(np.float32)
+
+
+def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p: FloatArray) -> Tensor:
+    """Log-probabilities [N, V] that are sampled from, in float32; -inf where truncated."""
+    is_greedy = temperature == 0
+    scores = logits.float()
+    if not (temperature == 1).all():
+        divisor = np.where(is_greedy, np.float32(1), temperature)
+        scores = scores / torch.from_numpy(divisor).to(scores.device).unsqueeze(1)
+    scores = scores.log_softmax(-1)
+    limits = np.where(is_greedy, 1, top_k)
+    is_truncated = (limits > 0) | (top_p < 1)
+    if is_truncated.any():
+        rows = torch.from_numpy(np.flatnonzero(is_truncated)).to(scores.device)
+        limit = torch.from_numpy(limits[is_truncated]).to(scores.device)
+        mass = torch.from_numpy(top_p[is_truncated]).to(scores.device)
+        scores[rows] = _truncate(scores[rows], limit, mass)
+    return scores
+
+
+def _truncate(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
+    """Keep the `top_k` likeliest, then the fewest of those that reach `top_p` of what is left; ties go to lower ids."""
+    ordered, order = scores.sort(-1, descending=True, stable=True)
+    rank = torch.arange(scores.shape[-1], device=scores.device)
+    too_low = (top_k.unsqueeze(1) > 0) & (rank >= top_k.unsqueeze(1))
+    kept = ordered.masked_fill(too_low, float("-inf")).softmax(-1, dtype=torch.float64)
+    before = kept.cumsum(-1) - kept  # mass of the likelier ones: 0 for the first, which is therefore always kept
+    dropped = too_low | (before >= top_p.double().unsqueeze(1)) & (top_p < 1).unsqueeze(1)
+    return scores.masked_fill(torch.empty_like(dropped).scatter_(1, order, dropped), float("-inf")).log_softmax(-1)
+
+
+def _invert(scores: Tensor, uniforms: Tensor) -> Tensor:
+    """Inverse of the cumulative distribution: the first token whose cumulated probability exceeds the uniform."""
+    cumulated = scores.double().exp_().cumsum_(-1)  # float64: with 150,000 tokens float32 loses the rare ones
+    total = cumulated[:, -1]
+    # Below the total a token with positive probability always exceeds the target, so none of probability 0 is returned.
+    target = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cumulated, target.unsqueeze(1), right=True).squeeze(1)

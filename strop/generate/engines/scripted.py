@@ -1,0 +1,92 @@
+"""Canned replies at a known pace: the engine of flow tests, where order and versions matter and words do not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from transformers import AutoTokenizer
+
+from strop.errors import ConfigurationError
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+
+Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]
+
+
+@dataclass
+class Scripted:
+    """Replies by a function of (prompt, key), or by the text furthest right in the prompt ("" for any other).
+
+    Time passes on the event loop's clock, so that a virtual clock makes hours pass at once. A weight update in the
+    middle of a reply shows in the versions of its tokens, and an abort ends it there.
+    """
+
+    script: Script
+    logprob: float = -1.0
+    seconds_per_token: float = 0.0
+    _tokenizer: Any = field(init=False, repr=False, compare=False, default=None)
+    _version: int = field(init=False, repr=False, compare=False, default=0)
+    _aborted: dict[int, asyncio.Event] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def open(self, model: Path) -> None:
+        self._tokenizer = AutoTokenizer.from_pretrained(str(model), trust_remote_code=False, local_files_only=True)
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        """The scripted reply with an end token, cut at the token limit or after a stop string."""
+        planned, stop = self._plan(self._reply(self._tokenizer.decode(prompt.tolist()), key), sampling)
+        versions = await self._pass_time(len(planned), key)
+        if len(versions) < len(planned):
+            planned, stop = planned[: len(versions)], Stop.ABORTED
+        tokens = np.array(planned, dtype=np.int64)  # [N]
+        logprobs = np.full(len(tokens), self.logprob, dtype=np.float32)
+        return Completion(tokens, logprobs, np.array(versions, dtype=np.int64), stop)
+
+    async def load(self, version: WeightVersion) -> str:
+        """Stamp later tokens with this version; there are no weights, so the fingerprint is taken at its word."""
+        self._version = version.step
+        return version.fingerprint
+
+    def abort(self, key: int) -> None:
+        if key in self._aborted:
+            self._aborted[key].set()
+
+    def _reply(self, prompt: str, key: int) -> str:
+        if not isinstance(self.script, Mapping):
+            return self.script(prompt, key)
+        at, best = max(((prompt.rfind(text) if text else 0, text) for text in self.script), default=(-1, ""))
+        if at < 0:
+            raise ConfigurationError(f"the script knows no reply to a prompt that ends with {prompt[-80:]!r}")
+        return self.script[best]
+
+    def _plan(self, reply: str, sampling: Sampling) -> tuple[list[int], Stop]:
+        ends = [at + len(text) for text in sampling.stop if (at := reply.find(text)) >= 0]
+        written = reply[: min(ends)] if ends else reply
+        tokens: list[int] = self._tokenizer(written, add_special_tokens=False)["input_ids"]
+        if not ends:
+            tokens = [*tokens, self._tokenizer.eos_token_id]
+        return tokens[: sampling.max_tokens], Stop.STOP if len(tokens) <= sampling.max_tokens else Stop.LENGTH
+
+    async def _pass_time(self, count: int, key: int) -> list[int]:
+        """Wait for each token and note the version behind it; ends early when aborted."""
+        if not self.seconds_per_token:
+            await asyncio.sleep(0)  # others get their turn, as with a real engine
+            return [self._version] * count
+        self._aborted[key] = asyncio.Event()
+        versions: list[int] = []
+        try:
+            while len(versions) < count and not await self._is_aborted_within(self.seconds_per_token, key):
+                versions.append(self._version)
+        finally:
+            del self._aborted[key]
+        return versions
+
+    async def _is_aborted_within(self, seconds: float, key: int) -> bool:
+        try:
+            await asyncio.wait_for(self._aborted[key].wait(), seconds)
+        except TimeoutError:
+            return False
+        return True

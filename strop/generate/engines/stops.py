@@ -1,0 +1,41 @@
+"""Where a completion ends: the model's own end tokens, and a request's stop strings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strop.types import IntArray
+
+_MARGIN = 4  # tokens decoded beyond the longest stop string: decoders treat the first ones of a text specially
+
+
+def end_tokens(model: Any) -> IntArray:
+    """Every end token that the generation config or the model's config names."""
+    configs = (getattr(model, "generation_config", None), model.config, model.config.get_text_config())
+    named = [getattr(config, "eos_token_id", None) for config in configs]
+    lists = [ids if isinstance(ids, list | tuple) else [ids] for ids in named]
+    return np.unique(np.array([i for ids in lists for i in ids if i is not None], dtype=np.int64))
+
+
+class StopStrings:
+    """Looks for stop strings in the tail of what was written; reads the tokenizer when the first one is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._tokenizer: Any = None
+
+    def is_complete(self, written: IntArray, stop: tuple[str, ...]) -> bool:
+        """Whether one of the strings stands in the last tokens; checked after every token, so no earlier place can matter."""
+        if self._tokenizer is None:
+            from transformers import AutoTokenizer
+
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False
+            )
+        # a token is at least a byte
+        tail = written[-max(len(text.encode()) for text in stop) - _MARGIN :]
+        text = self._tokenizer.decode(tail.tolist(), skip_special_tokens=False)
+        return any(string in text for string in stop)

@@ -1,0 +1,234 @@
+"""Continuous batching over any Hugging Face causal LM, in one process and with nothing but torch.
+
+Every step is one forward pass over what its rows still lack: one token of a row that is writing, many of one that has
+just come or whose keys went stale. Finished rows leave at once and waiting requests take their place (Orca, Yu et al.
+2022); a prefix that any row holds is not computed again; weights change between two steps (PipelineRL, AReaL).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError, DeliveryError
+from strop.fingerprint import fingerprint
+from strop.generate.engines.decoder import Decoder
+from strop.generate.engines.llama_step import llama_step
+from strop.generate.engines.stops import StopStrings, end_tokens
+from strop.model import hidden_states, load_model, parameters
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+
+_STEP_TOKENS = 8192
+# Passes of the event loop after a request ended, so that whoever waited can ask again before the next step: its task
+# wakes in the first; a group that ends, is scored and makes room for another one's attempts needs about six.
+_PASSES = 12
+
+
+@dataclass(eq=False)
+class Request:
+    """Somebody waiting for a completion."""
+
+    prompt: IntArray  # [P]
+    sampling: Sampling
+    key: int
+    future: asyncio.Future[Completion]
+
+
+@dataclass
+class TorchEngine:
+    """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
+
+    rows: int = 64
+    device: str = "cpu"
+    dtype: str = "float32"
+    keep_cache: bool = False
+    version: int = field(init=False, repr=False, compare=False, default=0)
+    _model: Any = field(init=False, repr=False, compare=False, default=None)
+    _decoder: Decoder[Request] = field(init=False, repr=False, compare=False)
+    _ends: IntArray = field(init=False, repr=False, compare=False)
+    _strings: StopStrings = field(init=False, repr=False, compare=False)
+    _waiting: deque[Request] = field(init=False, repr=False, compare=False, default_factory=deque)
+    _pump: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def open(self, model: Path) -> None:
+        """Read the model from a Hugging Face folder."""
+        if self.rows < 1:
+            raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
+        self._model = load_model(model, _dtype(self.dtype), self.device)
+        forward = llama_step(self._model) or partial(hidden_states, self._model)
+        self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
+        self._ends = end_tokens(self._model)
+        self._strings = StopStrings(model)
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        """Continue `prompt`, together with whatever else is running."""
+        prompt = np.asarray(prompt, dtype=np.int64)
+        self._check(prompt, sampling)
+        request = Request(prompt, sampling, key, asyncio.get_running_loop().create_future())
+        if self._decoder.holds(key):
+            self._waiting.appendleft(request)  # its keys are still here, and going on frees a row sooner than starting
+        else:
+            self._waiting.append(request)
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._run())
+        try:
+            return await request.future
+        finally:
+            self._withdraw(request)  # a caller that was cancelled must not keep its row
+
+    async def load(self, version: WeightVersion) -> str:
+        """Take new weights; nothing else runs meanwhile, so this is between two steps."""
+        weights = parameters(self._model)
+        _copy(_read(version.location, self._model), weights)
+        self._decoder.renew(keep_active=self.keep_cache)
+        self.version = version.step
+        return fingerprint(weights)
+
+    def abort(self, key: int) -> None:
+        """End every request of this key as far as it got."""
+        for request in [request for request in self._waiting if request.key == key]:
+            self._waiting.remove(request)
+            if not request.future.done():
+                request.future.set_result(_nothing())
+        for row, owner in enumerate(self._decoder.owners):
+            if owner is not None and owner.key == key:
+                self._finish(row, Stop.ABORTED)
+
+    def forget(self) -> None:
+        """Drop every kept prefix: from here on, bits do not depend on what was asked before."""
+        self._decoder.forget()
+
+    @property
+    def num_generated(self) -> int:
+        """Tokens sampled."""
+        return self._decoder.num_generated
+
+    @property
+    def num_prefilled(self) -> int:
+        """Tokens of prompts (and of recomputed contexts) that went through the model."""
+        return self._decoder.num_prefilled
+
+    @property
+    def num_reused(self) -> int:
+        """Tokens of prompts whose keys were already there."""
+        return self._decoder.num_reused
+
+    # ---- the pump
+
+    async def _run(self) -> None:
+        """Step while there is work; whatever goes wrong reaches everybody who waits."""
+        try:
+            await _let_others_run(_PASSES)
+            while self._waiting or self._decoder.rows.is_active.any():
+                has_finished = self._step()
+                await _let_others_run(_PASSES if has_finished else 1)
+        except BaseException as error:
+            self._fail(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _step(self) -> bool:
+        """One forward pass; answers whether some request ended with it."""
+        rows = self._decoder.step(self._waiting, self.version)
+        table = self._decoder.rows
+        is_stopped = np.isin(table.tokens[rows, table.length[rows] - 1], self._ends)
+        for place in np.flatnonzero(table.has_strings[rows] & ~is_stopped):
+            is_stopped[place] = self._has_stop_string(int(rows[place]))
+        is_over = is_stopped | (table.length[rows] >= table.limit[rows])
+        for place in np.flatnonzero(is_over):
+            self._finish(int(rows[place]), Stop.STOP if is_stopped[place] else Stop.LENGTH)
+        return bool(is_over.any())
+
+    def _has_stop_string(self, row: int) -> bool:
+        table, owner = self._decoder.rows, self._decoder.owners[row]
+        written = table.tokens[row, table.prompt[row] : table.length[row]]
+        return owner is not None and self._strings.is_complete(written, owner.sampling.stop)
+
+    def _finish(self, row: int, stop: Stop) -> None:
+        """Hand a row's completion over and free the row."""
+        table, owner = self._decoder.rows, self._decoder.owners[row]
+        written = slice(table.prompt[row], table.length[row])
+        parts = (column[row, written].copy() for column in (table.tokens, table.logprobs, table.versions))
+        self._decoder.release(row)
+        if owner is not None and not owner.future.done():
+            owner.future.set_result(Completion(*parts, stop))
+
+    def _withdraw(self, request: Request) -> None:
+        """Forget a request that nobody waits for any more."""
+        if request in self._waiting:
+            self._waiting.remove(request)
+        if request in self._decoder.owners:
+            self._decoder.release(self._decoder.owners.index(request))
+
+    def _fail(self, error: BaseException) -> None:
+        """Nobody waits in vain, and nothing half computed stays behind."""
+        requests = [*self._waiting, *(owner for owner in self._decoder.owners if owner is not None)]
+        self._waiting.clear()
+        for row in self._decoder.rows.active.tolist():
+            self._decoder.release(row)
+        self._decoder.forget()
+        for request in requests:
+            if not request.future.done():
+                request.future.set_exception(error) if isinstance(error, Exception) else request.future.cancel()
+
+    def _check(self, prompt: IntArray, sampling: Sampling) -> None:
+        context, vocabulary = self._decoder.context, self._model.get_input_embeddings().weight.shape[0]
+        if not 0 < len(prompt) < context:
+            raise ConfigurationError(f"a prompt must have 1 to {context - 1} tokens for this model, got {len(prompt)}")
+        if prompt.min() < 0 or prompt.max() >= vocabulary:
+            raise ConfigurationError(
+                f"token ids must be in 0..{vocabulary - 1} for this model, got {prompt.min()}..{prompt.max()}"
+            )
+        is_possible = sampling.temperature >= 0 and 0 < sampling.top_p <= 1 and sampling.top_k >= 0
+        if not is_possible or sampling.max_tokens < 1:
+            raise ConfigurationError(
+                f"need temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1, got {sampling}"
+            )
+
+
+def _nothing() -> Completion:
+    """The completion of a request that never started."""
+    return Completion(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.int64), Stop.ABORTED)
+
+
+async def _let_others_run(passes: int) -> None:
+    for _ in range(passes):
+        await asyncio.sleep(0)
+
+
+def _dtype(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        raise ConfigurationError(f"dtype must be float32, bfloat16 or float16, got {name!r}")
+    return dtype
+
+
+def _read(location: Any, model: Any) -> Mapping[str, Tensor]:
+    """Weights by name, from a mapping or from a Hugging Face folder of the same architecture."""
+    if isinstance(location, Mapping):
+        return location
+    if not isinstance(location, str | Path):
+        raise DeliveryError(f"weights must be a folder or tensors by name, got {type(location).__name__}")
+    return parameters(type(model).from_pretrained(location, dtype=model.dtype, local_files_only=True))
+
+
+@torch.no_grad()
+def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    """All or nothing: names and shapes are compared before the first weight changes."""
+    if source.keys() != target.keys():
+        missing, unknown = sorted(target.keys() - source.keys()), sorted(source.keys() - target.keys())
+        raise DeliveryError(f"the weights do not fit: {len(missing)} missing {missing[:3]}, unknown {unknown[:3]}")
+    for name, tensor in target.items():
+        if source[name].shape != tensor.shape:
+            raise DeliveryError(f"{name}: need shape {tuple(tensor.shape)}, got {tuple(source[name].shape)}")
+    for name, tensor in target.items():
+        tensor.copy_(source[name])

@@ -1,0 +1,64 @@
+"""What a model folder must hold to be trained from, asked before anything starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig
+
+from strop.errors import ModelError
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
+_TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
+
+
+def check_model_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be trained from, and name what is missing."""
+    if not folder.is_dir():
+        raise ModelError(f"model folder {folder} does not exist; need a local Hugging Face model folder")
+    missing = [what for what, is_there in _needed(folder).items() if not is_there]
+    if missing:
+        raise ModelError(f"model folder {folder} has no {' and no '.join(missing)}")
+
+
+def _needed(folder: Path) -> dict[str, bool]:
+    """What a model folder must hold, in words, and whether it does."""
+    has_template = any((folder / name).exists() for name in _TEMPLATES)
+    return {
+        "config.json": (folder / "config.json").is_file(),
+        "tokenizer (tokenizer.json, as `tokenizer.save_pretrained` writes it)": any(
+            (folder / name).is_file() for name in _TOKENIZERS
+        ),
+        "chat template (chat_template.jinja, or `chat_template` in tokenizer_config.json; base models have none: take"
+        " an instruct model or write a template)": has_template
+        or bool(read_json(folder / "tokenizer_config.json").get("chat_template")),
+        "weights (*.safetensors, and every shard its index names)": _has_weights(folder),
+    }
+
+
+def _has_weights(folder: Path) -> bool:
+    shards = set(read_json(folder / "model.safetensors.index.json").get("weight_map", {}).values())
+    return any(folder.glob("*.safetensors")) and all((folder / str(shard)).is_file() for shard in shards)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty where there is no file."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ModelError(f"{path} must hold a JSON object, got {type(found).__name__}")
+    return found
+
+
+def read_config(folder: Path) -> Any:
+    """The model's configuration with the defaults of its architecture; no code of the folder is run."""
+    try:
+        return AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{folder}/config.json describes no model that transformers knows: {error}") from error

@@ -1,0 +1,131 @@
+"""The chat template as pieces: how a conversation opens, and what stands between two replies, each tokenized once.
+
+What follows a reply is found by rendering the template over a stand-in reply and taking the text after it. A template
+may therefore strip thinking from earlier replies or put separators around them: tokens already written never change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+from transformers import AutoTokenizer
+
+from strop.errors import ModelError
+from strop.generate.model_folder import check_model_folder, read_config, read_json
+from strop.types import IntArray, Message
+
+_STAND_IN = "stand0in0reply"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A tokenizer and its chat template."""
+
+    tokenizer: Any
+    end: int  # the token that closes a reply
+    closing: int  # how many tokens of the template's own closing a reply that wrote `end` needs no more
+    ends: frozenset[int]  # every token at which a reply may stop
+
+    @classmethod
+    def load(cls, folder: Path) -> Template:
+        """Read tokenizer, template and end tokens from a Hugging Face folder; no code of the folder is run."""
+        check_model_folder(folder)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        except (OSError, ValueError, KeyError) as error:
+            raise ModelError(f"the tokenizer in {folder} cannot be loaded: {error}") from error
+        closing = tokenizer(_after_reply(tokenizer, (), cue=False), add_special_tokens=False)["input_ids"]
+        end = _end_token(tokenizer, closing, folder)
+        num_closing = closing.index(end) + 1 if end in closing else 0
+        return cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
+
+    def opening(self, messages: Sequence[Message]) -> IntArray:
+        """The whole first prompt, up to where the policy begins to write: [P]."""
+        return self.encode(_render(self.tokenizer, messages))
+
+    def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
+        """What is read after a reply that ended with `last_token`: its closing if need be, `messages`, a cue: [P]."""
+        following = self.encode(_after_reply(self.tokenizer, messages, cue=True))
+        return following[self.closing :] if last_token == self.end else following
+
+    def encode(self, text: str) -> IntArray:
+        """Tokens of text, without any that the tokenizer would add by itself: [P]."""
+        return np.array(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"], dtype=np.int64)
+
+    def decode(self, tokens: IntArray) -> str:
+        """Text of tokens, special ones included: worlds see everything the policy wrote."""
+        text: str = self.tokenizer.decode(
+            tokens.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return text
+
+    def text(self, reply: IntArray) -> str:
+        """A reply as text, without the token that ended it."""
+        return self.decode(reply[:-1] if len(reply) and int(reply[-1]) in self.ends else reply)
+
+
+def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True) -> str:
+    try:
+        text: str = tokenizer.apply_chat_template(
+            [_as_dict(message) for message in messages], tokenize=False, add_generation_prompt=cue
+        )
+    except jinja2.TemplateError as error:
+        roles = ", ".join(message.role for message in messages)
+        raise ModelError(f"the chat template refuses messages of roles {roles}: {error}") from error
+    return text
+
+
+def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
+    """The text a template puts after a reply: its closing, then `messages`, then the cue to write."""
+    talk = (Message("user", "?"), Message("assistant", _STAND_IN), *messages)
+    _, found, after = _render(tokenizer, talk, cue).partition(_STAND_IN)
+    if not found:
+        raise ModelError("the chat template does not show assistant messages, so replies cannot be continued")
+    return after
+
+
+def _as_dict(message: Message) -> dict[str, Any]:
+    shown: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        shown["tool_calls"] = [
+            {"type": "function", "function": {"name": call.name, "arguments": _arguments(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    return shown
+
+
+def _arguments(text: str) -> Any:
+    """Templates want arguments as an object; text that is no JSON is shown as it was written."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _end_token(tokenizer: Any, closing: list[int], folder: Path) -> int:
+    """The first special token a template writes after a reply, or else the end-of-text token."""
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    end = next((token for token in closing if token in special), tokenizer.eos_token_id)
+    if end is None:
+        raise ModelError(f"the tokenizer in {folder} has no eos_token and its chat template closes no reply")
+    return int(end)
+
+
+def _stop_tokens(tokenizer: Any, end: int, folder: Path) -> set[int]:
+    """The end-of-text tokens of generation_config.json and config.json, at which engines stop."""
+    config = read_config(folder)
+    found = [config.eos_token_id, getattr(config.get_text_config(), "eos_token_id", None)]
+    found.append(read_json(folder / "generation_config.json").get("eos_token_id"))
+    named = {token for ids in found for token in (ids if isinstance(ids, list) else [ids]) if token is not None}
+    if end not in named:
+        raise ModelError(
+            f"replies in {folder} end with token {end} ({tokenizer.decode([end])!r}) by its chat template, but eos_token_id"
+            f" of generation_config.json and config.json is {sorted(named) or 'unset'}: no engine would stop there; add {end}"
+        )
+    return named

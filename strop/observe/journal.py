@@ -1,0 +1,26 @@
+"""The journal: one line per step in metrics.jsonl, and what depends on the wall clock apart from it in timing.jsonl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from strop.folder import read_rows
+from strop.roles import Metrics
+
+
+class Journal:
+    """Appends rows; on resume everything after the checkpoint is forgotten."""
+
+    def __init__(self, metrics: Path, timing: Path) -> None:
+        self._metrics, self._timing = metrics, timing
+
+    def forget_after(self, step: int) -> None:
+        for path in (self._metrics, self._timing):
+            kept = [row for row in read_rows(path) if row["step"] <= step]
+            path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        for path, row in ((self._metrics, metrics), (self._timing, timing)):
+            with path.open("a") as file:
+                file.write(json.dumps({"step": step, **row}) + "\n")

@@ -1,0 +1,97 @@
+"""Figures of a run, counted where things happen; those that depend on the wall clock are kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strop.roles import Metrics
+from strop.types import Group, Outcome, Trajectory, Verdict
+
+
+@dataclass
+class Tally:
+    """Counts since the last step, and totals that survive a restart."""
+
+    tokens_generated: int = 0
+    tokens_trained: int = 0
+    attempts: int = 0
+    _since: list[tuple[Group, bool]] = field(default_factory=list)
+    _tokens_since: int = 0
+
+    def finished(self, group: Group, verdict: Verdict) -> None:
+        """A group was scored and kept or dropped."""
+        tokens = sum(t.num_tokens for t in group.trajectories)
+        self.tokens_generated += tokens
+        self._tokens_since += tokens
+        self.attempts += len(group.trajectories)
+        self._since.append((group, verdict.group is not None))
+
+    def trained(self, groups: Sequence[Group], version: int) -> Metrics:
+        """Figures of the draw that was just trained, and of everything that finished since the last one."""
+        finished = [group for group, _ in self._since]
+        dropped = sum(not kept for _, kept in self._since)
+        self._since.clear()
+        attempts = [t for group in groups for t in group.scored]
+        self.tokens_trained += sum(t.num_tokens for t in attempts)
+        return {
+            **_of_attempts([t for group in finished for t in group.trajectories] or attempts),
+            "no_contrast_share": _no_contrast_share(finished or groups),
+            "dropped_groups": float(dropped),
+            **_lag(attempts, version),
+            "attempts": float(self.attempts),
+            "tokens_generated": float(self.tokens_generated),
+            "tokens_trained": float(self.tokens_trained),
+        }
+
+    def timing(self, generate: float, train: float, total: float) -> Metrics:
+        """Seconds and rates of the last step."""
+        tokens, self._tokens_since = self._tokens_since, 0
+        return {
+            "seconds": total,
+            "generate_seconds": generate,
+            "train_seconds": train,
+            "tokens_per_second": tokens / max(total, 1e-9),
+        }
+
+    def state(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ("tokens_generated", "tokens_trained", "attempts")}
+
+    def restore(self, state: dict[str, int]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
+    scored = [t for t in attempts if t.outcome is not Outcome.FAILED]
+    lengths = np.array([t.num_tokens for t in scored] or [0])
+    metrics = {
+        "reward": _mean([t.reward for t in scored]),
+        "length": float(lengths.mean()),
+        "length_max": float(lengths.max()),
+        "truncated_share": _mean([t.outcome is Outcome.TRUNCATED for t in scored]),
+        "failed_share": _mean([t.outcome is Outcome.FAILED for t in attempts]),
+        "turns": _mean([len(t.turns) for t in scored]),
+    }
+    names = {name for t in scored for name in t.rewards}
+    return metrics | {f"reward/{n}": _mean([t.rewards[n] for t in scored if n in t.rewards]) for n in sorted(names)}
+
+
+def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:
+    """How many versions behind the tokens were when they were trained."""
+    versions = [turn.versions for t in attempts for turn in t.turns if len(turn.versions)]
+    stamped = np.concatenate(versions) if versions else np.zeros(0, dtype=np.int64)
+    lags = version - stamped[stamped >= 0]  # tokens nobody sampled carry -1
+    if not len(lags):
+        return {"lag": 0.0, "lag_max": 0.0}
+    return {"lag": float(lags.mean()), "lag_max": float(lags.max())}
+
+
+def _no_contrast_share(groups: Sequence[Group]) -> float:
+    return _mean([len(g.scored) > 0 and float(np.ptp(g.rewards)) == 0.0 for g in groups])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0

@@ -1,0 +1,16 @@
+"""Where else metrics may go; each tracker is an extra, imported when it opens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from strop.roles import Metrics
+
+
+class Tracker(Protocol):
+    """Takes the figures of each step."""
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None: ...
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,254 @@
+"""How it flows: Generate -> Filter -> Control -> Replay -> Train, in two loops joined by a buffer.
+
+One pipeline serves synchronous and asynchronous training: a pace with `lag=0` is synchronous. Nothing here depends on
+the wall clock or on completion order where `lag=0`, so such a run has the same bits every time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strop.errors import RewardError, StarvationError
+from strop.filter.score import Scorer
+from strop.generate.play import play
+from strop.generate.policy import Policy, attempt_key
+from strop.ledger import Ledger
+from strop.observe.metrics import Tally
+from strop.roles import Metrics, World
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.types import Group, Outcome, Start, Task, Verdict
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_PATIENCE = 50  # draws' worth of groups that gates may drop in a row before the run is called starved
+_WINDOW = 64  # attempts over which the failed share is judged
+
+
+class Watcher(Protocol):
+    """Whoever records what happens: journal, progress bar, trackers."""
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
+
+
+@dataclass
+class Progress:
+    """Where the run stands; both loops wait on it."""
+
+    step: int = 0  # the weight version that the trainer holds
+    next_number: int = 0
+    running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    training: int = 0  # groups drawn for the version that is being made
+    is_stopping: bool = False  # end after the current step
+    dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
+    failures: Counter[str] = field(default_factory=Counter)
+    recent_failures: list[bool] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def notify(self) -> None:
+        self._changed.set()
+
+
+@dataclass
+class Flow:
+    """A run in motion: the parts, opened, and where they stand."""
+
+    run: Run
+    policy: Policy
+    scorer: Scorer
+    ledger: Ledger
+    progress: Progress
+    watcher: Watcher
+    checkpoint: Callable[[int], None]  # called between two steps, when nothing else can happen
+    evaluate: Callable[[], Any]  # awaitable metrics of the current weights on held-out tasks
+    resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
+
+    def may_start(self) -> bool:
+        progress = self.progress
+        waiting = len(self.run.buffer) + progress.training
+        return self.run.pace.may_start(len(progress.running), waiting, progress.step, self.run.groups_per_step)
+
+
+async def train(flow: Flow) -> None:
+    """Run both loops until the last step; the first error of any worker ends them all."""
+    try:
+        async with asyncio.TaskGroup() as workers:
+            generating = workers.create_task(generate_groups(flow, workers))
+            await learn_from_groups(flow)
+            # groups in flight after the last step stay `running` in the ledger: started and never used
+            for task in (generating, *flow.progress.running.values()):
+                task.cancel()
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
+    """Admit tasks as fast as the pace allows."""
+
+    def launch(number: int, task: Task, version: int) -> None:
+        progress.running[number] = workers.create_task(make_group(flow, number, task, version))
+
+    progress = flow.progress
+    while flow.resumed:
+        launch(*flow.resumed.pop(0))
+    while True:
+        await progress.until(flow.may_start)
+        task, number = flow.run.sampler.next(), progress.next_number
+        progress.next_number += 1
+        flow.ledger.admitted(number, task, progress.step)
+        launch(number, task, progress.step)
+
+
+async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
+    """Attempt, score, learn from the result, keep it or drop it."""
+    run, progress = flow.run, flow.progress
+    starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
+    player = partial(play, run.agent, flow.policy, world_of(run.worlds, task), task)
+    trajectories = await run.strategy(task, starts, player)  # GENERATE
+    group = Group(number, task, trajectories, version)
+    await flow.scorer(group)  # FILTER
+    run.sampler.observe(group)  # CONTROL learns from everything, kept or not
+    run.budget.observe(group)
+    verdict = passes(group, run.gates)
+    flow.ledger.finished(group, verdict.group, verdict.reason, progress.step)
+    progress.tally.finished(group, verdict)
+    if verdict.group is not None:
+        run.buffer.add(verdict.group)  # REPLAY
+    else:
+        progress.dropped[verdict.reason] += 1
+    del progress.running[number]
+    _watch_failures(flow, group)
+    progress.notify()
+
+
+def start_of(seed: int, attempt_id: str) -> Start:
+    return Start(attempt_id, attempt_key(seed, attempt_id))
+
+
+def world_of(worlds: Sequence[World], task: Task) -> World:
+    return next(world for world in worlds if world.name == task.source)
+
+
+def passes(group: Group, gates: Sequence[Callable[[Group], Verdict]]) -> Verdict:
+    """Ask every gate; one that drops the group says why. A group the world failed entirely never gets that far."""
+    if not group.scored:
+        return Verdict(None, f"all {len(group.trajectories)} attempts failed: {group.trajectories[0].error}")
+    kept = Verdict(group)
+    for gate in gates:
+        assert kept.group is not None
+        kept = gate(kept.group)
+        if kept.group is None:
+            return Verdict(None, kept.reason or type(gate).__name__)
+    return kept
+
+
+def _watch_failures(flow: Flow, group: Group) -> None:
+    """Stop a run whose world or reward mostly fails: what is left would be a biased sample."""
+    progress, limit = flow.progress, flow.run.max_failed_share
+    for trajectory in group.trajectories:
+        failed = trajectory.outcome is Outcome.FAILED
+        progress.recent_failures.append(failed)
+        if failed:
+            progress.failures[trajectory.error] += 1
+    del progress.recent_failures[:-_WINDOW]
+    share = sum(progress.recent_failures) / len(progress.recent_failures)
+    if len(progress.recent_failures) >= min(_WINDOW, 2 * len(group.trajectories)) and share > limit:
+        worst = "; ".join(f"{count}x {error}" for error, count in progress.failures.most_common(3))
+        raise RewardError(
+            f"{share:.0%} of the last {len(progress.recent_failures)} attempts failed (limit {limit:.0%}), "
+            f"none of them was trained on: {worst}"
+        )
+
+
+async def learn_from_groups(flow: Flow) -> None:
+    """Draw, give credit, step, publish; once per weight version."""
+    run, progress = flow.run, flow.progress
+    clock = time.monotonic()
+    while not is_over(run, progress):
+        groups = await drawn(flow)
+        progress.training = len(groups)
+        drawn_at = time.monotonic()
+        step = progress.step + 1
+        metrics = learn(run, groups, progress.step)  # TRAIN
+        flow.ledger.trained(groups, step)
+        metrics |= progress.tally.trained(groups, step - 1)
+        trained_at = time.monotonic()
+        await run.channel.publish(step)
+        if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
+            metrics |= await flow.evaluate()
+        # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
+        progress.step, progress.training = step, 0
+        progress.dropped.clear()
+        timing = progress.tally.timing(drawn_at - clock, trained_at - drawn_at, time.monotonic() - clock)
+        clock = time.monotonic()
+        flow.watcher.stepped(step, metrics, timing)
+        if step % run.checkpoint_every == 0 or is_over(run, progress):
+            flow.checkpoint(step)
+        progress.notify()
+
+
+def is_over(run: Run, progress: Progress) -> bool:
+    """Whether the last step is done, the tokens are spent, or somebody asked to stop."""
+    return progress.step >= run.steps or is_spent(run, progress) or progress.is_stopping
+
+
+def is_spent(run: Run, progress: Progress) -> bool:
+    return 0 < run.max_generated_tokens <= progress.tally.tokens_generated
+
+
+async def drawn(flow: Flow) -> list[Group]:
+    """Wait for a full draw, and say so when none can ever come."""
+    run, progress = flow.run, flow.progress
+    while (groups := run.buffer.draw(run.groups_per_step, progress.step)) is None:
+        dropped = sum(progress.dropped.values())
+        is_stuck = not progress.running and not flow.may_start() and not flow.resumed
+        if is_stuck or dropped > _PATIENCE * run.groups_per_step:
+            reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
+            raise StarvationError(
+                f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
+                + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
+            )
+        seen = (len(progress.running), len(run.buffer), dropped)
+        await progress.until(lambda: seen != _standing(flow))  # noqa: B023
+    return groups
+
+
+def _standing(flow: Flow) -> tuple[int, int, int]:
+    return len(flow.progress.running), len(flow.run.buffer), sum(flow.progress.dropped.values())
+
+
+def learn(run: Run, groups: Sequence[Group], version: int) -> Metrics:
+    """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
+    if run.values is not None:
+        run.values.predict(groups)
+    run.advantage(groups)
+    objective = Objective(run.losses, run.correction)
+    size = -(-len(groups) // run.minibatches)
+    parts = [groups[i : i + size] for i in range(0, len(groups), size)]
+    packed = [pack(part, run.reduction, version, run.trainer.max_tokens, objective.scope) for part in parts]
+    run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
+    rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
+    metrics = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+    if run.values is not None:
+        metrics |= run.values.learn(groups)
+    return metrics

@@ -1,0 +1,236 @@
+"""What the pocket model is taught: conversations made from the worlds, with deliberate mistakes that grade its ability.
+
+Only the training side of each world is used, so held-out tasks stay unseen from the first token on.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from strop.environments.guess import Guess, GuessEnvironment
+from strop.environments.keyvalue import KEYS, KeyValue, KeyValueEnvironment, call, parse
+from strop.environments.scratchpad import sum_steps, think
+from strop.environments.split import prompt_of
+from strop.pocket.ability import ABILITY, CAREFUL_MISTAKES, slip_number, step_error
+from strop.pocket.replies import SINGLE_TURN, Replies
+from strop.types import Message, Task
+
+# tasks of the corpus come from a seed of their own; runs use small ones
+WORLD_SEED = 1_000_000
+
+# shares of conversations
+KINDS = {
+    "plain": 0.50,
+    "strategy": 0.18,
+    "retry": 0.09,
+    "hint": 0.09,
+    "follow up": 0.05,
+    "side by side": 0.05,
+    "chat": 0.04,
+}
+WORLDS = {"arithmetic": 0.36, "countdown": 0.22, "compose": 0.14, "keyvalue": 0.14, "guess": 0.14}
+
+_SYSTEM = ("be brief", "you are a helpful assistant", "think step by step", "you are strop, a small model")
+_CHAT = (
+    ("hi", "hello"),
+    ("hello", "hi, what shall we do?"),
+    ("good morning", "good morning"),
+    ("how are you?", "fine, thanks"),
+    ("thanks", "you are welcome"),
+    ("who are you?", "strop, a small model"),
+    ("what can you do?", "sums, strings, numbers, look-ups and guessing"),
+    ("ok", "good"),
+    ("bye", "goodbye"),
+)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages, of which the assistant's are trained on from number `trained_from` on."""
+
+    messages: tuple[Message, ...]
+    trained_from: int = 0
+
+
+def user(text: str) -> Message:
+    return Message("user", text)
+
+
+def assistant(text: str) -> Message:
+    return Message("assistant", text)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes conversations from one stream of random numbers."""
+
+    stream: random.Random
+
+    async def conversation(self) -> Conversation:
+        """Any conversation, at times after a system message or a greeting."""
+        written = await self._written(self._pick(KINDS))
+        opening: list[Message] = []
+        if self.stream.random() < 0.10:
+            opening.append(Message("system", self.stream.choice(_SYSTEM)))
+        if self.stream.random() < 0.05:
+            opening.extend(self._small_talk())
+        skipped = written.trained_from + len(opening) if written.trained_from else 0
+        return replace(written, messages=(*opening, *written.messages), trained_from=skipped)
+
+    async def _written(self, kind: str) -> Conversation:
+        match kind:
+            case "plain":
+                return await self._plain()
+            case "strategy":
+                return await self._strategy()
+            case "retry":
+                return self._retry()
+            case "hint":
+                return self._hint()
+            case "follow up":
+                return self._follow_up()
+            case "side by side":
+                return self._side_by_side()
+        return Conversation(tuple(m for _ in range(self.stream.randint(1, 3)) for m in self._small_talk()))
+
+    @property
+    def _replies(self) -> Replies:
+        return Replies(self.stream)
+
+    async def _plain(self) -> Conversation:
+        world = self._pick(WORLDS)
+        if world == "guess":
+            return await self._guessing("")
+        if world == "keyvalue":
+            return await self._looking_up()
+        task = self._task(world)
+        return Conversation((*task.messages, assistant(self._replies.attempt(task))))
+
+    async def _strategy(self) -> Conversation:
+        """A word before the task says how to go about it."""
+        word = self.stream.choice(("quick", "careful", "search", "up", "half"))
+        if word in ("up", "half"):
+            return await self._guessing(word)
+        if word == "search":
+            task = self._task("countdown")
+            return Conversation((user(f"search: {prompt_of(task)}"), assistant(self._replies.searched(task))))
+        task = self._task(self.stream.choice(("arithmetic", "arithmetic", "compose")))
+        is_quick = word == "quick"
+        reply = self._replies.quick(task) if is_quick else self._replies.attempt(task, CAREFUL_MISTAKES)
+        return Conversation((user(f"{word}: {prompt_of(task)}"), assistant(reply)))
+
+    def _retry(self) -> Conversation:
+        """A wrong answer, which is not trained on, and a right one after the user says so."""
+        task = self._task(self._pick_single_turn())
+        right = SINGLE_TURN[task.source](task.level).solution(task)
+        wrong = self._replies.wrong(task)
+        messages = (*task.messages, assistant(wrong), user("wrong, try again"), assistant(right))
+        return Conversation(messages, trained_from=len(messages) - 1)
+
+    def _hint(self) -> Conversation:
+        """The first steps stand in the prompt and are taken over without mistake."""
+        task = self._task(self._pick_single_turn())
+        world = SINGLE_TURN[task.source](task.level)
+        given = self.stream.randint(1, 2)
+        is_sum = task.source == "arithmetic"
+        reply = self._replies.sum_up(task, right_steps=given) if is_sum else world.solution(task)
+        return Conversation((user(f"{prompt_of(task)} hint: {world.hint(task, given)}"), assistant(reply)))
+
+    def _follow_up(self) -> Conversation:
+        messages: list[Message] = []
+        for _ in range(self.stream.randint(2, 3)):
+            task = self._task(self._pick_single_turn())
+            messages += [*task.messages, assistant(self._replies.attempt(task))]
+        return Conversation(tuple(messages))
+
+    def _side_by_side(self) -> Conversation:
+        """Two functions, each on a string of its own: several steps in one scratchpad, but no composition."""
+        tasks = [self._task("compose") for _ in range(2)]
+        worked = [self._replies.function(task, step_error("compose", 1, 1)) for task in tasks]
+        prompt = " ".join(prompt_of(task).removesuffix("=?") for task in tasks) + "=?"
+        reply = think([steps[0] for steps, _ in worked], " ".join(result for _, result in worked))
+        return Conversation((user(prompt), assistant(reply)))
+
+    async def _guessing(self, word: str) -> Conversation:
+        """A game by halving or by counting up, as the word says; without a word, by the level's ability."""
+        level = self._level("guess")
+        task = Guess(level, WORLD_SEED).task(self._index())
+        environment = GuessEnvironment()
+        await environment.reset(task)
+        is_half = word == "half" or (not word and self.stream.random() < ABILITY["guess"][level])
+        messages = [user(f"{word}: {prompt_of(task)}")] if word else list(task.messages)
+        is_done = False
+        while not is_done:
+            messages.append(environment.demonstrate() if is_half else _counted_up(environment))
+            seen = await environment.step(messages[-1])
+            messages += seen.messages
+            is_done = seen.done
+        return Conversation(tuple(messages))
+
+    async def _looking_up(self) -> Conversation:
+        level = self._level("keyvalue")
+        task = KeyValue(level, WORLD_SEED).task(self._index())
+        environment = KeyValueEnvironment()
+        await environment.reset(task)
+        mistake = "" if self.stream.random() < ABILITY["keyvalue"][level] else self.stream.choice(_mistakes(task))
+        messages = list(task.messages)
+        for reply in self._calls(task, environment.store, mistake):
+            messages.append(assistant(reply))
+            messages += (await environment.step(messages[-1])).messages
+        return Conversation(tuple(messages))
+
+    def _calls(self, task: Task, store: Mapping[str, str], mistake: str) -> list[str]:
+        """All replies of one attempt; the mistake, if any, is made once and carried on."""
+        keys, target = parse(prompt_of(task))
+        if mistake == "skip":
+            keys = keys[:-1]
+        if mistake == "misread":
+            keys[self.stream.randrange(len(keys))] = self.stream.choice([k for k in KEYS if k not in (*keys, target)])
+        steps, total = self._added([int(store[key]) for key in keys], mistake == "slip")
+        lookups = [call(f"get {key}") for key in keys]
+        if not target or mistake == "forget":
+            return [*lookups, think(steps, str(total))]
+        return [*lookups, think(steps, call(f"set {target} {total}")), str(total)]
+
+    def _added(self, values: list[int], has_slip: bool) -> tuple[list[str], int]:
+        """A chain sum, with one slip at a random step if wanted."""
+        if not has_slip:
+            return sum_steps(values)
+        at = self.stream.randrange(1, len(values))
+        before, total = sum_steps(values[:at])
+        slipped, total = sum_steps([total, values[at]], slip_number(self.stream, 1.0))
+        after, total = sum_steps([total, *values[at + 1 :]])
+        return [*before, *slipped, *after], total
+
+    def _task(self, world: str) -> Task:
+        return SINGLE_TURN[world](self._level(world), WORLD_SEED).task(self._index())
+
+    def _level(self, world: str) -> int:
+        """Any level of the corpus, the harder ones more often."""
+        levels = list(ABILITY[world])
+        return self.stream.choices(levels, weights=range(2, len(levels) + 2))[0]
+
+    def _index(self) -> int:
+        return self.stream.getrandbits(48)
+
+    def _pick(self, shares: Mapping[str, float]) -> str:
+        return self.stream.choices(list(shares), weights=list(shares.values()))[0]
+
+    def _pick_single_turn(self) -> str:
+        return self._pick({world: WORLDS[world] for world in SINGLE_TURN})
+
+    def _small_talk(self) -> tuple[Message, Message]:
+        question, answer = self.stream.choice(_CHAT)
+        return user(question), assistant(answer)
+
+
+def _counted_up(environment: GuessEnvironment) -> Message:
+    return assistant(think([f"{environment.low}..{environment.high}"], str(environment.low)))
+
+
+def _mistakes(task: Task) -> list[str]:
+    """The mistakes that are possible in a look-up task."""
+    keys, target = parse(prompt_of(task))
+    return ["misread", *(["skip", "slip", "slip"] if len(keys) > 1 else []), *(["forget"] if target else [])]

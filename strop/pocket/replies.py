@@ -1,0 +1,81 @@
+"""Replies to single-turn tasks as the pocket model is meant to give them: mostly in steps, and sometimes mistaken."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from strop.environments.arithmetic import Arithmetic, terms_of
+from strop.environments.compose import Compose, parse, steps_of
+from strop.environments.countdown import Countdown, Expression, random_expression
+from strop.environments.scratchpad import sum_steps, think
+from strop.environments.split import prompt_of
+from strop.pocket.ability import ABILITY, QUICK_ABILITY, slip_number, slip_text, step_error
+from strop.types import Task
+
+SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = {
+    "arithmetic": Arithmetic,
+    "compose": Compose,
+    "countdown": Countdown,
+}
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Writes replies from one stream of random numbers."""
+
+    stream: random.Random
+
+    def attempt(self, task: Task, mistakes: float = 1.0) -> str:
+        """An attempt with the intended chance of a mistake times `mistakes`."""
+        if task.source == "arithmetic":
+            return self.sum_up(task, mistakes)
+        error = mistakes * step_error(task.source, task.level, 1)
+        if task.source == "compose":
+            return think(*self.function(task, error))
+        return self._expression(task, self.stream.random() < error)
+
+    def sum_up(self, task: Task, mistakes: float = 1.0, right_steps: int = 0) -> str:
+        """A chain sum whose first `right_steps` are free of mistakes."""
+        terms = terms_of(task)
+        error = mistakes * step_error(task.source, task.level, len(terms) - 1)
+        given, total = sum_steps(terms[: right_steps + 1])
+        steps, total = sum_steps([total, *terms[right_steps + 1 :]], slip_number(self.stream, error))
+        return think([*given, *steps], str(total))
+
+    def function(self, task: Task, error: float) -> tuple[list[str], str]:
+        """The step and the result of one string function."""
+        return steps_of(*parse(prompt_of(task)), slip_text(self.stream, error))
+
+    def quick(self, task: Task) -> str:
+        """The answer alone."""
+        error = 1.0 - QUICK_ABILITY * ABILITY[task.source][task.level]
+        if task.source == "arithmetic":
+            return str(slip_number(self.stream, error)(int(task.answer)))
+        return slip_text(self.stream, error)(task.answer)
+
+    def searched(self, task: Task) -> str:
+        """Tries in the open until one reaches the target."""
+        right = Expression(task.answer)
+        steps: list[str] = []
+        for _ in range(self.stream.randint(0, 3)):
+            tried = Expression(random_expression(right.numbers, self.stream))
+            if tried.value != right.value:
+                steps += [*tried.steps, "no"]
+        return think([*steps, *right.steps], task.answer)
+
+    def wrong(self, task: Task) -> str:
+        """An attempt that fails."""
+        world = SINGLE_TURN[task.source](task.level)
+        while True:
+            is_countdown = task.source == "countdown"
+            # where mistakes are rare, three times the usual chance finds one sooner
+            reply = self._expression(task, True) if is_countdown else self.attempt(task, 3.0)
+            if not world.check(task, reply):
+                return reply
+
+    def _expression(self, task: Task, is_wrong: bool) -> str:
+        """The known solution, or an honest attempt that most likely misses the target."""
+        answer = random_expression(Expression(task.answer).numbers, self.stream) if is_wrong else task.answer
+        return think(Expression(answer).steps, answer)

@@ -1,0 +1,16 @@
+"""GRPO (Shao et al., 2402.03300): attempts compared with their siblings, clipped, held near the reference."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def grpo(setting: Setting = Setting(), clip: float = 0.2, kl: float = 0.04) -> Run:
+    """Group-relative advantages divided by their spread, PPO's clip, k3 penalty to the reference."""
+    losses = (Clip(clip, clip), Kl("k3", kl)) if kl else (Clip(clip, clip),)
+    return setting.run("grpo", GroupStandard(), losses, reduction=SequenceMean())

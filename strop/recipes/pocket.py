@@ -1,0 +1,17 @@
+"""The first run: GRPO without frills on the bundled model, better in minutes on a laptop."""
+
+from __future__ import annotations
+
+from strop.filter.rewards.constant import Constant
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def pocket(setting: Setting = Setting(world="arithmetic:5", steps=120), constant_reward: bool = False) -> Run:
+    """Chain sums with a scratchpad; `constant_reward=true` is the negative control, which must not move."""
+    run = setting.run("pocket", GroupStandard(), (Clip(),))
+    if constant_reward:
+        run.rewards = (Constant(),)
+    return run

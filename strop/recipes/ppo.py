@@ -1,0 +1,23 @@
+"""PPO (Schulman et al., 1707.06347) with a critic and generalized advantage estimation."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.clip import Clip
+from strop.train.values.critic import Critic
+
+
+def ppo(
+    setting: Setting = Setting(), clip: float = 0.2, trace: float = 0.95, minibatches: int = 2, epochs: int = 1
+) -> Run:
+    """A critic of the policy's size says what was expected; several clipped steps per draw."""
+    return setting.run(
+        "ppo",
+        Gae(trace=trace),
+        (Clip(clip, clip),),
+        values=Critic(device=setting.device),
+        minibatches=minibatches,
+        epochs=epochs,
+    )

@@ -1,0 +1,70 @@
+"""What every recipe has in common: the model, the worlds, the sizes. The algorithm is what a recipe adds to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from strop.control.budgets.fixed import Fixed
+from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.samplers.uniform import Uniform
+from strop.evaluation import Evaluation
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.outcome import Outcome
+from strop.generate.engines.torch import TorchEngine
+from strop.recipes.worlds import parse_worlds
+from strop.roles import Advantage, Loss, Reward
+from strop.run import Run
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Sampling
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Fields that any recipe takes."""
+
+    world: str = "arithmetic:5"  # name:level, several joined by +
+    model: str = "pocket"  # a Hugging Face folder, or the bundled model
+    seed: int = 0
+    steps: int = 100
+    groups_per_step: int = 8
+    group_size: int = 8  # attempts per group
+    learning_rate: float = 2e-4
+    max_tokens: int = 64  # of one reply
+    temperature: float = 1.0
+    lag: int = 0  # weight versions that generation may run ahead
+    heldout_tasks: int = 128  # per world
+    heldout_every: int = 20  # steps
+    checkpoint_every: int = 20
+    threads: int = 1
+    device: str = "cpu"
+
+    def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
+        """A run in this setting; `parts` are further fields of `Run`."""
+        worlds = parse_worlds(self.world, self.seed)
+        judged: tuple[Reward, ...] = (
+            (Outcome(),) if all(getattr(world, "pays", True) for world in worlds) else (Checked(worlds),)
+        )
+        plain: dict[str, Any] = {
+            "rewards": judged,
+            "budget": Fixed(self.group_size),
+            "pace": BoundedLag(self.lag),
+            "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
+            "engine": TorchEngine(device=self.device),
+            "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
+        }
+        return Run(
+            worlds=worlds,
+            sampler=Uniform(worlds),
+            advantage=advantage,
+            losses=losses,
+            recipe=recipe,
+            model=self.model,
+            seed=self.seed,
+            steps=self.steps,
+            groups_per_step=self.groups_per_step,
+            evaluation=Evaluation(self.heldout_every, self.heldout_tasks, rewards=judged),
+            checkpoint_every=self.checkpoint_every,
+            threads=self.threads,
+            **(plain | parts),
+        )

@@ -1,0 +1,14 @@
+"""Supervised fine-tuning on the worlds' own demonstrations, through the same pipeline as everything else."""
+
+from __future__ import annotations
+
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.likelihood import Likelihood
+
+
+def sft(setting: Setting = Setting(group_size=1, groups_per_step=64)) -> Run:
+    """One demonstration per task; the loss is its negative log-likelihood."""
+    return setting.run("sft", Constant(), (Likelihood(),), agent=Demonstrate())

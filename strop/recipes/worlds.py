@@ -1,0 +1,61 @@
+"""Worlds by name: `arithmetic:3`, `arithmetic:3+compose:1`, `reasoning_gym/chain_sum`, `tasks.jsonl`, `dataset:DIR`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from strop import environments
+from strop.errors import ConfigurationError, nearest
+from strop.roles import World
+
+
+def parse_worlds(text: str, seed: int = 0) -> tuple[World, ...]:
+    """The worlds a text names, joined by +."""
+    return tuple(_parse(part.strip(), seed) for part in text.split("+"))
+
+
+def bundled_worlds() -> dict[str, Callable[..., Any]]:
+    """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
+    names = sorted(module.name for module in pkgutil.iter_modules(environments.__path__))
+    found = {name: _kind(name) for name in names}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _kind(name: str) -> Callable[..., Any] | None:
+    module = importlib.import_module(f"{environments.__name__}.{name}")
+    kinds = [
+        value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    return next((kind for kind in kinds if vars(kind).get("name") == name), None)
+
+
+def _parse(text: str, seed: int) -> World:
+    if text.startswith("reasoning_gym/"):
+        from strop.environments.reasoning_gym import ReasoningGym
+
+        return ReasoningGym(text.removeprefix("reasoning_gym/"), seed=seed)
+    if text.startswith("dataset:"):
+        from strop.environments.dataset import Dataset
+
+        return Dataset(text.removeprefix("dataset:"))
+    if text.endswith(".jsonl"):
+        from strop.environments.jsonl import Jsonl
+
+        return Jsonl(text)
+    return _levelled(text, seed)
+
+
+def _levelled(text: str, seed: int) -> World:
+    name, _, level = text.partition(":")
+    kinds = bundled_worlds()
+    if name not in kinds:
+        raise ConfigurationError(
+            f"there is no world {name!r}: {nearest(name, kinds)}; or reasoning_gym/NAME, FILE.jsonl, dataset:FOLDER"
+        )
+    if level and not level.isdigit():
+        raise ConfigurationError(f"a world's level is a whole number, as in {name}:2, got {text!r}")
+    world: World = kinds[name](int(level or 1), seed)
+    return world

@@ -1,0 +1,32 @@
+"""REINFORCE++'s credit (Hu, 2501.03262): rewards standardised over the whole draw, no group needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class BatchStandard:
+    """A = (r - mean) / (std + epsilon), mean and population std over all written tokens of the draw.
+
+    The plain variant: no group baseline is taken first and no KL stands in the reward, so with discount 1 the
+    return of every token is its attempt's reward, and a long attempt counts with all its tokens.
+    """
+
+    epsilon: float = 1e-8
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        lengths = np.array([attempt.num_tokens for attempt in attempts])
+        num_tokens = max(int(lengths.sum()), 1)
+        rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
+        rewards -= rewards[:1]  # equal rewards give exactly 0, not a rounding error over epsilon
+        centred = rewards - (lengths * rewards).sum() / num_tokens
+        spread = np.sqrt((lengths * centred**2).sum() / num_tokens)
+        for attempt, difference in zip(attempts, centred, strict=True):
+            attempt.credit(float(difference / (spread + self.epsilon)))

@@ -1,0 +1,20 @@
+"""The same credit for every attempt: supervised training, and expert iteration on what a gate kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A = value, whatever the reward."""
+
+    value: float = 1.0
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for attempt in group.scored:
+                attempt.credit(self.value)

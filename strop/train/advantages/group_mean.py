@@ -1,0 +1,24 @@
+"""Dr. GRPO's credit (Liu et al., 2503.20783): each attempt against the mean of its group, without the division."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class GroupMean:
+    """A = r - mean. The mean holds the attempt itself: the expected gradient is (G - 1) / G of the true one."""
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            rewards = group.rewards.astype(np.float64)  # [G]
+            for attempt, reward in zip(group.scored, rewards, strict=True):
+                attempt.credit(float(reward - rewards.mean()))

@@ -1,0 +1,31 @@
+"""GRPO's credit (Shao et al., 2402.03300): each attempt against its siblings, in units of their spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class GroupStandard:
+    """A = (r - mean) / (std + epsilon) within the group; std is the sample one (divided by G - 1).
+
+    Dividing by the group's own spread biases the gradient: tasks near 0 % or 100 % weigh more. A group in which
+    only one attempt counts says nothing and gets 0.
+    """
+
+    epsilon: float = 1e-6
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            rewards = group.rewards.astype(np.float64)  # [G]
+            spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
+            for attempt, reward in zip(group.scored, rewards, strict=True):
+                attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)))

@@ -1,0 +1,25 @@
+"""RLOO's credit (Kool et al., 2019; Ahmadian et al., 2402.14740): each attempt against the mean of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """A = r - mean of the siblings: unbiased. An attempt without a sibling that counts has no baseline and gets 0."""
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            rewards = group.rewards.astype(np.float64)  # [G]
+            factor = len(rewards) / max(len(rewards) - 1, 1)  # r - others' mean = G / (G - 1) * (r - mean)
+            for attempt, reward in zip(group.scored, rewards, strict=True):
+                attempt.credit(float(factor * (reward - rewards.mean())))

@@ -1,0 +1,38 @@
+"""Weights within one process: engines copy the trainer's tensors and prove by fingerprint that they hold them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from strop.errors import ConfigurationError, DeliveryError
+from strop.fingerprint import fingerprint
+from strop.roles import Engine, Trainer
+from strop.types import WeightVersion
+
+
+@dataclass
+class Memory:
+    """No copy of its own: a version's location is the trainer's tensors, by name."""
+
+    _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
+    _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
+
+    def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None:
+        self._trainer, self._engines = trainer, tuple(engines)
+
+    async def publish(self, step: int) -> WeightVersion:
+        """Hand the current weights to every engine; one that answers with other weights stops the run."""
+        if self._trainer is None:
+            raise ConfigurationError("Memory has no trainer yet: call connect(trainer, engines) first")
+        weights = self._trainer.weights()
+        version = WeightVersion(step, fingerprint(weights), weights)
+        answers = await asyncio.gather(*(engine.load(version) for engine in self._engines))
+        for number, (engine, answer) in enumerate(zip(self._engines, answers, strict=True)):
+            if answer != version.fingerprint:
+                raise DeliveryError(
+                    f"engine {number} ({type(engine).__name__}) samples from weights {answer} after step {step}, "
+                    f"whose published weights are {version.fingerprint}"
+                )
+        return version

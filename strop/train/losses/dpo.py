@@ -1,0 +1,57 @@
+"""Direct preference optimization (Rafailov et al., 2305.18290): the better of two attempts against the worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics, Output
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Dpo:
+    """L = -log sigmoid(beta * h), h = log(policy / reference) of the chosen attempt minus that of the rejected one.
+
+    A group is one pair; the higher reward is chosen. Every token carries its pair's whole loss, so the
+    sequence-mean reduction (1 / (attempts * N) per token) gives the mean over pairs. Equal rewards give log 2
+    and no gradient.
+    """
+
+    beta: float = 0.1
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    scope: ClassVar[str] = "group"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.reference_logprobs is None:
+            raise ConfigurationError("Dpo needs reference log-probabilities, the batch has none: give the trainer one")
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        margins = self.beta * _per_group(_side(batch).to(gains.dtype) * gains, batch)  # [G]
+        on_tokens = batch.on_tokens(margins[batch.groups])  # [T]
+        loss = torch.where(batch.trainable, functional.softplus(-on_tokens), 0.0)  # -log sigmoid(x) = softplus(-x)
+        return loss, {
+            "preferred_share": batch.figure((on_tokens > 0).to(loss.dtype)),
+            "margin": batch.figure(on_tokens),
+        }
+
+
+def _side(batch: Batch) -> Tensor:
+    """+1 for the chosen attempt of each pair, -1 for the rejected one, 0 for both where rewards are equal: [A]."""
+    sizes = _per_group(torch.ones_like(batch.rewards), batch)  # [G]
+    if not bool((sizes == 2).all()):
+        counts = sorted({int(size) for size in sizes})
+        raise ConfigurationError(f"Dpo needs groups of exactly 2 attempts, got {counts}: pair them with BestAndWorst")
+    means = _per_group(batch.rewards, batch) / 2  # [G]
+    return torch.sign(batch.rewards - means[batch.groups])
+
+
+def _per_group(values: Tensor, batch: Batch) -> Tensor:
+    """Sum an [A] quantity over each group: [G]."""
+    return values.new_zeros(len(batch.group_numbers)).index_add(0, batch.groups, values)

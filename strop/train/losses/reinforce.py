@@ -1,0 +1,29 @@
+"""The plain policy gradient (Williams, 1992): log-probability times advantage, no ratio and no clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.roles import Metrics, Output
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Reinforce:
+    """Raise what did better than expected; off-policy it needs a correction to stay unbiased."""
+
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    scope: ClassVar[str] = "attempt"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]
+        ratio = log_ratio.exp()  # [T]
+        loss = torch.where(batch.trainable, -batch.advantages * output.logprobs, 0.0)
+        # k3 of KL(behaviour || policy)
+        return loss, {"ratio": batch.figure(ratio), "kl": batch.figure(ratio - 1 - log_ratio)}

@@ -1,0 +1,176 @@
+"""Lay credited groups end to end as packed batches without padding; how they are split never changes the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+
+from strop.errors import ConfigurationError
+from strop.roles import Reduction
+from strop.types import Batch, FloatArray, Group, IntArray, Trajectory
+
+Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batch`
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What the policy read and wrote in A attempts: T tokens."""
+
+    tokens: IntArray  # [T]
+    positions: IntArray  # [T], from 0 in every segment
+    segments: IntArray  # [T], ascending
+    attempts: IntArray  # [T], ascending
+    written: NDArray[np.bool_]  # [T], the tokens the policy wrote
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each attempt starts, and the end: [A + 1]."""
+        sizes = np.bincount(self.attempts)
+        return [0, *np.cumsum(sizes).tolist()]
+
+
+def pack(
+    groups: Sequence[Group], reduction: Reduction, version: int, max_tokens: int, scope: str = "attempt"
+) -> list[Batch]:
+    """Batches of at most `max_tokens` tokens, or of one attempt (one group where `scope` says so) that is longer."""
+    shares = reduction(groups)
+    owners = [(index, attempt) for index, group in enumerate(groups) for attempt in group.scored if attempt.num_tokens]
+    attempts = [attempt for _, attempt in owners]
+    if not attempts:
+        return []
+    contexts = lay_out(attempts)
+    columns = _columns(contexts, attempts, shares)
+    group_of = np.array([index for index, _ in owners])  # [A]
+    step_tokens = int(contexts.written.sum())
+    bounds = _bounds(group_of, scope)  # attempts at which a batch may begin
+    starts = contexts.starts
+    batches = []
+    for first, last in fill([starts[bound] for bound in bounds], max_tokens):
+        low, high = bounds[first], bounds[last]
+        batch = _batch(columns, starts[low], starts[high], attempts[low:high], group_of[low:high], groups)
+        batch.version, batch.step_tokens = version, step_tokens
+        batches.append(batch)
+    return batches
+
+
+def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
+    """Prompt, written tokens, next prompt, ... of each attempt; a fresh turn opens a new segment."""
+    turns = [(index, turn) for index, attempt in enumerate(attempts) for turn in attempt.turns]
+    pieces = [piece for _, turn in turns for piece in (turn.prompt, turn.tokens)]
+    sizes = np.array([len(piece) for piece in pieces])
+    owner = np.array([index for index, _ in turns])  # by turn
+    opens = np.array([turn.fresh for _, turn in turns]) | (np.diff(owner, prepend=-1) > 0)
+    segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 2), sizes)
+    segment_sizes = np.bincount(segments)
+    segment_starts = np.cumsum(segment_sizes) - segment_sizes
+    contexts = Contexts(
+        tokens=np.concatenate(pieces).astype(np.int64, copy=False),
+        positions=np.arange(len(segments)) - segment_starts[segments],
+        segments=segments,
+        attempts=np.repeat(np.repeat(owner, 2), sizes),
+        written=np.repeat(np.tile([False, True], len(turns)), sizes),
+    )
+    _check_first_tokens(contexts, attempts)
+    return contexts
+
+
+def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
+    """Ranges of consecutive units, each of at most `max_tokens` tokens or one unit; `starts` ends with the total."""
+    ranges = []
+    first = 0
+    for unit in range(1, len(starts)):
+        is_last = unit == len(starts) - 1
+        if is_last or starts[unit + 1] - starts[first] > max_tokens:
+            ranges.append((first, unit))
+            first = unit
+    return ranges
+
+
+def _bounds(group_of: IntArray, scope: str) -> list[int]:
+    if scope not in ("attempt", "group"):
+        raise ConfigurationError(f"a loss's scope is attempt or group, got {scope!r}")
+    count = len(group_of)
+    if scope == "attempt":
+        return list(range(count + 1))
+    return [*np.flatnonzero(np.diff(group_of, prepend=-1)).tolist(), count]
+
+
+def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[str, FloatArray]) -> Columns:
+    """Per-turn and per-attempt arrays, put where their tokens stand."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    # temperature 0 is a greedy choice, which has no gradient: it is trained as a draw at temperature 1
+    temperature = np.repeat([turn.sampling.temperature or 1.0 for turn in turns], [len(turn.tokens) for turn in turns])
+    columns: Columns = {
+        "tokens": contexts.tokens,
+        "positions": contexts.positions,
+        "segments": contexts.segments,
+        "attempts": contexts.attempts,
+        "trainable": contexts.written,
+        "behavior_logprobs": _placed([turn.logprobs for turn in turns], contexts.written, np.float32),
+        "versions": _placed([turn.versions for turn in turns], contexts.written, np.int64, -1),
+        "temperature": _placed([temperature], contexts.written, np.float32, 1),
+        "advantages": _credit("advantages", attempts, lambda attempt: attempt.advantages, contexts),
+        "share": _credit("shares of the loss", attempts, lambda attempt: shares.get(attempt.id), contexts),
+    }
+    if any(attempt.returns is not None for attempt in attempts):
+        columns["returns"] = _credit("returns", attempts, lambda attempt: attempt.returns, contexts)
+    if any(attempt.values is not None for attempt in attempts):
+        columns["values"] = _credit("values", attempts, lambda attempt: attempt.values, contexts)
+    return columns
+
+
+def _credit(
+    what: str, attempts: Sequence[Trajectory], of: Callable[[Trajectory], FloatArray | None], contexts: Contexts
+) -> NDArray[Any]:
+    """A quantity that every attempt has, one number per written token: [T]."""
+    found: list[FloatArray] = []
+    for attempt in attempts:
+        array = of(attempt)
+        if array is None or len(array) != attempt.num_tokens:
+            missing = sum(of(other) is None for other in attempts)
+            raise ConfigurationError(
+                f"attempt {attempt.id} of task {attempt.task.id} wrote {attempt.num_tokens} tokens and has "
+                f"{0 if array is None else len(array)} {what}; {missing} of {len(attempts)} attempts have none"
+            )
+        found.append(array)
+    return _placed(found, contexts.written, np.float32)
+
+
+def _placed(
+    parts: Sequence[NDArray[Any]], written: NDArray[np.bool_], dtype: DTypeLike, elsewhere: float = 0
+) -> NDArray[Any]:
+    placed = np.full(len(written), elsewhere, dtype=dtype)
+    placed[written] = np.concatenate(parts)
+    return placed
+
+
+def _check_first_tokens(contexts: Contexts, attempts: Sequence[Trajectory]) -> None:
+    first = np.flatnonzero(contexts.written & (contexts.positions == 0))
+    if len(first):
+        attempt = attempts[int(contexts.attempts[first[0]])]
+        raise ConfigurationError(
+            f"attempt {attempt.id} of task {attempt.task.id} wrote the first token of its context, which nothing "
+            "predicts: it cannot be trained; need at least 1 prompt token"
+        )
+
+
+def _batch(
+    columns: Columns, low: int, high: int, attempts: Sequence[Trajectory], group_of: IntArray, groups: Sequence[Group]
+) -> Batch:
+    tensors = {name: torch.from_numpy(column[low:high]) for name, column in columns.items()}
+    for name in ("segments", "attempts"):
+        tensors[name] = tensors[name] - tensors[name][0]
+    present, group_index = np.unique(group_of, return_inverse=True)
+    return Batch(
+        **tensors,  # type: ignore[arg-type]
+        groups=torch.from_numpy(group_index.astype(np.int64)),
+        rewards=torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float32),
+        group_numbers=tuple(groups[index].number for index in present),
+        attempt_ids=tuple(attempt.id for attempt in attempts),
+        task_ids=tuple(attempt.task.id for attempt in attempts),
+    )

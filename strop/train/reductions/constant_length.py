@@ -1,0 +1,31 @@
+"""Token sums over a constant (Dr. GRPO, 2503.20783): no attempt's weight depends on its own or others' length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.types import FloatArray, Group
+
+
+@dataclass(frozen=True)
+class ConstantLength:
+    """1 / (attempts of the whole draw * length); `length` is usually the token limit of an attempt.
+
+    The shares add up to mean length / `length`, not to 1, and so does everything logged with them.
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        if self.length < 1:
+            raise ConfigurationError(f"ConstantLength needs a length >= 1, got {self.length}")
+
+    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        num_written = sum(attempt.num_tokens > 0 for attempt in attempts)
+        share = 1.0 / (max(num_written, 1) * self.length)
+        return {attempt.id: np.full(attempt.num_tokens, share, dtype=np.float32) for attempt in attempts}

@@ -1,0 +1,99 @@
+"""What every world owes: stable tasks, disjoint sides, demonstrations that earn 1, refusal of a bad level."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.compose import Compose
+from strop.environments.countdown import Countdown
+from strop.environments.guess import Guess
+from strop.environments.keyvalue import KeyValue
+from strop.environments.split import draw, is_heldout
+from strop.errors import ConfigurationError
+from strop.roles import Demonstrates, World
+from strop.types import Message, Task
+from tests.environments.playing import LEVELS, WORLDS, demonstrated
+
+NAMES = [f"{world.name}-{world.level}" for world in WORLDS]
+
+
+def prompts(world: World, heldout: bool, count: int) -> set[str]:
+    return {world.task(index, heldout).messages[0].content for index in range(count)}
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_train_and_heldout_prompts_never_meet_whatever_the_seed(world: World) -> None:
+    train = prompts(world, False, 300) | prompts(replace(world, seed=7), False, 300)
+    heldout = prompts(world, True, 100) | prompts(replace(world, seed=7), True, 100)
+    assert heldout and train and not train & heldout
+    assert not any(is_heldout(prompt) for prompt in train) and all(is_heldout(prompt) for prompt in heldout)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_the_same_index_is_the_same_task_and_others_differ(world: World) -> None:
+    again = replace(world)
+    assert [again.task(i) for i in range(20)] == [world.task(i) for i in range(20)]
+    assert len({world.task(i).id for i in range(50)}) > 10
+    assert [replace(world, seed=1).task(i) for i in range(20)] != [world.task(i) for i in range(20)]
+    task = world.task(3)
+    assert (task.source, task.level) == (world.name, world.level)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+@pytest.mark.parametrize("heldout", [False, True])
+def test_demonstrations_are_paid_one_in_the_last_turn(world: World, heldout: bool) -> None:
+    assert isinstance(world.environment(), Demonstrates)
+    for index in range(25):
+        said, paid = demonstrated(world, task := world.task(index, heldout))
+        assert paid == [0.0] * (len(paid) - 1) + [1.0]
+        assert world.check(task, said[-1].content) == 1.0
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_a_world_is_its_own_source_and_can_be_shipped(world: World) -> None:
+    known = {kind.__name__: kind for kind in LEVELS}
+    assert eval(repr(world), known) == world
+    assert pickle.loads(pickle.dumps(world)).task(5) == world.task(5)
+    pickle.dumps(world.environment())
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_unfinished_and_empty_replies_earn_nothing(world: World) -> None:
+    task = world.task(0)
+    for reply in ("", "<think>", f"<think>{task.answer}", "</think>", "<think>1</think>", "<|user|>", "x" * 1000):
+        assert world.check(task, reply) == 0.0
+
+
+@pytest.mark.parametrize("kind", LEVELS, ids=lambda kind: kind.__name__)
+def test_a_level_out_of_range_is_refused_with_the_range(kind: type) -> None:
+    lowest, highest = min(LEVELS[kind]), max(LEVELS[kind])
+    for level in (lowest - 1, highest + 1):
+        with pytest.raises(ConfigurationError, match=f"levels {lowest} to {highest}, got {level}"):
+            kind(level)
+
+
+def test_tasks_are_the_same_on_every_machine() -> None:
+    """Frozen: a change here would move every recorded figure."""
+    worlds = (Arithmetic(4), Compose(2), Countdown(3), Guess(3), KeyValue(2))
+    assert [world.task(0).messages[0].content for world in worlds] == [
+        "48+53+54=?",
+        "drop(swap(ncthbg))=?",
+        "make 99 from 3 3 11",
+        "guess 75..90 in 5",
+        "sum teal gold to navy",
+    ]
+
+
+def test_a_side_without_tasks_is_an_error_and_no_endless_loop() -> None:
+    only = Task((Message("user", next(text for text in "abcdefghijklmnop" if not is_heldout(text))),), "", "x")
+    assert draw("x", False, lambda stream: only) is only
+    with pytest.raises(ConfigurationError, match="no held-out task among 20000"):
+        draw("x", True, lambda stream: only)
+
+
+def test_about_one_task_in_ten_is_held_out() -> None:
+    assert 900 < sum(is_heldout(f"{number}+1=?") for number in range(10_000)) < 1100

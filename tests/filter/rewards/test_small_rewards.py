@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.overlong import Overlong
+from tests.building import make_group
+
+
+def test_outcome_adds_up_what_the_world_paid() -> None:
+    group = make_group([0.0, 0.0, 0.0], turn_rewards=[(0.25, 0.5), (), (-1.0,)])
+    assert Outcome()(group) == [0.75, 0.0, -1.0]
+
+
+def test_constant_knows_nothing() -> None:
+    assert Constant(0.5)(make_group([1.0, 0.0])) == [0.5, 0.5]
+
+
+def test_overlong_by_hand() -> None:
+    # Limit 20, cushion 8: free up to 12; 16 is half-way; 20 and more cost 1.
+    group = make_group([0.0] * 6, lengths=[0, 12, 13, 16, 20, 25])
+    assert Overlong(max_tokens=20, cushion=8)(group) == [0.0, 0.0, -0.125, -0.5, -1.0, -1.0]
+
+
+def test_overlong_with_the_paper_s_numbers() -> None:
+    assert Overlong(max_tokens=20480, cushion=4096)(make_group([0.0], lengths=[18432])) == [-0.5]
+
+
+@pytest.mark.parametrize("cushion", [0, 21])
+def test_overlong_refuses_an_impossible_cushion(cushion: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"got {cushion}"):
+        Overlong(max_tokens=20, cushion=cushion)

@@ -1,0 +1,101 @@
+"""Imports point one way: types <- roles <- mechanisms <- pipeline <- run <- recipes <- command."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "strop"
+
+# a module may import from its own layer's support and from any layer above it in this list, never from one below
+LAYERS = [
+    ["errors", "types", "fingerprint"],
+    ["roles"],
+    ["attention", "model", "ledger", "folder", "source"],
+    ["generate", "environments", "filter", "control", "replay", "train", "observe"],
+    ["evaluation", "checkpoint"],
+    ["pipeline"],
+    ["run"],
+    ["preflight"],
+    ["launch"],
+    ["recipes", "pocket"],
+    ["overrides", "papers", "effects"],
+    ["cli", "__main__"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# rooms full of mechanisms: a file here never imports another file of any such room
+ROOMS = {
+    "generate/agents", "generate/strategies", "filter/rewards", "filter/gates", "control/samplers",
+    "control/budgets", "control/paces", "replay", "train/advantages", "train/corrections", "train/losses",
+    "train/reductions", "train/channels",
+}  # fmt: skip
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules of strop that a file imports when it runs; imports for types alone do not count."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "strop":
+            if node.module == "strop":
+                yield from (f"strop.{alias.name}" for alias in node.names)
+            else:
+                yield str(node.module)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "strop")
+
+
+def layer_of(dotted: str) -> int:
+    return LEVEL[dotted.split(".")[1]]
+
+
+def test_every_module_has_a_layer() -> None:
+    names = {p.relative_to(PACKAGE).parts[0].removesuffix(".py") for p in modules()} - {"__init__"}
+    assert names <= set(LEVEL), f"no layer for {names - set(LEVEL)}"
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path in modules():
+        name = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if name == "__init__":
+            continue
+        wrong += [f"{path.relative_to(PACKAGE)} imports {i}" for i in imported(path) if layer_of(i) > LEVEL[name]]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_mechanism_never_imports_a_sibling() -> None:
+    wrong = []
+    for path in modules():
+        room = str(path.parent.relative_to(PACKAGE))
+        if room not in ROOMS:
+            continue
+        for name in imported(path):
+            other = name.removeprefix("strop.").rpartition(".")[0].replace(".", "/")
+            if other in ROOMS:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_heavy_imports_stand_where_they_are_needed() -> None:
+    """Importing the words of the house loads no torch: reward workers start with them."""
+    for name in ("types", "roles", "errors", "ledger"):
+        text = (PACKAGE / f"{name}.py").read_text()
+        tree = ast.parse(text)
+        top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]
+        names = {a.name for n in top if isinstance(n, ast.Import) for a in n.names}
+        names |= {str(n.module) for n in top if isinstance(n, ast.ImportFrom)}
+        assert not any(n.split(".")[0] in {"torch", "transformers", "ray", "vllm"} for n in names), name

@@ -1,0 +1,45 @@
+"""A mechanism is its own configuration: its repr builds it again, and it survives the way to another process."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+
+import pytest
+
+MECHANISMS = [
+    ("strop.train.losses.clip", "Clip(low=0.1, high=0.28, dual=3.0, weight=0.5)"),
+    ("strop.train.losses.reinforce", "Reinforce(weight=1.0)"),
+    ("strop.train.losses.cispo", "Cispo(low=1.0, high=4.0, weight=1.0)"),
+    ("strop.train.losses.gspo", "Gspo(low=0.0003, high=0.0004, weight=1.0)"),
+    ("strop.train.losses.likelihood", "Likelihood(weight=1.0)"),
+    ("strop.train.losses.dpo", "Dpo(beta=0.1, weight=1.0)"),
+    ("strop.train.losses.kl", "Kl(estimator='k2', weight=0.04)"),
+    ("strop.train.losses.entropy", "Entropy(weight=0.01)"),
+    ("strop.train.corrections.truncated", "Truncated(cap=2.0)"),
+    ("strop.train.reductions.token_mean", "TokenMean()"),
+    ("strop.train.reductions.sequence_mean", "SequenceMean()"),
+    ("strop.train.reductions.constant_length", "ConstantLength(length=64)"),
+    ("strop.train.advantages.group_standard", "GroupStandard(epsilon=1e-06)"),
+    ("strop.train.advantages.group_mean", "GroupMean()"),
+    ("strop.train.advantages.leave_one_out", "LeaveOneOut()"),
+    ("strop.train.advantages.batch_standard", "BatchStandard(epsilon=1e-08)"),
+    ("strop.train.advantages.gae", "Gae(discount=1.0, trace=0.95, whiten=True)"),
+    ("strop.train.advantages.constant", "Constant(value=1.0)"),
+    ("strop.filter.gates.zero_variance", "ZeroVariance()"),
+    ("strop.filter.gates.successes", "Successes(threshold=1.0)"),
+    ("strop.filter.gates.best_and_worst", "BestAndWorst()"),
+    ("strop.filter.rewards.overlong", "Overlong(max_tokens=64, cushion=16, weight=1.0)"),
+    ("strop.filter.rewards.outcome", "Outcome(weight=1.0)"),
+    ("strop.filter.rewards.constant", "Constant(value=1.0, weight=1.0)"),
+    ("strop.control.budgets.fixed", "Fixed(size=8)"),
+    ("strop.control.paces.bounded_lag", "BoundedLag(lag=1)"),
+    ("strop.replay.fifo", "Fifo()"),
+]
+
+
+@pytest.mark.parametrize(("module", "source"), MECHANISMS)
+def test_repr_is_its_source_and_it_pickles(module: str, source: str) -> None:
+    mechanism = eval(source, vars(importlib.import_module(module)))
+    assert repr(mechanism) == source
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism

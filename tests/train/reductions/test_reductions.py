@@ -1,0 +1,59 @@
+"""Two groups, attempts of 1, 3 and 4 tokens, and one of 5 that the world failed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.roles import Reduction
+from strop.train.reductions.constant_length import ConstantLength
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.train.reductions.token_mean import TokenMean
+from strop.types import Group
+from tests.building import make_group
+
+
+def draw() -> list[Group]:
+    return [make_group([1.0, 0.0], [1, 3], number=0), make_group([1.0, 0.0], [5, 4], failed=[0], number=1)]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "shares"),
+    [
+        (TokenMean(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),  # 1 + 3 + 4 tokens
+        (SequenceMean(), {"0-0": 1 / 3, "0-1": 1 / 9, "1-1": 1 / 12}),  # 3 attempts
+        (ConstantLength(10), {"0-0": 1 / 30, "0-1": 1 / 30, "1-1": 1 / 30}),
+    ],
+)
+def test_by_hand(reduction: Reduction, shares: dict[str, float]) -> None:
+    lengths = {"0-0": 1, "0-1": 3, "1-1": 4}
+    result = reduction(draw())
+    assert result.keys() == shares.keys()
+    for name, share in shares.items():
+        assert result[name].dtype == np.float32
+        assert result[name].tolist() == pytest.approx([share] * lengths[name])
+
+
+@pytest.mark.parametrize(
+    ("reduction", "total"), [(TokenMean(), 1.0), (SequenceMean(), 1.0), (ConstantLength(8), 8 / 3 / 8)]
+)
+def test_what_the_shares_add_up_to(reduction: Reduction, total: float) -> None:
+    assert sum(float(share.sum()) for share in reduction(draw()).values()) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(8)], ids=repr)
+def test_nothing_written_or_nothing_left(reduction: Reduction) -> None:
+    assert reduction([make_group([1.0, 0.0], failed=[0, 1])]) == {}
+    result = reduction([make_group([1.0, 0.0], [0, 2])])
+    assert len(result["0-0"]) == 0
+    assert np.isfinite(result["0-1"]).all()
+
+
+def test_an_empty_attempt_does_not_thin_the_others() -> None:
+    assert SequenceMean()([make_group([1.0, 0.0], [0, 2])])["0-1"].tolist() == [0.5, 0.5]
+
+
+def test_refuses_a_length_of_zero() -> None:
+    with pytest.raises(ConfigurationError, match="got 0"):
+        ConstantLength(0)
