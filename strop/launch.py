@@ -160,6 +160,7 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
     progress.tally.restore(saved["tally"])
     for group in flow.ledger.waiting():
         flow.run.buffer.add(group)
+        progress.versions[group.number] = group.version
     flow.resumed = flow.ledger.running()
     await flow.run.channel.publish(step)
 

@@ -45,6 +45,7 @@ class Progress:
     step: int = 0  # the weight version that the trainer holds
     next_number: int = 0
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
     training: int = 0  # groups drawn for the version that is being made
     is_stopping: bool = False  # end after the current step
     dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
@@ -60,6 +61,11 @@ class Progress:
 
     def notify(self) -> None:
         self._changed.set()
+
+    def left(self, drawn: int) -> list[int]:
+        """Versions of the groups that a draw of the `drawn` oldest finished ones would leave."""
+        finished = sorted(number for number in self.versions if number not in self.running)
+        return [version for number, version in self.versions.items() if number not in finished[:drawn]]
 
 
 @dataclass
@@ -106,6 +112,7 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
     """Admit tasks as fast as the pace allows."""
 
     def launch(number: int, task: Task, version: int) -> None:
+        progress.versions[number] = version
         progress.running[number] = workers.create_task(make_group(flow, number, task, version))
 
     progress = flow.progress
@@ -136,6 +143,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
         run.buffer.add(verdict.group)  # REPLAY
     else:
         progress.dropped[verdict.reason] += 1
+        del progress.versions[number]
     del progress.running[number]
     _watch_failures(flow, group)
     progress.notify()
@@ -219,18 +227,27 @@ def is_spent(run: Run, progress: Progress) -> bool:
 async def drawn(flow: Flow) -> list[Group]:
     """Wait for a full draw, and say so when none can ever come."""
     run, progress = flow.run, flow.progress
-    while (groups := run.buffer.draw(run.groups_per_step, progress.step)) is None:
-        dropped = sum(progress.dropped.values())
-        is_stuck = not progress.running and not flow.may_start() and not flow.resumed
-        if is_stuck or dropped > _PATIENCE * run.groups_per_step:
-            reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
-            raise StarvationError(
-                f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
-                + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
-            )
-        seen = (len(progress.running), len(run.buffer), dropped)
+    while True:
+        may_train = run.pace.may_train(progress.left(run.groups_per_step), progress.step, run.groups_per_step)
+        if may_train and (groups := run.buffer.draw(run.groups_per_step, progress.step)) is not None:
+            for group in groups:
+                progress.versions.pop(group.number, None)
+            return groups
+        _check_starvation(flow)
+        seen = _standing(flow)
         await progress.until(lambda: seen != _standing(flow))  # noqa: B023
-    return groups
+
+
+def _check_starvation(flow: Flow) -> None:
+    run, progress = flow.run, flow.progress
+    dropped = sum(progress.dropped.values())
+    is_stuck = not progress.running and not flow.resumed and not flow.may_start()
+    if is_stuck or dropped > _PATIENCE * run.groups_per_step:
+        reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
+        raise StarvationError(
+            f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
+            + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
+        )
 
 
 def _standing(flow: Flow) -> tuple[int, int, int]:

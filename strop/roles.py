@@ -180,6 +180,10 @@ class Pace(Protocol):
         """`running`: groups in flight; `waiting`: kept and not yet trained; `step`: the current weight version."""
         ...
 
+    def may_train(self, left: Sequence[int], step: int, groups_per_step: int) -> bool:
+        """Whether the next step may leave these groups for later ones; `left`: at which versions they were admitted."""
+        ...
+
 
 # ---- replay
 

@@ -80,9 +80,9 @@ def save_tokenizer(folder: Path) -> None:
     letters = {chr(ord("a") + i - 4) if i < 30 else f"<{i}>": i for i in range(4, VOCABULARY)}
     tokenizer = Tokenizer(WordLevel({"<s>": 0, "</s>": 1, "<pad>": 2, "<unk>": 3, **letters}, unk_token="<unk>"))
     tokenizer.decoder = decoders.Fuse()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>").save_pretrained(
-        folder
-    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    ).save_pretrained(folder)
 
 
 def load_reference(folder: Path) -> Any:
@@ -95,3 +95,28 @@ def reference_logprobs(model: Any, tokens: Any) -> torch.Tensor:
     """Log-probabilities [T, V] of one whole sequence; row t predicts token t + 1."""
     output = model(input_ids=torch.as_tensor(tokens).unsqueeze(0), use_cache=False)
     return torch.log_softmax(output.logits[0].float(), -1)
+
+
+def save_pocket_like(folder: Path, seed: int = 0, layers: int = 1, width: int = 32) -> Path:
+    """A small random model that speaks the pocket model's language."""
+    from strop.pocket.tokenizer import END as END_TEXT
+    from strop.pocket.tokenizer import PAD, TOKEN_IDS, VOCABULARY
+    from strop.pocket.tokenizer import save_tokenizer as save_pocket_tokenizer
+
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=TOKEN_IDS[END_TEXT],
+        pad_token_id=TOKEN_IDS[PAD],
+    )
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    save_pocket_tokenizer(folder, 512)
+    return folder

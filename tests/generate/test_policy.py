@@ -27,7 +27,9 @@ async def talk(policy: Policy, heard: list[str], start: Start = START) -> tuple[
 
 @pytest.mark.parametrize("template", [CHATML, FORGETFUL, BRACKETS])
 @pytest.mark.parametrize("replies", [["x|", "y|", "z|"], ["x", "yy", "z|"], ["<think>no</think>x|", "ab|", " y |"]])
-def test_what_is_sent_begins_with_all_that_was_sent_and_sampled(tmp_path: Path, template: str, replies: list[str]) -> None:
+def test_what_is_sent_begins_with_all_that_was_sent_and_sampled(
+    tmp_path: Path, template: str, replies: list[str]
+) -> None:
     engine = Recording(replies)
     policy = policy_of(save_folder(tmp_path, template), engine)
     turns = run(talk(policy, ["no", "try ab"]))
@@ -167,7 +169,9 @@ def _certain(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_attempt_keys_are_stable_and_spread() -> None:
-    assert attempt_key(0, "3-1") == attempt_key(0, "3-1") == 1203938632617033216
+    assert (
+        attempt_key(0, "3-1") == attempt_key(0, "3-1") == 4425057022560231185
+    )  # half of the first 8 bytes of sha256("0/3-1")
     keys = {attempt_key(seed, f"{group}-{number}") for seed in range(3) for group in range(50) for number in range(8)}
     assert len(keys) == 1200 and all(0 <= key < 2**63 for key in keys)
 
@@ -176,7 +180,11 @@ def test_a_whole_folder_passes_and_missing_parts_are_named(tmp_path: Path) -> No
     check_model_folder(save_folder(tmp_path / "good"))
     with pytest.raises(ModelError, match="does not exist"):
         check_model_folder(tmp_path / "nowhere")
-    for file, said in {"config.json": "config.json", "tokenizer.json": "tokenizer", "model.safetensors": "weights"}.items():
+    for file, said in {
+        "config.json": "config.json",
+        "tokenizer.json": "tokenizer",
+        "model.safetensors": "weights",
+    }.items():
         folder = save_folder(tmp_path / file)
         (folder / file).unlink()
         with pytest.raises(ModelError, match=f"has no {said}"):
@@ -206,7 +214,9 @@ def test_a_context_beyond_the_models_positions_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_template_that_refuses_a_role_says_so(tmp_path: Path) -> None:
-    template = "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}" + CHATML[27:]
+    template = (
+        "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}" + CHATML[27:]
+    )
     policy = policy_of(save_folder(tmp_path, template), Recording(["x|"]))
     dialogue = policy.dialogue(TASK, START)
     run(dialogue.reply())

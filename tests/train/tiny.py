@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory, Turn
@@ -44,6 +45,7 @@ def save_gpt2(folder: Path) -> Path:
 def _save(model: LlamaForCausalLM | GPT2LMHeadModel, folder: Path) -> Path:
     model.save_pretrained(folder)
     words = Tokenizer(WordLevel({f"w{i}": i for i in range(VOCABULARY)}, unk_token="w0"))
+    words.pre_tokenizer = WhitespaceSplit()
     PreTrainedTokenizerFast(tokenizer_object=words, unk_token="w0").save_pretrained(folder)
     return folder
 

@@ -5,6 +5,7 @@ Papers: areal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
@@ -16,8 +17,11 @@ class BoundedLag:
 
     With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is
     running + waiting < (lag + 1) * groups_per_step. A dropped group leaves both counts and so gives its place back.
-    A group counts as waiting until the version trained on it is published. The bound holds for groups that are
-    trained in the order of admission.
+    A group counts as waiting until the version trained on it is published.
+
+    Admission alone bounds the lag only if groups are trained in the order of admission, and a quick one overtakes a
+    slow one. So a step waits for slower groups as soon as training those it would leave, in order and groups_per_step
+    at a time, would make one of them too old. Nothing slow is thrown away.
 
     lag = 0 is synchronous: there, replacements for dropped groups wait until nothing is running and then start
     together, so that what is generated together does not depend on how long an attempt or a reward took. The pace
@@ -25,7 +29,7 @@ class BoundedLag:
     """
 
     lag: int = 0
-    _is_filling: bool = field(default=True, init=False, repr=False, compare=False)
+    _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.lag < 0:
@@ -38,3 +42,7 @@ class BoundedLag:
         elif running == 0:
             self._is_filling = True
         return has_room and (self._is_filling or self.lag > 0)
+
+    def may_train(self, left: Sequence[int], step: int, groups_per_step: int) -> bool:
+        trained_at = (step + 1 + place // groups_per_step for place in range(len(left)))
+        return all(at - version <= self.lag for at, version in zip(trained_at, sorted(left), strict=True))

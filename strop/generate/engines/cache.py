@@ -188,15 +188,11 @@ def _padded(rows: IntArray, starts: IntArray, counts: IntArray, firsts: IntArray
     is_real = np.arange(width) < counts[:, None]
     positions = starts[:, None] + column
     where = slice(int(rows[0]), int(rows[0]) + 1) if len(rows) == 1 else _tensor(rows, device)
-    indices = (gather.ravel(), np.flatnonzero(is_real.ravel()), gather[is_real])
-    return Block(
-        where,
-        len(rows),
-        width,
-        int((starts + counts).max()),
-        _tensor(positions, device),
-        *(_tensor(index, device) for index in indices),
-    )
+    block = Block(where, len(rows), width, int((starts + counts).max()), _tensor(positions, device))
+    block.gather = _tensor(gather.ravel(), device)
+    block.real = _tensor(np.flatnonzero(is_real.ravel()), device)
+    block.packed = _tensor(gather[is_real], device)
+    return block
 
 
 def _similar(counts: IntArray) -> list[IntArray]:

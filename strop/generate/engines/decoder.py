@@ -111,9 +111,10 @@ class Decoder(Generic[Request]):
         hidden, last = self._compute(rows, starts, counts, work.shares)
         self.rows.computed[rows] = starts + counts
         is_complete = starts + counts == self.rows.length[rows]
-        if is_complete.any():
-            self._append(rows[is_complete], logits(self._model, hidden[self._tensor(last[is_complete])]), version)
-        return rows[is_complete]
+        complete: IntArray = rows[is_complete]
+        if len(complete):
+            self._append(complete, logits(self._model, hidden[self._tensor(last[is_complete])]), version)
+        return complete
 
     # ---- which tokens
 
@@ -130,7 +131,8 @@ class Decoder(Generic[Request]):
             if work.budget > 0:
                 self._resume(row, work)
         while queue and rows.num_free and work.budget > 0:
-            self._admit(queue.popleft(), work)
+            self._admit(queue[0], work)
+            queue.popleft()  # only now: where admission fails, somebody must still know who waits
         return work
 
     def _resume(self, row: int, work: Work) -> None:
@@ -177,7 +179,9 @@ class Decoder(Generic[Request]):
 
     # ---- one forward pass
 
-    def _compute(self, rows: IntArray, starts: IntArray, counts: IntArray, shares: list[Share]) -> tuple[Tensor, IntArray]:
+    def _compute(
+        self, rows: IntArray, starts: IntArray, counts: IntArray, shares: list[Share]
+    ) -> tuple[Tensor, IntArray]:
         """Hidden states of all packed tokens [T, hidden], and where the last token of each row is [N]."""
         single = np.flatnonzero(counts == 1)
         single = single[np.argsort(rows[single], kind="stable")]

@@ -59,11 +59,10 @@ class LlamaStep:
         module = layer.attention
         heads = F.linear(state, *layer.qkv).view(len(state), -1, self._head_size)  # [T, H + 2K, D]
         num_keys = module.k_proj.weight.shape[0] // self._head_size
-        query, key, value = heads.split((heads.shape[1] - 2 * num_keys, num_keys, num_keys), 1)
+        both, value = heads[:, :-num_keys], heads[:, -num_keys:]
         if hasattr(module, "q_norm"):
+            query, key = both[:, :-num_keys], both[:, -num_keys:]
             both = torch.cat((_norm(module.q_norm, query), _norm(module.k_norm, key)), 1)
-        else:
-            both = heads[:, :-num_keys]
         both = torch.addcmul(
             both * cosine, both.roll(self._head_size // 2, -1), sine
         )  # rotary, with the sign in `sine`
@@ -90,16 +89,17 @@ def _layer(module: Any) -> _Layer:
 
 def _fuse(linears: list[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     """One matrix of several, of which the modules keep views."""
-    sizes = [linear.out_features for linear in linears]
-    weight = torch.cat([linear.weight.detach() for linear in linears])
-    for linear, part in zip(linears, weight.split(sizes), strict=True):
-        linear.weight.data = part
-    if linears[0].bias is None:
-        return weight, None
-    bias = torch.cat([linear.bias.detach() for linear in linears])
-    for linear, part in zip(linears, bias.split(sizes), strict=True):
-        linear.bias.data = part
-    return weight, bias
+    weight = _joined([linear.weight for linear in linears])
+    biases = [linear.bias for linear in linears if linear.bias is not None]
+    return weight, _joined(biases) if biases else None
+
+
+def _joined(parameters: list[nn.Parameter]) -> Tensor:
+    whole = torch.cat([parameter.detach() for parameter in parameters])
+    sizes = [len(parameter) for parameter in parameters]
+    for parameter, part in zip(parameters, torch.split(whole, sizes), strict=True):
+        parameter.data = part
+    return whole
 
 
 @torch.no_grad()

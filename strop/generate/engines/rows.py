@@ -28,7 +28,7 @@ _PER_ROW = (
 class Rows:
     """One table column per fact, so that a step costs a few array operations whatever the number of rows.
 
-    A row whose request has finished keeps its tokens and keys, for whoever comes with the same prefix, until it is needed.
+    A row whose request has finished keeps its tokens and keys for whoever comes with the same prefix.
     """
 
     def __init__(self, count: int, capacity: int) -> None:

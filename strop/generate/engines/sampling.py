@@ -49,7 +49,7 @@ def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p
 
 def _truncate(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
     """Keep the `top_k` likeliest, then the fewest of those that reach `top_p` of what is left; ties go to lower ids."""
-    ordered, order = scores.sort(-1, descending=True, stable=True)
+    ordered, order = scores.sort(dim=-1, descending=True, stable=True)
     rank = torch.arange(scores.shape[-1], device=scores.device)
     too_low = (top_k.unsqueeze(1) > 0) & (rank >= top_k.unsqueeze(1))
     kept = ordered.masked_fill(too_low, float("-inf")).softmax(-1, dtype=torch.float64)

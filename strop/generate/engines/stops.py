@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from strop.errors import ModelError
 from strop.types import IntArray
 
 _MARGIN = 4  # tokens decoded beyond the longest stop string: decoders treat the first ones of a text specially
@@ -27,14 +28,20 @@ class StopStrings:
         self._folder = folder
         self._tokenizer: Any = None
 
-    def is_complete(self, written: IntArray, stop: tuple[str, ...]) -> bool:
-        """Whether one of the strings stands in the last tokens; checked after every token, so no earlier place can matter."""
+    def open(self) -> None:
+        """Read the tokenizer, once."""
         if self._tokenizer is None:
             from transformers import AutoTokenizer
 
-            self._tokenizer = AutoTokenizer.from_pretrained(
-                self._folder, local_files_only=True, trust_remote_code=False
-            )
+            try:
+                self._tokenizer = AutoTokenizer.from_pretrained(
+                    self._folder, local_files_only=True, trust_remote_code=False
+                )
+            except (OSError, ValueError) as error:
+                raise ModelError(f"stop strings need a tokenizer, and {self._folder} has none that loads") from error
+
+    def is_complete(self, written: IntArray, stop: tuple[str, ...]) -> bool:
+        """Whether a string stands in the last tokens; asked after every token, so no earlier place can matter."""
         # a token is at least a byte
         tail = written[-max(len(text.encode()) for text in stop) - _MARGIN :]
         text = self._tokenizer.decode(tail.tolist(), skip_special_tokens=False)

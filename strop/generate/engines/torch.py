@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError, DeliveryError
+from strop.errors import ConfigurationError, DeliveryError, nearest
 from strop.fingerprint import fingerprint
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
@@ -82,8 +82,9 @@ class TorchEngine:
             self._pump = asyncio.create_task(self._run())
         try:
             return await request.future
-        finally:
-            self._withdraw(request)  # a caller that was cancelled must not keep its row
+        except asyncio.CancelledError:
+            self._withdraw(request)
+            raise
 
     async def load(self, version: WeightVersion) -> str:
         """Take new weights; nothing else runs meanwhile, so this is between two steps."""
@@ -157,10 +158,11 @@ class TorchEngine:
         """Hand a row's completion over and free the row."""
         table, owner = self._decoder.rows, self._decoder.owners[row]
         written = slice(table.prompt[row], table.length[row])
-        parts = (column[row, written].copy() for column in (table.tokens, table.logprobs, table.versions))
+        tokens, logprobs = table.tokens[row, written].copy(), table.logprobs[row, written].copy()
+        completion = Completion(tokens, logprobs, table.versions[row, written].copy(), stop)
         self._decoder.release(row)
         if owner is not None and not owner.future.done():
-            owner.future.set_result(Completion(*parts, stop))
+            owner.future.set_result(completion)
 
     def _withdraw(self, request: Request) -> None:
         """Forget a request that nobody waits for any more."""
@@ -193,6 +195,8 @@ class TorchEngine:
             raise ConfigurationError(
                 f"need temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1, got {sampling}"
             )
+        if sampling.stop:
+            self._strings.open()
 
 
 def _nothing() -> Completion:
@@ -206,10 +210,10 @@ async def _let_others_run(passes: int) -> None:
 
 
 def _dtype(name: str) -> torch.dtype:
-    dtype = getattr(torch, name, None)
-    if dtype not in (torch.float32, torch.bfloat16, torch.float16):
-        raise ConfigurationError(f"dtype must be float32, bfloat16 or float16, got {name!r}")
-    return dtype
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name not in dtypes:
+        raise ConfigurationError(f"unknown dtype {name!r}: {nearest(name, dtypes)}")
+    return dtypes[name]
 
 
 def _read(location: Any, model: Any) -> Mapping[str, Tensor]:

@@ -48,6 +48,8 @@ class TorchTrainer:
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
             raise ConfigurationError(f"TorchTrainer has no dtype {self.dtype!r}: {nearest(self.dtype, _DTYPES)}")
+        if self.dtype == "bfloat16" and self.device == "cpu":  # slower than float32 there, and some CPUs cannot
+            raise ConfigurationError('bfloat16 needs a GPU: set device="cuda", or dtype="float32"')
         for name in ("learning_rate", "max_tokens", "chunk"):
             if not getattr(self, name) > 0:
                 raise ConfigurationError(f"TorchTrainer needs {name} > 0, got {getattr(self, name)}")

@@ -87,6 +87,13 @@ def test_at_lag_zero_replacements_start_together_when_all_are_done() -> None:
     assert flow.start_all() == 4
 
 
+def test_a_run_resumed_in_the_middle_of_a_wave_waits_for_its_end() -> None:
+    flow = Flow(BoundedLag(), running=2, waiting=1, started=4)  # one of four was dropped before the crash
+    assert flow.start_all() == 0
+    flow.finish(2)
+    assert flow.start_all() == 1
+
+
 def test_asking_twice_changes_nothing() -> None:
     pace = BoundedLag()
     assert [pace.may_start(0, 0, 0, 2), pace.may_start(0, 0, 0, 2)] == [True, True]

@@ -22,11 +22,11 @@ def make_logits() -> Tensor:
 def expectation(estimator: str, logits: Tensor) -> Tensor:
     """E_policy[loss]: one attempt per token of the vocabulary, whose share is its probability."""
     policy = logits.log_softmax(0)
-    chances = [[float(p)] for p in policy.exp()]
+    chances = [[p] for p in policy.exp().tolist()]
     batch = make_batch([[0.0]] * 3, share=chances, reference=[[float(x)] for x in REFERENCE.log()])
     packed = torch.stack([policy.new_zeros(3), policy], dim=1).flatten()
     value, figures = Kl(estimator)(Said(packed, torch.zeros_like(packed)), batch)
-    assert figures["reference_kl"] == pytest.approx(float(reverse_kl(logits)), abs=1e-12)
+    assert figures["reference_kl"] == pytest.approx(reverse_kl(logits).item(), abs=1e-12)
     return (batch.share * value).sum()
 
 
@@ -46,13 +46,13 @@ def gradient(value: Tensor, logits: Tensor) -> Tensor:
 @pytest.mark.parametrize("estimator", ["k1", "k3"])
 def test_k1_and_k3_have_the_right_value(estimator: str) -> None:
     logits = make_logits()
-    assert float(expectation(estimator, logits)) == pytest.approx(float(reverse_kl(logits)), abs=1e-12)
+    assert expectation(estimator, logits).item() == pytest.approx(reverse_kl(logits).item(), abs=1e-12)
 
 
 def test_k2_has_a_biased_value_but_the_gradient_of_the_reverse_kl() -> None:
     logits = make_logits()
     value = expectation("k2", logits)
-    assert abs(float(value) - float(reverse_kl(logits))) > 1e-2
+    assert abs(value.item() - reverse_kl(logits).item()) > 1e-2
     torch.testing.assert_close(gradient(value, logits), gradient(reverse_kl(logits), logits), rtol=0, atol=1e-12)
 
 

@@ -1,0 +1,172 @@
+"""Small line charts as SVG: drawn here, so that a report shows them without any script; hovering only reads them out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+WIDTH, HEIGHT = 340, 150
+_LEFT, _RIGHT, _TOP, _BOTTOM = 38, 8, 8, 20
+_MOST_POINTS = 240  # more than that cannot be told apart at this width
+
+
+@dataclass(frozen=True)
+class Point:
+    """A figure at a step, perhaps with its interval."""
+
+    step: float
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One curve and how to show it."""
+
+    title: str
+    points: tuple[Point, ...]
+    note: str = ""
+    is_share: bool = False
+    from_zero: bool = True
+    tone: str = "plain"  # the colour: plain or strong
+
+    @property
+    def last(self) -> str:
+        return self.label(self.points[-1])
+
+    def label(self, point: Point) -> str:
+        text = figure(point.value, self.is_share)
+        if point.low is None or point.high is None:
+            return text
+        return f"{text} ({figure(point.low, self.is_share)} to {figure(point.high, self.is_share)})"
+
+
+def figure(value: float, is_share: bool = False) -> str:
+    """A number as people read it."""
+    if is_share:
+        return f"{100 * value:.0f}%" if value in (0.0, 1.0) or abs(value) >= 0.1 else f"{100 * value:.1f}%"
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.1e}".replace("e-0", "e-")
+    return f"{value:.3g}"
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """At most a screenful: neighbours are averaged, in equal bins."""
+    size = math.ceil(len(points) / _MOST_POINTS)
+    if size <= 1:
+        return list(points)
+    bins = [points[i : i + size] for i in range(0, len(points), size)]
+    return [Point(b[-1].step, sum(p.value for p in b) / len(b), b[-1].low, b[-1].high) for b in bins]
+
+
+def smoothed(values: Sequence[float]) -> list[float]:
+    """A centred moving average, shorter towards the ends."""
+    reach = max(1, len(values) // 24)
+    windows = [values[max(0, i - reach) : i + reach + 1] for i in range(len(values))]
+    return [sum(window) / len(window) for window in windows]
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers that cover low to high."""
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(n * step, 12) for n in range(first, last + 1)]
+
+
+def draw(chart: Chart) -> Markup:
+    """The chart as an SVG element, with its points for the read-out."""
+    points = thinned(chart.points)
+    marks = _vertical_ticks(chart, points)
+    x = _scale(points[0].step, points[-1].step, _LEFT, WIDTH - _RIGHT)
+    y = _scale(marks[0], marks[-1], HEIGHT - _BOTTOM, _TOP)
+    places = [[round(x(p.step), 1), round(y(p.value), 1), f"step {p.step:g}", chart.label(p)] for p in points]
+    inside = _grid(chart, marks, y) + _steps(points, x) + _band(points, x, y) + _curve(points, x, y)
+    return Markup(
+        '<svg class="chart {tone}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}" data-points="{data}">'
+        '{inside}<line class="cursor" y1="{top}" y2="{bottom}" hidden></line>'
+        '<circle class="dot" r="3.5" cx="{cx}" cy="{cy}"></circle></svg>'
+    ).format(
+        tone=chart.tone,
+        width=WIDTH,
+        height=HEIGHT,
+        label=f"{chart.title}, last {chart.last}",
+        data=json.dumps(places),
+        inside=inside,
+        top=_TOP,
+        bottom=HEIGHT - _BOTTOM,
+        cx=places[-1][0],
+        cy=places[-1][1],
+    )
+
+
+def _vertical_ticks(chart: Chart, points: Sequence[Point]) -> list[float]:
+    values = [v for p in points for v in (p.value, p.low, p.high) if v is not None]
+    low, high = min(values), max(values)
+    if chart.from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if high - low < 1e-9 * max(1.0, abs(high)):
+        high = low + (abs(low) * 0.1 or 1.0)
+    return ticks(low, high, 3)
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    span = high - low or 1.0
+    return lambda value: start + (value - low) / span * (end - start)
+
+
+def _grid(chart: Chart, marks: Sequence[float], y: Callable[[float], float]) -> Markup:
+    line = Markup('<line class="grid" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"></line>')
+    text = Markup('<text x="{}" y="{:.1f}" text-anchor="end">{}</text>')
+    rows = [
+        line.format(_LEFT, WIDTH - _RIGHT, y=y(mark)) + text.format(_LEFT - 6, y(mark) + 3.5, _tick(chart, mark))
+        for mark in marks
+    ]
+    return Markup("").join(rows)
+
+
+def _tick(chart: Chart, mark: float) -> str:
+    if chart.is_share:
+        return f"{100 * mark:g}%"
+    return f"{mark / 1000:g}k" if abs(mark) >= 1000 else f"{mark:g}"
+
+
+def _steps(points: Sequence[Point], x: Callable[[float], float]) -> Markup:
+    first, last = points[0].step, points[-1].step
+    inner = [m for m in ticks(first, last, 4) if first <= m <= last and m == int(m)] if last > first else [first]
+    text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{:g}</text>')
+    return Markup("").join(text.format(min(x(mark), WIDTH - _RIGHT - 8), HEIGHT - 5, mark) for mark in inner)
+
+
+def _band(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
+    wide = [p for p in points if p.low is not None and p.high is not None]
+    if len(wide) < 2:
+        return Markup("")
+    upper = [(p.step, p.high or 0.0) for p in wide]
+    lower = [(p.step, p.low or 0.0) for p in reversed(wide)]
+    return Markup('<path class="band" d="{}Z"></path>').format(_path([*upper, *lower], x, y))
+
+
+def _curve(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
+    """Few points as they are; many with their moving average over them."""
+    raw = _path([(p.step, p.value) for p in points], x, y)
+    is_noisy = len(points) > 24 and points[0].low is None
+    if not is_noisy:
+        dot = Markup('<circle class="point" r="2" cx="{:.1f}" cy="{:.1f}"></circle>')
+        dots = Markup("").join(dot.format(x(p.step), y(p.value)) for p in points) if len(points) <= 24 else Markup("")
+        return Markup('<path class="curve" d="{}"></path>').format(raw) + dots
+    mean = smoothed([p.value for p in points])
+    over = _path([(p.step, value) for p, value in zip(points, mean, strict=True)], x, y)
+    return Markup('<path class="raw" d="{}"></path><path class="curve" d="{}"></path>').format(raw, over)
+
+
+def _path(places: Sequence[tuple[float, float]], x: Callable[[float], float], y: Callable[[float], float]) -> str:
+    return "M" + "L".join(f"{x(step):.1f} {y(value):.1f}" for step, value in places)

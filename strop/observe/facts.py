@@ -1,0 +1,104 @@
+"""What a run folder tells about its run without loading a model; any file may still be missing."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strop.folder import RunFolder, read_rows
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A run at a glance."""
+
+    name: str
+    recipe: str
+    model: str
+    seed: int
+    step: int
+    steps: int  # planned
+    state: str  # running, complete or stopped
+    before: tuple[float, float, float] | None  # held-out accuracy, low, high
+    after: tuple[float, float, float] | None
+    seconds: float
+    tokens_generated: int
+    tokens_trained: int
+    attempts: int
+    peak_bytes: int | None
+
+
+def read_facts(folder: RunFolder) -> Facts:
+    """Put the facts together from the recipe, the journal and the summary."""
+    settings, rows, summary = constants(folder.recipe), read_rows(folder.metrics), read_summary(folder)
+    heldout = [row for row in rows if row.get("heldout") is not None]
+    last = rows[-1] if rows else {}
+    step, steps = int(last.get("step", 0)), int(settings.get("steps", 0))
+    is_complete = bool(summary.get("is_complete", rows and step >= steps))
+    return Facts(
+        name=folder.path.resolve().name,
+        recipe=str(settings.get("recipe", summary.get("recipe", "?"))),
+        model=str(settings.get("model", "?")),
+        seed=int(settings.get("seed", summary.get("seed", 0))),
+        step=step,
+        steps=steps,
+        state="running" if is_running(folder) else ("complete" if is_complete else "stopped"),
+        before=_interval(heldout[0]) if heldout else None,
+        after=_interval(heldout[-1]) if heldout and heldout[-1]["step"] > 0 else None,
+        seconds=sum(float(row.get("seconds", 0.0)) for row in read_rows(folder.timing)),
+        tokens_generated=int(last.get("tokens_generated", 0)),
+        tokens_trained=int(last.get("tokens_trained", 0)),
+        attempts=int(last.get("attempts", 0)),
+        peak_bytes=summary.get("peak_rss_bytes"),
+    )
+
+
+def _interval(row: dict[str, Any]) -> tuple[float, float, float]:
+    value = float(row["heldout"])
+    return value, float(row.get("heldout_low", value)), float(row.get("heldout_high", value))
+
+
+def read_summary(folder: RunFolder) -> dict[str, Any]:
+    """summary.json, or nothing while there is none."""
+    try:
+        found: dict[str, Any] = json.loads(folder.summary.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def constants(recipe: Path) -> dict[str, Any]:
+    """The plain fields of `run = Run(...)` in a recipe file, read without executing it."""
+    try:
+        tree = ast.parse(recipe.read_text())
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    calls = [node.value for node in tree.body if isinstance(node, ast.Assign) and _assigns(node, "run")]
+    keywords = calls[-1].keywords if calls and isinstance(calls[-1], ast.Call) else []
+    return {word.arg: word.value.value for word in keywords if word.arg and isinstance(word.value, ast.Constant)}
+
+
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+
+
+def is_running(folder: RunFolder) -> bool:
+    """Whether a process holds the folder's lock."""
+    try:
+        with (folder.path / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def find_runs(root: Path) -> list[RunFolder]:
+    """Run folders under `root`, the latest last."""
+    found = [path for path in root.iterdir() if (path / "recipe.py").is_file()] if root.is_dir() else []
+    return [RunFolder(path) for path in sorted(found, key=lambda path: (path / "recipe.py").stat().st_mtime)]

@@ -1,0 +1,230 @@
+"""`report.html`: one self-contained page that says what a run did, for people; rewritten from the run folder at will."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from strop.checkpoint import listed
+from strop.folder import RunFolder, read_rows
+from strop.ledger import Ledger
+from strop.observe.charts import Chart, Point, draw, figure
+from strop.observe.facts import Facts, read_facts
+from strop.observe.page import SCRIPT, STYLE, TEMPLATE
+from strop.observe.transcripts import Decode, Line, decoder, lines, telling
+from strop.types import Trajectory
+
+_SAMPLES = 4  # attempts per column
+_DRAWN = 64  # attempts among which they are chosen
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A chart that people look for: the metrics it may come from, the first that is there, and how to show it."""
+
+    title: str
+    metrics: tuple[str, ...]
+    note: str
+    is_share: bool = False
+    from_zero: bool = True
+    tone: str = "plain"
+
+
+CURVES = (
+    Curve("Reward", ("reward",), "mean over the attempts of a step"),
+    Curve("Held-out accuracy", ("heldout",), "with its 95% interval", is_share=True, tone="strong"),
+    Curve("Entropy", ("entropy",), "nats per token", from_zero=False),
+    Curve("Length", ("length",), "tokens per attempt", from_zero=False),
+    Curve("KL", ("reference_kl", "kl", "kl_behavior"), "nats per token"),
+    Curve("Clipped share", ("clipped_share",), "tokens whose gradient the loss held", is_share=True),
+    Curve("Groups without contrast", ("no_contrast_share",), "all attempts rewarded alike: no signal", is_share=True),
+    Curve("Tokens per second", ("tokens_per_second",), "generated, over the whole step"),
+    Curve("Lag", ("lag",), "weight versions between writing and training"),
+)
+_KL_FROM = {
+    "reference_kl": "from the reference model, nats per token",
+    "kl": "from the policy that wrote the tokens, nats per token",
+    "kl_behavior": "from the policy that wrote the tokens, nats per token",
+}
+# shown in another form, or the same for everybody
+_NOT_CHARTED = {"step", "heldout_low", "heldout_high", "attempts", "tokens_generated", "tokens_trained", "seconds"}
+_FATES = {
+    "trained": "in an optimizer step",
+    "gated": "left out by a gate",
+    "waiting": "kept, not trained yet",
+    "failed": "the world's fault: never a reward",
+}
+
+
+def write_report(folder: RunFolder) -> Path:
+    """Write the report of a run, finished or not; returns its path."""
+    folder.report.write_text(render(folder))
+    return folder.report
+
+
+def render(folder: RunFolder) -> str:
+    """The page as text; everything a model or a task wrote is escaped."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=False, undefined=jinja2.StrictUndefined)
+    facts = read_facts(folder)
+    rows = _joined(read_rows(folder.metrics), read_rows(folder.timing))
+    shown, worlds, others = _charts(rows)
+    return environment.from_string(TEMPLATE).render(
+        facts=facts,
+        trained_on="",
+        gain=_gain(facts),
+        figures=_figures(facts),
+        charts=shown,
+        worlds=worlds,
+        others=others,
+        draw=draw,
+        spoken=_spoken,
+        source=folder.recipe.read_text() if folder.recipe.is_file() else "",
+        style=Markup(STYLE),
+        script=Markup(SCRIPT),
+        nonce="strop",
+        version=_version(),
+        path=folder.path,
+        **_from_ledger(folder, facts),
+    )
+
+
+def _version() -> str:
+    try:
+        return version("strop")
+    except PackageNotFoundError:
+        return ""
+
+
+def _joined(metrics: Sequence[dict[str, Any]], timing: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    times = {row["step"]: row for row in timing}
+    return [{**times.get(row["step"], {}), **row} for row in metrics]
+
+
+def _charts(rows: Sequence[dict[str, Any]]) -> tuple[list[Chart], list[Chart], list[Chart]]:
+    """The charts people look for, those of single worlds, and all others."""
+    names = sorted({name for row in rows for name in row} - _NOT_CHARTED)
+    taken = {name for curve in CURVES for name in curve.metrics[:1]} | {"kl", "kl_behavior"} & set(names)
+    shown = [chart for curve in CURVES if (chart := _of_curve(curve, rows))]
+    by_world = [name for name in names if name.startswith("heldout/")]
+    worlds = [Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := _points(n, rows))]
+    rest = [name for name in names if name not in taken and name not in by_world]
+    others = [Chart(n, p, from_zero=False) for n in rest if len(p := _points(n, rows)) > 1]
+    return shown, worlds, others
+
+
+def _of_curve(curve: Curve, rows: Sequence[dict[str, Any]]) -> Chart | None:
+    name = next((name for name in curve.metrics if _points(name, rows)), None)
+    if name is None:
+        return None
+    note = _KL_FROM.get(name, curve.note)
+    return Chart(curve.title, _points(name, rows), note, curve.is_share, curve.from_zero, curve.tone)
+
+
+def _points(name: str, rows: Sequence[dict[str, Any]]) -> tuple[Point, ...]:
+    """The finite values of a metric; step 0 has no speed, since nothing was trained."""
+    found = [row for row in rows if _is_number(row.get(name)) and (row["step"] > 0 or name.startswith("heldout"))]
+    ends = [(row.get(f"{name}_low"), row.get(f"{name}_high")) for row in found]
+    return tuple(Point(row["step"], float(row[name]), *end) for row, end in zip(found, ends, strict=True))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _gain(facts: Facts) -> dict[str, Any] | None:
+    """Before and after as words and as places on a scale from 0 to 100."""
+    if facts.before is None:
+        return None
+    before, after = facts.before, facts.after
+    low, high = (after or before)[1:]
+    words = f"95% interval {figure(low, True)} to {figure(high, True)}"
+    if after is not None:
+        words = f"{100 * (after[0] - before[0]):+.0f} points, {words}"
+    end = after[0] if after else before[0]
+    return {
+        "before": figure(before[0], True),
+        "after": figure(after[0], True) if after else "",
+        "words": words,
+        "low": round(100 * low, 2),
+        "width": round(100 * (high - low), 2),
+        "left": round(100 * min(before[0], end), 2),
+        "length": round(100 * abs(end - before[0]), 2),
+        "start": round(100 * before[0], 2),
+        "end": round(100 * end, 2),
+        "direction": "down" if end < before[0] else "up",
+    }
+
+
+def _figures(facts: Facts) -> list[tuple[str, str]]:
+    minutes = f"{facts.seconds / 60:.1f}" if facts.seconds >= 60 else f"{facts.seconds / 60:.2f}"
+    memory = f"{facts.peak_bytes / 1e9:.2f} GB" if facts.peak_bytes else "–"
+    return [
+        ("Steps", f"{facts.step:,}"),
+        ("Minutes", minutes),
+        ("Attempts", f"{facts.attempts:,}"),
+        ("Peak memory", memory),
+        ("Tokens generated", short(facts.tokens_generated)),
+        ("Tokens trained", short(facts.tokens_trained)),
+        ("Tokens per second", f"{facts.tokens_generated / facts.seconds:,.0f}" if facts.seconds else "–"),
+        ("Seed", str(facts.seed)),
+    ]
+
+
+def short(count: int) -> str:
+    """1.23M, 45.6k, 789."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}" if count / size < 999.5 else f"{count / size:.0f}{letter}"
+    return str(count)
+
+
+def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
+    """Sample attempts, fates and whether the ledger's promises hold; empty where there is no ledger."""
+    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": ""}
+    if not folder.ledger.is_file():
+        return nothing
+    ledger = Ledger(folder.ledger, read_only=True)
+    try:
+        counts, broken = ledger.counts(), ledger.violations()
+        steps = sorted({step for step in (1, facts.step) if step > 0})
+        decode = decoder([*reversed(listed(folder.checkpoints)), Path(facts.model)])
+        samples = [(s, [_readable(t, decode) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps]
+    except sqlite3.Error as error:
+        return {**nothing, "ledger_words": f"The ledger could not be read: {error}"}
+    finally:
+        ledger.close()
+    proof = f"Broken promises: {'; '.join(broken)}." if broken else "Each has exactly one fate."
+    return {
+        "samples": [(step, attempts) for step, attempts in samples if attempts],
+        "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
+        "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
+    }
+
+
+def _readable(attempt: Trajectory, decode: Decode) -> dict[str, Any]:
+    tone = "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly")
+    said: list[Line] = lines(attempt, decode)
+    return {
+        "reward": f"{attempt.reward:.3g}",
+        "tone": tone,
+        "outcome": attempt.outcome.value,
+        "tokens": attempt.num_tokens,
+        "task": f"{attempt.task.source} level {attempt.task.level}",
+        "lines": said,
+        "answer": attempt.task.answer,
+    }
+
+
+def _spoken(text: str) -> Markup:
+    """Escaped text in which thinking is set off."""
+    safe = str(escape(text))
+    return Markup(re.sub(r"&lt;think&gt;.*?(?:&lt;/think&gt;|$)", r'<span class="think">\g<0></span>', safe, flags=re.S))

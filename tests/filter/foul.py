@@ -1,0 +1,135 @@
+"""Rewards that do what rewards must not do, when a reply tells them to."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Obeys:
+    """Does what each reply says; a number is its own reward."""
+
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        return [obey(attempt.reply) for attempt in group.trajectories]
+
+
+@dataclass(frozen=True)
+class ObeysInline(Obeys):
+    is_inline: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class ObeysRelative(Obeys):
+    relative: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many siblings there are: shows who was among those compared."""
+
+    weight: float = 1.0
+    relative: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(len(group.trajectories))] * len(group.trajectories)
+
+
+@dataclass(frozen=True)
+class Returns:
+    """Always the same thing, right or not."""
+
+    value: Any
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True)
+class WhoAmI:
+    """Facts about the process it runs in."""
+
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        sys.stdin.read()  # must be empty, not the protocol
+        return [float(os.getpid()), float(os.environ["OMP_NUM_THREADS"]), float(os.getsid(0) == os.getpid())]
+
+
+@dataclass(frozen=True)
+class NeverOpens:
+    weight: float = 1.0
+
+    def open(self) -> None:
+        raise OSError("no such grammar")
+
+    def __call__(self, group: Group) -> list[float]:
+        return []
+
+
+def obey(reply: str) -> Any:
+    """A number for a number; trouble for a word."""
+    if reply in TROUBLE:
+        return TROUBLE[reply]()
+    return float(reply)
+
+
+def _spawn(arguments: Sequence[str] = ("sleep", "300"), **more: Any) -> float:
+    subprocess.Popen(arguments, **more)
+    return 1.0
+
+
+def _fork_twice() -> float:
+    """An orphan in a session of its own."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(300)
+        os._exit(0)
+    os.wait()
+    return 1.0
+
+
+def _die_leaving_a_child() -> float:
+    _spawn(start_new_session=True)
+    os._exit(3)
+
+
+def _print() -> float:
+    print('{"marks": [7, 7]}', flush=True)
+    os.write(1, b"noise\n")
+    os.write(2, b"noise\n")
+    return 0.5
+
+
+def _eat_memory() -> float:
+    return float(len(bytearray(4 << 30)))
+
+
+TROUBLE = {
+    "hang": lambda: time.sleep(300),
+    "spin": lambda: [0 for _ in iter(int, 1)],
+    "nan": lambda: float("nan"),
+    "inf": lambda: float("-inf"),
+    "none": lambda: None,
+    "text": lambda: "1.0",
+    "exit": lambda: os._exit(3),
+    "leave": lambda: sys.exit(4),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "spawn": _spawn,
+    "orphan": _fork_twice,
+    "die and leave": _die_leaving_a_child,
+    "print": _print,
+    "eat": _eat_memory,
+}

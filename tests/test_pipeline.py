@@ -1,0 +1,231 @@
+"""The flow with scripted replies on a virtual clock: order, staleness, failures; nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.control.budgets.fixed import Fixed
+from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.samplers.uniform import Uniform
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.single_turn import SingleTurn
+from strop.errors import DeliveryError, RewardError, StarvationError
+from strop.evaluation import Evaluation
+from strop.filter.gates.zero_variance import ZeroVariance
+from strop.filter.score import Scorer
+from strop.generate.engines.scripted import Scripted
+from strop.generate.policy import Policy
+from strop.ledger import Ledger
+from strop.pipeline import Flow, Progress, train
+from strop.roles import Metrics, World
+from strop.run import Run
+from strop.train.advantages.group_mean import GroupMean
+from strop.train.losses.reinforce import Reinforce
+from strop.types import Message, Observation, WeightVersion
+from tests.clock import run_virtually
+from tests.models import save_pocket_like
+
+
+@dataclass
+class Recorder:
+    rows: list[Metrics] = field(default_factory=list)
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        self.rows.append({"step": step, **metrics})
+
+
+def reply(prompt: str, key: int) -> str:
+    """Right or wrong by the key, and of very different lengths."""
+    return "1" * (1 + key % 7 * (key % 3)) + str(key % 5)
+
+
+def make_run(steps: int = 6, lag: int = 0, **parts: Any) -> Run:
+    worlds: tuple[World, ...] = (Arithmetic(1),)
+    plain: dict[str, Any] = {
+        "pace": BoundedLag(lag),
+        "engine": Scripted(reply, seconds_per_token=1.0),
+        "budget": Fixed(3),
+        "evaluation": Evaluation(every=0),
+    }
+    settings = {"worlds": worlds, "sampler": Uniform(worlds)} | plain | parts
+    return Run(
+        advantage=GroupMean(), losses=(Reinforce(),), steps=steps, groups_per_step=4, checkpoint_every=1000, **settings
+    )
+
+
+@contextmanager
+def opened(run: Run, model: Path, ledger: Path) -> Iterator[tuple[Flow, Recorder]]:
+    run.trainer.open(model, 0)
+    run.engine.open(model)
+    run.channel.connect(run.trainer, [run.engine])
+    recorder = Recorder()
+
+    async def nothing() -> Metrics:
+        return {}
+
+    book = Ledger(ledger)
+    policy = Policy.load(model, run.engine, run.sampling, 96)
+    yield Flow(run, policy, Scorer(run.rewards), book, Progress(), recorder, lambda step: None, nothing), recorder
+    book.close()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("lag", [0, 1, 4, 16])
+def test_nothing_is_trained_beyond_the_lag(model: Path, tmp_path: Path, lag: int) -> None:
+    run = make_run(steps=20, lag=lag)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        assert max(row["lag_max"] for row in recorder.rows) <= lag
+        starts = flow.ledger._rows(
+            "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN attempts a ON a.id = t.attempt "
+            "JOIN groups g ON g.number = a.number"
+        )
+        assert starts[0][0] <= lag
+        if lag >= 1:
+            assert starts[0][0] >= 1, "generation never ran ahead: the bound was not tested"
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_nothing_is_lost_and_nothing_is_trained_twice(model: Path, tmp_path: Path, lag: int) -> None:
+    run = make_run(lag=lag)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        ledger = flow.ledger
+        assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
+        assert ledger.counts()["trained"] == 6 * 4 * 3
+        trained = [row[0] for row in ledger._rows("SELECT number FROM groups WHERE fate='trained' ORDER BY number")]
+        assert len(trained) == 24
+        if lag == 0:
+            assert trained == list(range(24)) and not ledger.running()
+        assert recorder.rows[-1]["tokens_trained"] <= recorder.rows[-1]["tokens_generated"]
+
+
+def test_running_ahead_takes_less_time(model: Path, tmp_path: Path) -> None:
+    """With lag 0 each step waits for its longest attempt; running ahead fills that time. Training takes none here."""
+    seconds = {}
+    for lag in (0, 4):
+        run = make_run(steps=12, lag=lag)
+        with opened(run, model, tmp_path / f"{lag}.db") as (flow, _):
+            seconds[lag] = run_virtually(train(flow))[1]
+    assert seconds[4] < 0.6 * seconds[0]
+
+
+def test_dropped_groups_are_replaced_and_recorded_with_their_reason(model: Path, tmp_path: Path) -> None:
+    run = make_run(gates=(ZeroVariance(),), rewards=(ByKey(),))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        counts = flow.ledger.counts()
+        assert counts["trained"] == 6 * 4 * 3 and counts["gated"] > 0
+        assert flow.ledger.violations() == []
+        (reasons,) = flow.ledger._rows("SELECT COUNT(*) FROM groups WHERE fate='gated' AND reason=''")
+        assert reasons[0] == 0
+        assert sum(row["dropped_groups"] for row in recorder.rows) * 3 == counts["gated"]
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """Differs within about half of the groups."""
+
+    weight: float = 1.0
+    is_inline = True
+
+    def __call__(self, group: Any) -> list[float]:
+        return [float(len(t.reply) > 6 and group.number % 2) for t in group.trajectories]
+
+
+@dataclass(frozen=True)
+class Same:
+    weight: float = 1.0
+    is_inline = True
+
+    def __call__(self, group: Any) -> list[float]:
+        return [1.0] * len(group.trajectories)
+
+
+def test_starvation_says_which_gate_dropped_what(model: Path, tmp_path: Path) -> None:
+    run = make_run(gates=(ZeroVariance(),), rewards=(Same(),))
+    with (
+        opened(run, model, tmp_path / "ledger.db") as (flow, _),
+        pytest.raises(StarvationError, match=r"needs 4 groups and has 0; 20\d groups were dropped.*all"),
+    ):
+        run_virtually(train(flow))
+
+
+@dataclass
+class Broken(SingleTurn):
+    """A world that crashes for some tasks."""
+
+    crash_every: int = 3
+
+    async def step(self, reply: Message) -> Observation:
+        if int(self.task.answer) % self.crash_every == 0:
+            raise ConnectionError("the box is gone")
+        return await super().step(reply)
+
+
+@dataclass(frozen=True)
+class BrokenWorld(Arithmetic):
+    crash_every: int = 3
+
+    def environment(self) -> SingleTurn:
+        return Broken(self, self.crash_every)
+
+
+def test_what_the_world_breaks_is_failed_and_never_trained(model: Path, tmp_path: Path) -> None:
+    worlds = (BrokenWorld(1),)
+    run = make_run(worlds=worlds, sampler=Uniform(worlds), max_failed_share=0.9)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        counts = flow.ledger.counts()
+        assert counts["failed"] > 0 and counts["trained"] == 6 * 4 * 3
+        rewards = flow.ledger._rows("SELECT DISTINCT reward, error FROM attempts WHERE fate='failed'")
+        assert rewards == [(None, "world arithmetic: ConnectionError: the box is gone")]
+        assert flow.ledger.violations() == []
+
+
+def test_a_world_that_mostly_fails_stops_the_run(model: Path, tmp_path: Path) -> None:
+    worlds = (BrokenWorld(1, crash_every=1),)
+    run = make_run(worlds=worlds, sampler=Uniform(worlds))
+    with (
+        opened(run, model, tmp_path / "ledger.db") as (flow, _),
+        pytest.raises(RewardError, match=r"100% of the last .* attempts failed .*the box is gone"),
+    ):
+        run_virtually(train(flow))
+
+
+@dataclass
+class Liar(Scripted):
+    """An engine that ignores the third publish."""
+
+    async def load(self, version: WeightVersion) -> str:
+        return await super().load(version if version.step < 3 else replace(version, fingerprint="old"))
+
+
+def test_an_engine_with_other_weights_stops_the_run(model: Path, tmp_path: Path) -> None:
+    run = make_run(engine=Liar(reply))
+    with (
+        opened(run, model, tmp_path / "ledger.db") as (flow, recorder),
+        pytest.raises(DeliveryError, match=r"engine 0 \(Liar\) samples from weights old after step 3"),
+    ):
+        run_virtually(train(flow))
+    assert [row["step"] for row in recorder.rows] == [1, 2]
+
+
+def test_an_error_in_any_worker_ends_the_run(model: Path, tmp_path: Path) -> None:
+    def broken(prompt: str, key: int) -> str:
+        raise RuntimeError("engine lost")
+
+    run = make_run(engine=Scripted(broken))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _), pytest.raises(RuntimeError, match="engine lost"):
+        asyncio.run(train(flow))
