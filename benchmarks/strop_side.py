@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from workload import GROUP_SIZE, GROUPS_PER_STEP, LEARNING_RATE, WORKLOADS, OddL
 
 from strop.evaluation import Evaluation
 from strop.launch import launch
-from strop.ledger import Ledger
 from strop.recipes.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
@@ -53,8 +53,8 @@ def main(folder: Path, workload: Workload) -> None:
     watch = Stopwatch.on_stdout()
     with suppress(Finished):
         launch(recipe(folder, workload), folder / "runs", "strop", [Timed(watch)])
-    ledger = Ledger(folder / "runs" / "strop" / "ledger.db", read_only=True)
-    watch.answer({"lengths": ledger.lengths()})
+    with closing(sqlite3.connect(folder / "runs" / "strop" / "ledger.db")) as ledger:
+        watch.answer({"lengths": [tokens for (tokens,) in ledger.execute("SELECT tokens FROM attempts")]})
 
 
 if __name__ == "__main__":

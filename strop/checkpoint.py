@@ -46,7 +46,9 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
     try:
         for path, part in parts(run):
             if isinstance(part, Stores):
-                part.save(building if path == "trainer" else building / path)
+                place = _place(building, path)
+                place.mkdir(exist_ok=True)
+                part.save(place)
         states = {path: part.state() for path, part in parts(run) if isinstance(part, Remembers)}
         _write_json(building / "roles.json", {"step": step, "progress": progress, "roles": states})
         _write_json(building / _MANIFEST, {"step": step, "files": _digests(building)})
@@ -62,6 +64,11 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
             "the checkpoints before it are whole, free some space and resume"
         ) from error
     return target
+
+
+def _place(checkpoint: Path, path: str) -> Path:
+    """The trainer's weights are the model that anything can load; every other part has a folder of its own."""
+    return checkpoint if path == "trainer" else checkpoint / path
 
 
 def prune(folder: Path, keep: int) -> None:
@@ -109,7 +116,7 @@ def read(checkpoint: Path, run: Any) -> dict[str, Any]:
     states: dict[str, Any] = saved["roles"]
     for path, part in parts(run):
         if isinstance(part, Stores):
-            part.resume(checkpoint if path == "trainer" else checkpoint / path)
+            part.resume(_place(checkpoint, path))
         if isinstance(part, Remembers):
             if path not in states:
                 raise CheckpointError(f"{checkpoint} knows nothing of {path}: was the recipe changed?")

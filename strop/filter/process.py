@@ -82,8 +82,8 @@ class Worker:
             if not isinstance(error, RewardError | ValueError):
                 raise
             return [Fault(str(error), is_whole=True)] * len(group.trajectories)
-        if any(isinstance(mark, Fault) and mark.is_whole for mark in marks):
-            await self.kill()  # what a failed call left behind (a process, a half-changed state) ends with it
+        if answer.get("is_alone") is not True:
+            await self.kill()  # and with it the processes the reward left running
         return marks
 
     async def kill(self) -> None:

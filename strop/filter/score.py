@@ -73,7 +73,8 @@ class Scorer:
         if not group.trajectories:
             return []
         marks = await self._ask(name, group)
-        is_unclear = any(isinstance(mark, Fault) and mark.is_whole for mark in marks)
+        # a broken contract is nobody's guilt: alone, a reward that always returns one number would look right
+        is_unclear = any(isinstance(mark, Fault) and mark.is_whole and not mark.is_breach for mark in marks)
         if not is_unclear or is_relative(self._rewards[name]) or len(marks) == 1:
             return marks
         return [(await self._ask(name, replace(group, trajectories=[one])))[0] for one in group.trajectories]

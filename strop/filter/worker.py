@@ -19,12 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from strop.filter.marks import Fault, Mark, marked, to_json
+from strop.filter.marks import Fault, marked, to_json
 from strop.roles import Reward
 from strop.types import Group
 
 LENGTH = struct.Struct(">Q")
 MARKER = "STROP_REWARD_WORKER"  # environment variable by which the parent finds whatever a worker left behind
+_LEFT = Fault("left a process running", is_whole=True)
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -47,7 +48,9 @@ def main() -> None:
     rewards = _loaded(setup["rewards"], answers)
     while rewards is not None and (request := _read(frames)) is not None:
         index, group = request
-        _answer(answers, {"marks": to_json(_marked_alone(rewards[index], group))})
+        marks = marked(rewards[index], group)
+        is_alone = not _has_children()
+        _answer(answers, {"marks": to_json(marks if is_alone else [_LEFT] * len(marks)), "is_alone": is_alone})
 
 
 def _private_pipes() -> tuple[BinaryIO, TextIO]:
@@ -94,14 +97,6 @@ def _loaded(pickled: Sequence[bytes], answers: TextIO) -> list[Reward] | None:
             return None
     _answer(answers, {"ready": True})
     return rewards
-
-
-def _marked_alone(reward: Reward, group: Group) -> list[Mark]:
-    """Marks, unless the reward left processes behind."""
-    marks = marked(reward, group)
-    if not _has_children():
-        return marks
-    return [Fault("left a process running", is_whole=True)] * len(marks)
 
 
 def _has_children() -> bool:

@@ -19,6 +19,7 @@ class Facts:
     name: str
     recipe: str
     model: str
+    worlds: str
     seed: int
     step: int
     steps: int  # planned
@@ -43,6 +44,7 @@ def read_facts(folder: RunFolder) -> Facts:
         name=folder.path.resolve().name,
         recipe=str(settings.get("recipe", summary.get("recipe", "?"))),
         model=str(settings.get("model", "?")),
+        worlds=worlds_of(folder.recipe),
         seed=int(settings.get("seed", summary.get("seed", 0))),
         step=step,
         steps=steps,
@@ -73,13 +75,29 @@ def read_summary(folder: RunFolder) -> dict[str, Any]:
 
 def constants(recipe: Path) -> dict[str, Any]:
     """The plain fields of `run = Run(...)` in a recipe file, read without executing it."""
+    return {name: value.value for name, value in _keywords(recipe).items() if isinstance(value, ast.Constant)}
+
+
+def worlds_of(recipe: Path) -> str:
+    """The worlds of a recipe file as its author would name them: arithmetic 5, compose 1."""
+    worlds = getattr(_keywords(recipe).get("worlds"), "elts", [])
+    return ", ".join(_world(node) for node in worlds if isinstance(node, ast.Call))
+
+
+def _world(node: ast.Call) -> str:
+    given = [*node.args, *(word.value for word in node.keywords if word.arg != "seed")]
+    plain = [str(value.value) for value in given if isinstance(value, ast.Constant)]
+    return " ".join([ast.unparse(node.func).lower(), *plain[:1]])
+
+
+def _keywords(recipe: Path) -> dict[str, ast.expr]:
     try:
         tree = ast.parse(recipe.read_text())
     except (OSError, SyntaxError, ValueError):
         return {}
     calls = [node.value for node in tree.body if isinstance(node, ast.Assign) and _assigns(node, "run")]
-    keywords = calls[-1].keywords if calls and isinstance(calls[-1], ast.Call) else []
-    return {word.arg: word.value.value for word in keywords if word.arg and isinstance(word.value, ast.Constant)}
+    found = calls[-1].keywords if calls and isinstance(calls[-1], ast.Call) else []
+    return {word.arg: word.value for word in found if word.arg}
 
 
 def _assigns(node: ast.Assign, name: str) -> bool:

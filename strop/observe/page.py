@@ -159,7 +159,7 @@ TEMPLATE = """\
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{{ nonce }}'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{{ script_hash }}'; img-src data:">
 <link rel="icon" href="data:,">
 <title>{{ facts.name }} · strop</title>
 <style>{{ style }}</style>
@@ -168,7 +168,7 @@ TEMPLATE = """\
 <main>
 <p class="eyebrow">strop run</p>
 <h1>{{ facts.name }}</h1>
-<p class="soft">recipe {{ facts.recipe }} · model {{ facts.model }} · seed {{ facts.seed }} · {{ trained_on }}
+<p class="soft">recipe {{ facts.recipe }} · model {{ facts.model }} · seed {{ facts.seed }} {% if facts.worlds %}· {{ facts.worlds }}{% endif %}
   <span class="state">{{ facts.state }}, step {{ facts.step }} of {{ facts.steps }}</span></p>
 
 <section class="hero card">
@@ -245,7 +245,7 @@ TEMPLATE = """\
 <footer>strop {{ version }} · go on with <code>strop train --resume {{ path }}</code> · talk to it with
   <code>strop chat {{ path }}</code></footer>
 </main>
-<script nonce="{{ nonce }}">{{ script }}</script>
+<script>{{ script }}</script>
 </body>
 </html>
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import re
 import sqlite3
@@ -79,7 +81,6 @@ def render(folder: RunFolder) -> str:
     shown, worlds, others = _charts(rows)
     return environment.from_string(TEMPLATE).render(
         facts=facts,
-        trained_on="",
         gain=_gain(facts),
         figures=_figures(facts),
         charts=shown,
@@ -90,7 +91,7 @@ def render(folder: RunFolder) -> str:
         source=folder.recipe.read_text() if folder.recipe.is_file() else "",
         style=Markup(STYLE),
         script=Markup(SCRIPT),
-        nonce="strop",
+        script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
         version=_version(),
         path=folder.path,
         **_from_ledger(folder, facts),

@@ -168,25 +168,18 @@ def test_a_hanging_reward_does_not_hold_up_other_groups() -> None:
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
-        (None, "returned None, need a list of 1 numbers"),
+        (None, "returned None, need a list of 2 numbers"),
         ([1.0], "returned 1 values for 2 attempts"),
-        ([1.0, 2.0, 3.0], "returned 3 values for 1 attempts"),
-        (1.0, "returned float 1.0, need a list of 1 numbers"),
+        ([1.0, 2.0, 3.0], "returned 3 values for 2 attempts"),
+        (1.0, "returned float 1.0, need a list of 2 numbers"),
         ([None, None], "returned None, need a number"),
     ],
 )
 def test_a_broken_contract_is_told_apart_from_bad_attempts(value: Any, fault: str) -> None:
     group = group_of("1", "2")
-    (scores,) = scored([ObeysRelativeReturns(value) if fault.startswith("returned 1 v") else Returns(value)], group)
+    (scores,) = scored([Returns(value)], group)
     assert all(attempt.outcome is Outcome.FAILED and fault in attempt.error for attempt in group.trajectories)
     assert scores.failed == scores.breaches == scores.attempts == 2 and scores.is_broken
-
-
-@dataclass(frozen=True)
-class ObeysRelativeReturns(Returns):
-    """Compares siblings, so that a wrong count cannot be put right by asking about one alone."""
-
-    relative: bool = True
 
 
 def test_numbers_of_every_kind_are_taken() -> None:
@@ -232,6 +225,12 @@ def test_the_worker_lives_on_apart_with_one_thread() -> None:
     scored([WhoAmI()], first, second)
     pid, threads, leads_session = outcomes(first)
     assert pid == outcomes(second)[0] != os.getpid() and threads == leads_session == 1.0
+
+
+def test_a_reward_that_raises_keeps_its_worker() -> None:
+    first, raising, second = group_of("", "", ""), group_of("", ""), group_of("", "", "")
+    scores = scored([WhoAmI()], first, raising, second)
+    assert outcomes(first)[0] == outcomes(second)[0] and scores[1].is_broken
 
 
 def test_memory_is_limited_where_it_is_asked_for() -> None:

@@ -1,0 +1,93 @@
+"""Run folders without a run: written by the project's own classes, with figures that are known."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+
+from strop.environments.arithmetic import Arithmetic
+from strop.folder import RunFolder
+from strop.ledger import Ledger
+from strop.observe.journal import Journal
+from strop.overrides import find_recipe, make_run
+from strop.pocket.tokenizer import build_tokenizer
+from strop.source import to_source
+from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+
+TOKENIZER = build_tokenizer()
+
+
+def turn(reply: str, heard: str = "", version: int = 0) -> Turn:
+    """A turn that read `heard` and wrote `reply`."""
+    tokens = np.array(TOKENIZER.encode(reply + "<|end|>").ids, dtype=np.int64)
+    prompt = np.array(TOKENIZER.encode(heard).ids, dtype=np.int64)
+    count = len(tokens)
+    logprobs, versions = np.full(count, -0.5, np.float32), np.full(count, version, np.int64)
+    return Turn(prompt, tokens, logprobs, versions, Message("assistant", reply))
+
+
+def attempt(task: Task, name: str, reward: float, *turns: Turn) -> Trajectory:
+    return Trajectory(name, task, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
+
+
+def run_folder(path: Path, steps: int = 60, reply: str = "", planned: int = 0) -> RunFolder:
+    """A run of `steps` steps; `reply` is what a model wrote in its first attempt."""
+    folder = RunFolder(path)
+    folder.path.mkdir(parents=True)
+    run = make_run(find_recipe("pocket"), {"steps": str(planned or steps)})
+    folder.recipe.write_text(to_source(run, "a run"))
+    _write_rows(folder, steps)
+    _write_ledger(folder, steps, reply)
+    checkpoint = folder.checkpoints / f"step-{steps}"
+    checkpoint.mkdir(parents=True)
+    TOKENIZER.save(str(checkpoint / "tokenizer.json"))
+    summary = {"recipe": "pocket", "seed": 0, "is_complete": not planned, "peak_rss_bytes": 812_000_000}
+    folder.summary.write_text(json.dumps(summary))
+    return folder
+
+
+def _write_rows(folder: RunFolder, steps: int) -> None:
+    journal, stream = Journal(folder.metrics, folder.timing), random.Random(0)
+    for step in range(steps + 1):
+        learned = 1 - math.exp(-step / 25)
+        accuracy = 0.22 + 0.55 * learned
+        metrics = {
+            "reward": accuracy + stream.gauss(0, 0.05),
+            "entropy": 0.42 - 0.25 * learned + stream.gauss(0, 0.01),
+            "length": 24 + 6 * learned + stream.gauss(0, 0.5),
+            "kl": 0.0004 * step + abs(stream.gauss(0, 0.002)),
+            "clipped_share": 0.01 + abs(stream.gauss(0, 0.01)),
+            "no_contrast_share": 0.1 + 0.3 * learned + abs(stream.gauss(0, 0.03)),
+            "lag": 0.0,
+            "grad_norm": 0.5 + stream.random(),
+            "attempts": 64.0 * step,
+            "tokens_generated": 1700.0 * step,
+            "tokens_trained": 1500.0 * step,
+        }
+        heldout = {"heldout": accuracy, "heldout_low": accuracy - 0.08, "heldout_high": accuracy + 0.07}
+        shown = heldout if step == 0 else metrics | (heldout if step % 10 == 0 or step == steps else {})
+        rate = 1700 / 1.4 + stream.gauss(0, 60)
+        timing = {"seconds": 1.4, "tokens_per_second": rate} if step else {"seconds": 0.0}
+        journal.stepped(step, shown, timing)
+
+
+def _write_ledger(folder: RunFolder, steps: int, reply: str) -> None:
+    ledger, world = Ledger(folder.ledger), Arithmetic(4)
+    for number in range(2 * steps):
+        step, task = number // 2 + 1, world.task(number)
+        right = world.solution(task)
+        wrong = reply if reply and number == 0 else right[:-1] + "?"
+        first = attempt(task, f"{number}/0", 1.0, turn(right))
+        second = attempt(task, f"{number}/1", 0.0, turn(wrong), turn("sorry", "<|tool|>try <b>again</b><|end|>"))
+        failed = Trajectory(f"{number}/2", task, (), Outcome.FAILED, error="world arithmetic: gone")
+        group = Group(number, task, [first, second, failed] if number % 20 == 0 else [first, second], step - 1)
+        ledger.admitted(number, task, step - 1)
+        kept = group if number % 4 != 3 else None
+        ledger.finished(group, kept, "" if kept else "all rewards are 1", step - 1)
+        if kept:
+            ledger.trained([kept], step)
+    ledger.close()

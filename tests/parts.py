@@ -1,0 +1,29 @@
+"""Small mechanisms for tests, importable by name so that a run's recipe.py can name them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class LongerIsBetter:
+    """Pays for length, which even a random model can learn."""
+
+    weight: float = 1.0
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [t.num_tokens / 16 for t in group.trajectories]
+
+
+@dataclass(frozen=True)
+class EvenLength:
+    """Pays for an even number of tokens; runs in a worker process."""
+
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(t.num_tokens % 2 == 0) for t in group.trajectories]
