@@ -22,7 +22,7 @@ from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from turns import Worker
 from workload import GROUP_SIZE, GROUPS_PER_STEP, WORKLOADS, Workload, prepare
@@ -30,6 +30,8 @@ from workload import GROUP_SIZE, GROUPS_PER_STEP, WORKLOADS, Workload, prepare
 HERE = Path(__file__).parent
 SIDES = ("strop", "trl")
 NEED = {"even": 1.5, "heavy": 4.0}
+Turn: TypeAlias = list[tuple[float, float]]  # steps: seconds on the wall, and of cores
+Seconds: TypeAlias = dict[tuple[str, int], list[Turn]]  # by side and threads
 _STEPS = {"even": 2, "heavy": 1}  # of one turn
 _ROUNDS = {"even": 8, "heavy": 6}
 
@@ -65,29 +67,32 @@ def compare(workload: Workload, threads: list[int], rounds: int) -> dict[str, An
     return figures_of(seconds, lengths)
 
 
-def _in_turn(workers: dict[str, Worker], threads: list[int], steps: int, rounds: int) -> dict[tuple[str, int], Any]:
-    seconds: dict[tuple[str, int], list[list[float]]] = {(side, n): [] for n in threads for side in workers}
+def _in_turn(workers: dict[str, Worker], threads: list[int], steps: int, rounds: int) -> Seconds:
+    seconds: Seconds = {(side, n): [] for n in threads for side in workers}
     for _ in range(rounds + 1):
         for side, count in seconds:
             seconds[side, count].append(workers[side].steps(count, steps))
     return {key: turns[1:] for key, turns in seconds.items()}
 
 
-def figures_of(seconds: dict[tuple[str, int], list[list[float]]], lengths: dict[str, list[int]]) -> dict[str, Any]:
+def figures_of(seconds: Seconds, lengths: dict[str, list[int]]) -> dict[str, Any]:
     """Samples per second of each side at its best thread setting, and by how much one is faster."""
     rates = {key: rate_of(turns) for key, turns in seconds.items()}
+    busy = {side: [core for turn in seconds[side, min(n for _, n in seconds)] for _, core in turn] for side in SIDES}
     best = {side: max((key for key in rates if key[0] == side), key=lambda key: rates[key]) for side in SIDES}
     pairs = zip(*(seconds[best[side]] for side in SIDES), strict=True)
-    by_round = sorted(sum(theirs) / sum(ours) for ours, theirs in pairs)
+    by_round = sorted(sum(wall for wall, _ in theirs) / sum(wall for wall, _ in ours) for ours, theirs in pairs)
     return {
         "ratio": round(rates[best["strop"]] / rates[best["trl"]], 3),
         "ratio_by_round": [round(ratio, 2) for ratio in by_round],
+        "ratio_of_core_seconds": round(sum(busy["trl"]) / sum(busy["strop"]), 3),  # with the fewest threads
         "sides": {
             side: {
                 "samples_per_second": round(rates[best[side]], 2),
                 "threads": best[side][1],
                 "by_threads": {str(n): round(rate, 2) for (whose, n), rate in rates.items() if whose == side},
-                "seconds_per_step": [round(s, 3) for turn in seconds[best[side]] for s in turn],
+                "seconds_per_step": [round(wall, 3) for turn in seconds[best[side]] for wall, _ in turn],
+                "core_seconds_per_step": [round(core, 3) for core in busy[side]],
                 "length": length_figures(lengths[side]),
             }
             for side in SIDES
@@ -95,9 +100,9 @@ def figures_of(seconds: dict[tuple[str, int], list[list[float]]], lengths: dict[
     }
 
 
-def rate_of(turns: list[list[float]]) -> float:
+def rate_of(turns: list[Turn]) -> float:
     """Samples per second over all steps: a step with a long reply counts with all its time."""
-    steps = [seconds for turn in turns for seconds in turn]
+    steps = [wall for turn in turns for wall, _ in turn]
     return GROUPS_PER_STEP * GROUP_SIZE * len(steps) / sum(steps)
 
 
@@ -123,7 +128,8 @@ def _rows(name: str, of: dict[str, Any]) -> Iterator[str]:
             f"{length['median']:>8.0f}{length['mean']:>7.1f}{length['longest']:>9}"
         )
     low, high = of["ratio_by_round"][0], of["ratio_by_round"][-1]
-    yield f"  ratio {of['ratio']:.2f} (by round {low:.2f} to {high:.2f}; at least {NEED[name]} is wanted)\n"
+    yield f"  ratio {of['ratio']:.2f} (by round {low:.2f} to {high:.2f}; at least {NEED[name]} is wanted)"
+    yield f"  ratio of core seconds {of['ratio_of_core_seconds']:.2f}\n"
 
 
 def circumstances() -> dict[str, Any]:

@@ -24,8 +24,8 @@ class Stopwatch:
 
     answers: TextIO
     left: int = 0
-    began: float = 0.0
-    seconds: list[float] = field(default_factory=list)
+    began: tuple[float, float] = (0.0, 0.0)
+    seconds: list[tuple[float, float]] = field(default_factory=list)
 
     @classmethod
     def on_stdout(cls) -> Stopwatch:
@@ -42,19 +42,25 @@ class Stopwatch:
         threads, self.left = map(int, order)
         torch.set_num_threads(threads)
         self.seconds = []
-        self.began = time.perf_counter()
+        self.began = _clocks()
 
     def stepped(self) -> None:
-        self.seconds.append(time.perf_counter() - self.began)
+        wall, busy = _clocks()
+        self.seconds.append((wall - self.began[0], busy - self.began[1]))
         self.left -= 1
         if self.left == 0:
             self.answer({"seconds": self.seconds})
             self.wait()
         else:
-            self.began = time.perf_counter()
+            self.began = _clocks()
 
     def answer(self, data: dict[str, Any]) -> None:
         print(json.dumps(data), file=self.answers, flush=True)
+
+
+def _clocks() -> tuple[float, float]:
+    """Seconds on the wall, and seconds that this process kept a core busy: the latter hardly depend on neighbours."""
+    return time.perf_counter(), time.process_time()
 
 
 class Worker:
@@ -71,13 +77,12 @@ class Worker:
             env=environment | {"HF_HUB_OFFLINE": "1"},
         )
 
-    def steps(self, threads: int, count: int) -> list[float]:
-        """Seconds of each step."""
+    def steps(self, threads: int, count: int) -> list[tuple[float, float]]:
+        """Seconds of each step, on the wall and of cores."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{threads} {count}\n")
         self._process.stdin.flush()
-        seconds: list[float] = self._answer()["seconds"]
-        return seconds
+        return [(wall, busy) for wall, busy in self._answer()["seconds"]]
 
     def finish(self) -> list[int]:
         """End it; how many tokens each of its replies had."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -85,24 +86,23 @@ class Packed:
     """
 
     def __init__(self, lengths: Sequence[int], device: torch.device | str = "cpu") -> None:
-        starts = torch.tensor([0, *lengths]).cumsum(0).tolist()
+        sizes = np.asarray(lengths, dtype=np.int64)
+        starts = np.cumsum(sizes) - sizes
         self.blocks: list[tuple[int, int, Tensor | None]] = []  # segments, padded length, [segments * length] indices
-        inverse = torch.empty(starts[-1], dtype=torch.int64)
+        inverse = np.empty(int(sizes.sum()), dtype=np.int64)
         offset = 0
         for members in _similar(lengths):
-            longest = max(lengths[m] for m in members)
-            index = torch.zeros(len(members), longest, dtype=torch.int64)
-            for row, member in enumerate(members):
-                size, start = lengths[member], starts[member]
-                index[row, :size] = torch.arange(start, start + size)
-                inverse[start : start + size] = torch.arange(size) + offset + row * longest
-            offset += index.numel()
-            self.blocks.append((len(members), longest, index.view(-1).to(device)))
+            place = np.arange(sizes[members].max())
+            is_real = place < sizes[members, None]  # [segments, length]
+            index = np.where(is_real, starts[members, None] + place, 0)
+            inverse[index[is_real]] = np.flatnonzero(is_real) + offset
+            offset += index.size
+            self.blocks.append((*index.shape, torch.from_numpy(index.reshape(-1)).to(device)))
         # equal lengths in order need no gathering at all
-        is_identity = len(self.blocks) == 1 and offset == starts[-1] and bool((inverse == torch.arange(offset)).all())
+        is_identity = len(self.blocks) == 1 and offset == len(inverse) and bool((np.diff(inverse) == 1).all())
         if is_identity:
             self.blocks = [(self.blocks[0][0], self.blocks[0][1], None)]
-        self.inverse = None if is_identity else inverse.to(device)
+        self.inverse = None if is_identity else torch.from_numpy(inverse).to(device)
 
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None

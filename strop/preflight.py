@@ -57,16 +57,27 @@ def _sampling(run: Run) -> list[str]:
     return problems
 
 
+def _corrections(run: Run) -> list[str]:
+    """A loss with an importance ratio of its own, corrected once more, would be wrong and look plausible."""
+    if run.correction is None:
+        return []
+    twice = [type(loss).__name__ for loss in run.losses if getattr(loss, "contains_ratio", False)]
+    return [
+        f"{name} holds the importance ratio already: {type(run.correction).__name__} would count it twice"
+        for name in twice
+    ]
+
+
 def _values(run: Run) -> list[str]:
     if getattr(run.advantage, "needs_values", False) and run.values is None:
         return [f"{type(run.advantage).__name__} needs a value model: set values, for example Critic()"]
     return []
 
 
-def _model_reach(run: Run) -> list[str]:
+def _own(run: Run) -> list[str]:
     """Anything a mechanism itself can refuse."""
     found = [(path, getattr(part, "problems", None)) for path, part in parts(run)]
     return [f"{path}: {problem}" for path, ask in found if callable(ask) for problem in ask(run)]
 
 
-_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_counts, _group_size, _sampling, _values, _model_reach)
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_counts, _group_size, _sampling, _corrections, _values, _own)

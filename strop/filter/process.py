@@ -8,15 +8,15 @@ import os
 import pickle
 import signal
 import sys
-import uuid
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from strop.errors import RewardError
+from strop.filter.keeper import KILLED
 from strop.filter.marks import Fault, Mark, from_json
-from strop.filter.worker import MARKER, frame, kill_marked
+from strop.filter.worker import frame
 from strop.roles import Reward
 from strop.types import Group
 
@@ -43,14 +43,12 @@ def _pickled(reward: Reward) -> bytes:
 class Worker:
     """A process that marks groups, one at a time."""
 
-    def __init__(self, process: Process, marker: str) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
-        self._marker = marker
 
     @classmethod
     async def start(cls, setup: bytes, rewards: Sequence[Reward]) -> Worker:
         """A worker that has loaded the rewards; what it cannot load stops the run."""
-        marker = uuid.uuid4().hex
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "strop.filter.worker"),
             stdin=PIPE,
@@ -58,9 +56,9 @@ class Worker:
             stderr=DEVNULL,
             start_new_session=True,
             limit=_LONGEST_LINE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", MARKER: marker},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         )
-        worker = cls(process, marker)
+        worker = cls(process)
         try:
             _require_ready(await worker._exchange(setup, START_SECONDS), rewards)
         except BaseException:
@@ -89,11 +87,13 @@ class Worker:
     async def kill(self) -> None:
         """End the worker and whatever it started; returns when it is gone."""
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        kill_marked(self._marker)
-        # reaps it and closes the pipes; one that hid from us could hold them open for ever
-        with suppress(TimeoutError):
+            self._process.terminate()  # its keeper kills all that is left, then ends
+        try:
             await asyncio.wait_for(self._process.communicate(), _REAP_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.wait()
 
     async def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
         try:
@@ -159,4 +159,5 @@ def _require_ready(answer: dict[str, Any], rewards: Sequence[Reward]) -> None:
 
 
 def _ending(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    number = -code if code < 0 else code - KILLED
+    return f"signal {signal.Signals(number).name}" if number in set(signal.Signals) else f"exit code {code}"

@@ -6,27 +6,21 @@ wrote the pickles itself, never unpickles anything. Rewards print to stderr, wha
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import pickle
 import resource
-import signal
 import struct
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from strop.filter.keeper import fork_kept, has_children
 from strop.filter.marks import Fault, marked, to_json
 from strop.roles import Reward
-from strop.types import Group
 
 LENGTH = struct.Struct(">Q")
-MARKER = "STROP_REWARD_WORKER"  # environment variable by which the parent finds whatever a worker left behind
 _LEFT = Fault("left a process running", is_whole=True)
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def frame(message: Any) -> bytes:
@@ -37,8 +31,8 @@ def frame(message: Any) -> bytes:
 
 def main() -> None:
     """Load the rewards, say so, then mark groups until stdin ends."""
+    fork_kept()
     frames, answers = _private_pipes()
-    _tie_to_parent()
     setup = _read(frames)
     if setup is None:
         return
@@ -49,7 +43,7 @@ def main() -> None:
     while rewards is not None and (request := _read(frames)) is not None:
         index, group = request
         marks = marked(rewards[index], group)
-        is_alone = not _has_children()
+        is_alone = not has_children()
         _answer(answers, {"marks": to_json(marks if is_alone else [_LEFT] * len(marks)), "is_alone": is_alone})
 
 
@@ -62,14 +56,6 @@ def _private_pipes() -> tuple[BinaryIO, TextIO]:
     os.close(nothing)
     os.dup2(2, 1)
     return frames, answers
-
-
-def _tie_to_parent() -> None:
-    """Die with the parent, and inherit orphaned grandchildren so that they can be counted (Linux)."""
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _read(frames: BinaryIO) -> Any:
@@ -97,41 +83,6 @@ def _loaded(pickled: Sequence[bytes], answers: TextIO) -> list[Reward] | None:
             return None
     _answer(answers, {"ready": True})
     return rewards
-
-
-def _has_children() -> bool:
-    """Whether any child is still alive, once those that ended are reaped."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
-
-
-def kill_marked(marker: str) -> None:
-    """Kill every process that carries a worker's marker, also one that left its process group (Linux)."""
-    needle = f"{MARKER}={marker}".encode()
-    while found := [pid for pid in _processes() if needle in _environment(pid)]:
-        for pid in found:
-            _kill(pid)
-
-
-def _processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-
-
-def _environment(pid: int) -> list[bytes]:
-    """What a process was started with; nothing for one that has ended or is not ours."""
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

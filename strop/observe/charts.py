@@ -82,14 +82,14 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     return [round(n * step, 12) for n in range(first, last + 1)]
 
 
-def draw(chart: Chart) -> Markup:
-    """The chart as an SVG element, with its points for the read-out."""
+def draw(chart: Chart, steps: tuple[float, float]) -> Markup:
+    """The chart over a range of steps as an SVG element, with its points for the read-out."""
     points = thinned(chart.points)
     marks = _vertical_ticks(chart, points)
-    x = _scale(points[0].step, points[-1].step, _LEFT, WIDTH - _RIGHT)
+    x = _scale(*steps, _LEFT, WIDTH - _RIGHT)
     y = _scale(marks[0], marks[-1], HEIGHT - _BOTTOM, _TOP)
     places = [[round(x(p.step), 1), round(y(p.value), 1), f"step {p.step:g}", chart.label(p)] for p in points]
-    inside = _grid(chart, marks, y) + _steps(points, x) + _band(points, x, y) + _curve(points, x, y)
+    inside = _grid(chart, marks, y) + _steps(*steps, x) + _band(points, x, y) + _curve(points, x, y)
     return Markup(
         '<svg class="chart {tone}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}" data-points="{data}">'
         '{inside}<line class="cursor" y1="{top}" y2="{bottom}" hidden></line>'
@@ -139,11 +139,10 @@ def _tick(chart: Chart, mark: float) -> str:
     return f"{mark / 1000:g}k" if abs(mark) >= 1000 else f"{mark:g}"
 
 
-def _steps(points: Sequence[Point], x: Callable[[float], float]) -> Markup:
-    first, last = points[0].step, points[-1].step
-    inner = [m for m in ticks(first, last, 4) if first <= m <= last and m == int(m)] if last > first else [first]
+def _steps(first: float, last: float, x: Callable[[float], float]) -> Markup:
+    shown = [m for m in ticks(first, last, 4) if first <= m <= last and m == int(m)] if last > first else [first]
     text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{:g}</text>')
-    return Markup("").join(text.format(min(x(mark), WIDTH - _RIGHT - 8), HEIGHT - 5, mark) for mark in inner)
+    return Markup("").join(text.format(min(x(mark), WIDTH - _RIGHT - 8), HEIGHT - 5, mark) for mark in shown)
 
 
 def _band(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> Markup:

@@ -9,6 +9,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from strop.checkpoint import listed
 from strop.folder import RunFolder, read_rows
 from strop.ledger import Ledger
 from strop.observe.charts import Chart, Point, draw, figure
@@ -53,9 +53,9 @@ CURVES = (
     Curve("Lag", ("lag",), "weight versions between writing and training"),
 )
 _KL_FROM = {
-    "reference_kl": "from the reference model, nats per token",
-    "kl": "from the policy that wrote the tokens, nats per token",
-    "kl_behavior": "from the policy that wrote the tokens, nats per token",
+    "reference_kl": "nats per token, from the reference model",
+    "kl": "nats per token, from the policy that wrote",
+    "kl_behavior": "nats per token, from the policy that wrote",
 }
 # shown in another form, or the same for everybody
 _NOT_CHARTED = {"step", "heldout_low", "heldout_high", "attempts", "tokens_generated", "tokens_trained", "seconds"}
@@ -86,7 +86,7 @@ def render(folder: RunFolder) -> str:
         charts=shown,
         worlds=worlds,
         others=others,
-        draw=draw,
+        draw=partial(draw, steps=_span(rows)),
         spoken=_spoken,
         source=folder.recipe.read_text() if folder.recipe.is_file() else "",
         style=Markup(STYLE),
@@ -108,6 +108,12 @@ def _version() -> str:
 def _joined(metrics: Sequence[dict[str, Any]], timing: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     times = {row["step"]: row for row in timing}
     return [{**times.get(row["step"], {}), **row} for row in metrics]
+
+
+def _span(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
+    """The steps of every chart: the same for all, so that they can be read together."""
+    steps = [row["step"] for row in rows] or [0]
+    return min(steps), max(steps)
 
 
 def _charts(rows: Sequence[dict[str, Any]]) -> tuple[list[Chart], list[Chart], list[Chart]]:
@@ -197,7 +203,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     try:
         counts, broken = ledger.counts(), ledger.violations()
         steps = sorted({step for step in (1, facts.step) if step > 0})
-        decode = decoder([*reversed(listed(folder.checkpoints)), Path(facts.model)])
+        decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
         samples = [(s, [_readable(t, decode) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps]
     except sqlite3.Error as error:
         return {**nothing, "ledger_words": f"The ledger could not be read: {error}"}

@@ -73,6 +73,8 @@ def new_model(folder: Path, making: Making) -> None:
         num_key_value_heads=making.hidden // 32,
         max_position_embeddings=CONTEXT,
         tie_word_embeddings=True,
+        # the usual 0.02 suits a width of thousands; here it would keep logits too small and the model underconfident
+        initializer_range=making.hidden**-0.5,
         bos_token_id=None,
         eos_token_id=TOKEN_IDS[END],
         pad_token_id=TOKEN_IDS[PAD],

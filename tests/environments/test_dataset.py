@@ -61,7 +61,7 @@ def test_other_columns_and_mistakes(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         Dataset(str(tmp_path / "none")).task(0)
     (tmp_path / "notes").mkdir()
-    with pytest.raises(DataError, match="need files of one format .* found none"):
+    with pytest.raises(DataError, match=r"need files of one format .* found none"):
         Dataset(str(tmp_path / "notes")).task(0)
 
 

@@ -66,7 +66,7 @@ def test_levels_follow_the_curriculum_and_config_overrides_it() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigurationError, match="no dataset 'chainsum'; did you mean chain_sum"):
         ReasoningGym("chainsum")
-    with pytest.raises(ConfigurationError, match="no setting 'max_term' here; did you mean .*max_terms"):
+    with pytest.raises(ConfigurationError, match=r"no setting 'max_term' here; did you mean .*max_terms"):
         ReasoningGym("chain_sum", config={"max_term": 2})
     with pytest.raises(ConfigurationError, match="no setting 'seed' here"):
         ReasoningGym("chain_sum", config={"seed": 2})

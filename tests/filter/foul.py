@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,8 +84,8 @@ def obey(reply: str) -> Any:
     return float(reply)
 
 
-def _spawn(arguments: Sequence[str] = ("sleep", "300"), **more: Any) -> float:
-    subprocess.Popen(arguments, **more)
+def _spawn(**more: Any) -> float:
+    subprocess.Popen(["sleep", "300"], **more)
     return 1.0
 
 
@@ -104,6 +103,12 @@ def _fork_twice() -> float:
 def _die_leaving_a_child() -> float:
     _spawn(start_new_session=True)
     os._exit(3)
+
+
+def _spawn_and_hang() -> float:
+    _spawn(start_new_session=True)
+    time.sleep(300)
+    return 1.0
 
 
 def _print() -> float:
@@ -130,6 +135,7 @@ TROUBLE = {
     "spawn": _spawn,
     "orphan": _fork_twice,
     "die and leave": _die_leaving_a_child,
+    "spawn and hang": _spawn_and_hang,
     "print": _print,
     "eat": _eat_memory,
 }

@@ -94,7 +94,7 @@ def _fuse(linears: list[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     return weight, _joined(biases) if biases else None
 
 
-def _joined(parameters: list[nn.Parameter]) -> Tensor:
+def _joined(parameters: list[Tensor]) -> Tensor:
     whole = torch.cat([parameter.detach() for parameter in parameters])
     sizes = [len(parameter) for parameter in parameters]
     for parameter, part in zip(parameters, torch.split(whole, sizes), strict=True):

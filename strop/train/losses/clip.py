@@ -27,6 +27,7 @@ class Clip:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]

@@ -64,5 +64,5 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         PythonFunction(f"{tmp_path}/other.py:closeness")
     with pytest.raises(RewardError, match="no function closenes; did you mean closeness"):
         score(PythonFunction(f"{saved(tmp_path)}:closenes"), group_of("2"))
-    with pytest.raises(RewardError, match="PythonFunction cannot be loaded.*SyntaxError"):
+    with pytest.raises(RewardError, match=r"PythonFunction cannot be loaded.*SyntaxError"):
         score(PythonFunction(f"{saved(tmp_path, 'def reward(:')}:reward"), group_of("2"))

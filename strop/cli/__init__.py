@@ -1,0 +1,148 @@
+"""The command `strop`: what can be asked, and how errors are told. The work stands in one file per subcommand.
+
+Nothing heavy is imported before a subcommand needs it, so that `strop --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from strop.errors import BusyError, ConfigurationError, DataError, ModelError, StropError
+
+_REFUSALS = (ConfigurationError, ModelError, DataError, BusyError)  # nothing was started
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+app = typer.Typer(
+    name="strop",
+    help="RL post-training for language models. Start with: [bold]strop train[/bold]",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Model = Annotated[str, typer.Argument(help="A model folder, a run folder (its newest checkpoint), or `pocket`.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of tasks and sampling.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command(context_settings=_PASS_ON, add_help_option=False)
+def train(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE] [FIELD=VALUE ...]")] = None,
+    name: Annotated[str, typer.Option("--name", help="Of the run folder.")] = "",
+    runs: Runs = Path("runs"),
+    resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run.")] = None,
+    track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; several joined by ,")] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
+    from strop.cli.train import resume_run, start_run
+
+    if resume is not None:
+        code = resume_run(resume, list(words or []), quiet)
+    else:
+        code = start_run(list(words or []), name, runs, track, quiet)
+    raise typer.Exit(code)
+
+
+@app.command("eval")
+def evaluate(
+    model: Model = "pocket",
+    world: Annotated[
+        list[str] | None, typer.Option("--world", "-w", help="`arithmetic:3`; several joined by + or repeated.")
+    ] = None,
+    tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each world.")] = 64,
+    attempts: Annotated[int, typer.Option("--attempts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
+    k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,8",
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 1.0,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 64,
+    seed: Seed = 0,
+    threads: Threads = 1,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Unbiased pass@k with 95% intervals on held-out tasks, by world and level."""
+    from strop.cli.evaluate import Question, evaluate_model
+
+    question = Question(model, tuple(world or ()), tasks, attempts, k, temperature, max_tokens, seed, threads)
+    evaluate_model(question, as_json)
+
+
+@app.command()
+def chat(
+    model: Model = "pocket",
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 0.7,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 128,
+    seed: Seed = 0,
+    debug: Debug = False,
+) -> None:
+    """Talk to a model."""
+    from strop.cli.chat import talk
+
+    talk(model, temperature, max_tokens, seed)
+
+
+@app.command("runs")
+def list_runs(
+    root: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("runs"), as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """List runs: what they were and what came of them."""
+    from strop.cli.runs import show_runs
+
+    show_runs(root, as_json)
+
+
+@app.command()
+def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = False) -> None:
+    """Write a run's report.html again."""
+    from strop.cli.runs import rewrite_report
+
+    rewrite_report(run)
+
+
+@app.command()
+def papers(as_json: AsJson = False, debug: Debug = False) -> None:
+    """Which published mechanisms are here, with their recipes, tests and effects."""
+    from strop.cli.papers import show_papers
+
+    show_papers(as_json)
+
+
+@app.command()
+def effect(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A file of effects/, without .py.")],
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many; each runs all three arms.")] = 3,
+    tokens: Annotated[int, typer.Option("--tokens", min=0, help="Generated per arm; 0: as the experiment says.")] = 0,
+    folder: Annotated[Path, typer.Option("--effects", help="Where experiments are.")] = Path("effects"),
+    runs: Runs = Path("runs/effects"),
+    debug: Debug = False,
+) -> None:
+    """Does a mechanism do what its paper claims? Treatment, control and negative control at equal tokens."""
+    from strop.cli.effect import run_effect
+
+    run_effect(key, seeds, tokens, folder, runs)
+
+
+def main() -> None:
+    """The entry point: 0 done, 1 the run failed, 2 wrong usage or configuration, 130 interrupted."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        app()
+    except StropError as error:
+        if "--debug" in sys.argv:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, _REFUSALS) else 1)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(130)

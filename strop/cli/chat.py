@@ -1,0 +1,83 @@
+"""`strop chat`: talk to a model; the conversation is kept as tokens, as in training."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from strop.cli.models import find_model, hush, open_policy
+from strop.errors import ConfigurationError
+from strop.generate.policy import Policy, Talk, attempt_key
+from strop.types import Message, Sampling, Start, Stop, Task
+
+
+def talk(model: str, temperature: float, max_tokens: int, seed: int) -> None:
+    """Read a line, print the reply, until the input ends."""
+    hush()
+    console = Console(highlight=False)
+    chat = Conversation(open_policy(find_model(model), Sampling(temperature=temperature, max_tokens=max_tokens)), seed)
+    console.print(f"[bold]{model}[/] [dim]temperature {temperature:g}; /new starts over, /quit ends[/]")
+    with asyncio.Runner() as runner:
+        while (line := _asked(console)) is not None:
+            if line == "/new":
+                chat.start_over()
+            elif line:
+                try:
+                    console.print(styled(runner.run(chat.say(line))))
+                except ConfigurationError as error:
+                    console.print(f"[yellow]{error}[/]")
+                if chat.is_cut:
+                    console.print("[dim](cut at the token limit)[/]")
+
+
+@dataclass
+class Conversation:
+    """What was said so far; starts over by itself when the context is full."""
+
+    policy: Policy
+    seed: int
+    number: int = 0
+    dialogue: Talk | None = None
+
+    def start_over(self) -> None:
+        self.dialogue, self.number = None, self.number + 1
+
+    @property
+    def is_cut(self) -> bool:
+        return self.dialogue is not None and self.dialogue.stop is not Stop.STOP
+
+    async def say(self, text: str) -> str:
+        """Say something and let the model reply."""
+        message = Message("user", text)
+        if self.dialogue is not None:
+            self.dialogue.hear([message])
+            self.dialogue.stop = Stop.STOP  # the person goes on, whatever ended the last reply
+            if not self.dialogue.is_cut:
+                return (await self.dialogue.reply()).content
+            self.start_over()
+        task = Task((message,), "", "chat")
+        key = attempt_key(self.seed, f"chat/{self.number}")
+        self.dialogue = self.policy.dialogue(task, Start(f"chat/{self.number}", key))
+        return (await self.dialogue.reply()).content
+
+
+def _asked(console: Console) -> str | None:
+    """What the person types, or None at the end of the input."""
+    try:
+        line = console.input("[bold cyan]you[/] ").strip()
+    except (EOFError, KeyboardInterrupt):
+        console.print()
+        return None
+    return None if line in ("/quit", "/exit") else line
+
+
+def styled(text: str) -> Text:
+    """A reply as plain text, its thinking dimmed."""
+    shown = Text(text)
+    for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):
+        shown.stylize("dim", *found.span())
+    return shown

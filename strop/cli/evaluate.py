@@ -1,0 +1,149 @@
+"""`strop eval`: how good a model is, by world and level."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from strop.cli.models import find_model, hush, open_policy
+from strop.errors import ConfigurationError
+from strop.evaluation import Evaluation, Score, evaluate
+from strop.filter.rewards.outcome import Outcome
+from strop.filter.score import Scorer
+from strop.generate.policy import Policy
+from strop.recipes.worlds import bundled_worlds, parse_worlds
+from strop.roles import Reward, World
+from strop.types import Sampling
+
+_MOST_LEVELS = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about a model."""
+
+    model: str
+    worlds: tuple[str, ...]  # none: all that come with strop, at every level
+    tasks: int
+    attempts: int  # 0: as many as the largest k
+    k: str
+    temperature: float
+    max_tokens: int
+    seed: int
+    threads: int
+
+
+def evaluate_model(question: Question, as_json: bool) -> None:
+    """Attempt held-out tasks and print what came of it."""
+    import torch
+
+    hush()
+    torch.set_num_threads(question.threads)
+    ks = parse_ks(question.k)
+    attempts = question.attempts or max(ks)
+    if attempts < max(ks):
+        raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} attempts per task, got {attempts}")
+    worlds = chosen_worlds(question)
+    policy = open_policy(
+        find_model(question.model), Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
+    )
+    scores = asyncio.run(_scores(worlds, question, attempts, policy))
+    if as_json:
+        print(json.dumps([as_dict(score, ks) for score in scores], indent=1))
+    else:
+        title = f"{question.model}: {question.tasks} held-out tasks each, {attempts} attempts, 95% intervals"
+        Console().print(as_table(scores, ks, title))
+
+
+def parse_ks(text: str) -> list[int]:
+    """`1,4,16` as numbers."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdigit() and int(word) > 0 for word in words):
+        raise ConfigurationError(f"--k takes whole numbers above 0 joined by commas, as in 1,4,16; got {text!r}")
+    return sorted({int(word) for word in words})
+
+
+def chosen_worlds(question: Question) -> list[World]:
+    """Those asked for, or every level of every world that comes with strop."""
+    if question.worlds:
+        return [world for text in question.worlds for world in parse_worlds(text, question.seed)]
+    return [world for name in bundled_worlds() for world in _levels(name, question.seed)]
+
+
+def _levels(name: str, seed: int) -> list[World]:
+    """A world at every level it has; worlds refuse the others."""
+    found: list[World] = []
+    for level in range(1, _MOST_LEVELS):
+        try:
+            found += parse_worlds(f"{name}:{level}", seed)
+        except ConfigurationError:
+            if found:
+                break
+    return found
+
+
+async def _scores(worlds: list[World], question: Question, attempts: int, policy: Policy) -> list[Score]:
+    console, scores = Console(stderr=True), []
+    with console.status("") as status:
+        for number, world in enumerate(worlds, 1):
+            status.update(f"{world.name} level {world.level} ({number} of {len(worlds)})")
+            scorer = Scorer(judges(world))
+            evaluation = Evaluation(tasks=question.tasks, attempts=attempts, rewards=judges(world))
+            try:
+                scores += await evaluate([world], evaluation, policy, scorer, question.seed)
+            finally:
+                await scorer.close()
+    return scores
+
+
+def judges(world: World) -> tuple[Reward, ...]:
+    """A world that pays judges itself; of any other, the final reply is checked."""
+    from strop.filter.rewards.checked import Checked
+
+    return (Outcome(),) if getattr(world, "pays", True) else (Checked((world,)),)
+
+
+def as_dict(score: Score, ks: list[int]) -> dict[str, Any]:
+    """One world's figures as plain data."""
+    passes = {}
+    for k in ks:
+        estimate, low, high = score.pass_at(k)
+        passes[str(k)] = None if math.isnan(estimate) else {"estimate": estimate, "low": low, "high": high}
+    return {
+        "world": score.source,
+        "level": score.level,
+        "tasks": len(score.right),
+        "attempts": score.attempts,
+        "failed": score.failed,
+        "pass_at": passes,
+    }
+
+
+def as_table(scores: list[Score], ks: list[int], title: str) -> Table:
+    """A row per world and level."""
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.add_column("world")
+    table.add_column("level", justify="right")
+    for k in ks:
+        table.add_column(f"pass@{k}", justify="right")
+        table.add_column("95%", style="dim")
+    before = ""
+    for score in scores:
+        cells = [cell for k in ks for cell in _cells(*score.pass_at(k))]
+        failed = f" [red]({score.failed} attempts failed)[/]" if score.failed else ""
+        table.add_row(("" if score.source == before else score.source) + failed, str(score.level), *cells)
+        before = score.source
+    return table
+
+
+def _cells(estimate: float, low: float, high: float) -> tuple[str, str]:
+    if math.isnan(estimate):
+        return "–", ""
+    colour = "green" if estimate >= 0.7 else ("yellow" if estimate >= 0.05 else "red")
+    return f"[{colour}]{100 * estimate:.1f}%[/]", f"{100 * low:.0f} to {100 * high:.0f}"

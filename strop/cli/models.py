@@ -1,0 +1,45 @@
+"""Models by name: `pocket`, a Hugging Face folder, or a run folder; and quiet libraries."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from strop import checkpoint
+from strop.errors import ModelError, nearest
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.policy import Policy, check_model_folder
+from strop.generate.template import read_json
+from strop.launch import model_folder
+from strop.types import Sampling
+
+
+def hush() -> None:
+    """Keep progress bars and notices of libraries out of our output."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+
+
+def find_model(name: str) -> Path:
+    """The folder that a name means; of a run, its newest whole checkpoint."""
+    path = model_folder(name)
+    if (path / "recipe.py").is_file():
+        path, _ = checkpoint.newest_whole(path / "checkpoints")
+    elif not path.exists() and name != "pocket":
+        others = ["pocket", *(p.name for p in path.parent.iterdir() if p.is_dir())] if path.parent.is_dir() else []
+        raise ModelError(f"there is no model {name!r}: {nearest(path.name, others or ['pocket'])}")
+    check_model_folder(path)
+    return path
+
+
+def open_policy(folder: Path, sampling: Sampling) -> Policy:
+    """The model in an engine, with as much context as it has positions."""
+    engine = TorchEngine()
+    engine.open(folder)
+    limit = read_json(folder / "config.json").get("max_position_embeddings")
+    return Policy.load(folder, engine, sampling, min(int(limit or 2048), 32768))

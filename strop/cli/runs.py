@@ -1,0 +1,64 @@
+"""`strop runs` and `strop report`: what lies in run folders."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from strop.errors import ConfigurationError, nearest
+from strop.folder import RunFolder
+from strop.observe.facts import Facts, find_runs, read_facts
+from strop.observe.report import short, write_report
+
+_COLOURS = {"complete": "green", "running": "cyan", "stopped": "yellow"}
+
+
+def show_runs(root: Path, as_json: bool) -> None:
+    """A row per run, the latest last."""
+    found = [read_facts(folder) for folder in find_runs(root)]
+    if as_json:
+        print(json.dumps([asdict(facts) for facts in found], indent=1))
+    elif not found:
+        print(f"no runs in {root}: start one with strop train")
+    else:
+        Console().print(_table(found))
+
+
+def _table(found: list[Facts]) -> Table:
+    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.add_column("run", style="bold")
+    table.add_column("recipe")
+    for title in ("steps", "before", "after", "minutes", "tokens"):
+        table.add_column(title, justify="right")
+    table.add_column("state")
+    for facts in found:
+        table.add_row(
+            escape(facts.name),
+            escape(facts.recipe),
+            f"{facts.step}/{facts.steps}",
+            _accuracy(facts.before),
+            _accuracy(facts.after),
+            f"{facts.seconds / 60:.1f}",
+            short(facts.tokens_generated),
+            f"[{_COLOURS[facts.state]}]{facts.state}[/]",
+        )
+    return table
+
+
+def _accuracy(interval: tuple[float, float, float] | None) -> str:
+    return "–" if interval is None else f"{interval[0]:.1%}"
+
+
+def rewrite_report(path: Path) -> None:
+    """Write report.html from what the folder holds."""
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        others = [run.path.name for run in find_runs(path.parent)]
+        hint = f"; {nearest(path.name, others)}" if others else ""
+        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py{hint}")
+    print(write_report(folder))

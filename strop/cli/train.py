@@ -1,0 +1,119 @@
+"""`strop train`: from words to a trained model, with a line before, a line during and a few lines after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from strop.cli.describe import show_fields, show_recipes
+from strop.cli.models import hush
+from strop.errors import ConfigurationError, nearest
+from strop.folder import RunFolder, fresh_folder
+from strop.generate.policy import check_model_folder
+from strop.launch import launch, model_folder, relaunch
+from strop.observe.progress import ProgressBar
+from strop.observe.report import short
+from strop.observe.trackers import Tracker
+from strop.overrides import find_recipe, make_run, parse_words
+from strop.pipeline import Watcher
+from strop.preflight import check
+from strop.run import Run
+from strop.source import from_source
+
+INTERRUPTED = 130
+
+
+def start_run(words: list[str], name: str, root: Path, track: str, quiet: bool) -> int:
+    """Train a new run; returns the exit code."""
+    wish, console = parse_words(words), Console()
+    if wish.wants_help:
+        return show_fields(wish.recipe, console) if wish.names_recipe else show_recipes(console)
+    run = make_run(find_recipe(wish.recipe), wish.overrides)
+    if track:
+        run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in track.split(","))))
+    check(run)
+    check_model_folder(model_folder(run.model))
+    folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
+    return _train(run, folder, quiet, lambda watchers: launch(run, root, folder.path.name, watchers))
+
+
+def resume_run(path: Path, words: list[str], quiet: bool) -> int:
+    """Go on with a run; returns the exit code."""
+    if words:
+        raise ConfigurationError(f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set")
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        others = [each.name for each in path.parent.iterdir() if each.is_dir()] if path.parent.is_dir() else []
+        hint = nearest(path.name, others) if others else f"{path.parent} holds no run"
+        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
+    return _train(from_source(folder.recipe), folder, quiet, lambda watchers: relaunch(path, watchers))
+
+
+def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
+    hush()
+    console = Console(quiet=quiet, highlight=False)
+    console.print(opening(run, folder.path), soft_wrap=True)
+    try:
+        with ProgressBar(run.recipe, run.steps, console) as bar:
+            summary = go([] if quiet else [bar])
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        _say_how_to_resume(folder.path)
+        return INTERRUPTED
+    Console(highlight=False).print(ending(summary), soft_wrap=True)
+    if not summary.get("is_complete", True):
+        _say_how_to_resume(Path(summary["folder"]))
+        return INTERRUPTED
+    return 0
+
+
+def opening(run: Run, path: Path) -> str:
+    """One line: which model, which recipe, what is trained, where it is kept."""
+    worlds = ", ".join(f"{world.name} {world.level}" for world in run.worlds)
+    size = getattr(run.budget, "size", None)
+    attempts = f" × {size} attempts" if size else ""
+    return (
+        f"[bold]{run.recipe}[/bold] trains [bold]{escape(run.model)}[/bold] on {escape(worlds)}: {run.steps} steps of "
+        f"{run.groups_per_step} groups{attempts} → {escape(str(path))}"
+    )
+
+
+def ending(summary: dict[str, Any]) -> str:
+    """What came of it, and where to read more."""
+    lines = [f"held-out accuracy {_change(summary)}"]
+    lines.append(
+        f"{summary['seconds'] / 60:.1f} minutes, {summary['steps']} steps, "
+        f"{short(summary['tokens_generated'])} tokens generated, {short(summary['tokens_trained'])} trained, "
+        f"peak memory {summary['peak_rss_bytes'] / 1e9:.2f} GB"
+    )
+    lines.append(f"report: {escape(str(Path(summary['folder']) / 'report.html'))}")
+    return "\n".join(lines)
+
+
+def _change(summary: dict[str, Any]) -> str:
+    before, after = summary["heldout_before"], summary["heldout_after"]
+    if before is None or after is None:
+        return "not measured"
+    low, high = summary["heldout_after_low"], summary["heldout_after_high"]
+    spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
+    return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {100 * (after - before):+.1f} points"
+
+
+def _say_how_to_resume(path: Path) -> None:
+    Console(highlight=False).print(f"stopped; go on with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True)
+
+
+def _tracker(name: str) -> Tracker:
+    from strop.observe.trackers.tensorboard import TensorBoard
+    from strop.observe.trackers.trackio import Trackio
+    from strop.observe.trackers.wandb import Wandb
+
+    kinds: dict[str, Callable[[], Tracker]] = {"tensorboard": TensorBoard, "trackio": Trackio, "wandb": Wandb}
+    if name.strip() not in kinds:
+        raise ConfigurationError(f"there is no tracker {name.strip()!r}: {nearest(name.strip(), kinds)}")
+    return kinds[name.strip()]()

@@ -1,0 +1,35 @@
+"""Figures for TensorBoard, beside everything else in the run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics
+
+
+@dataclass
+class TensorBoard:
+    """Writes event files into `folder` of the run; look with `tensorboard --logdir runs`."""
+
+    folder: str = "tensorboard"
+    _writer: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigurationError("TensorBoard is not installed: pip install 'strop[tensorboard]'") from None
+        self._writer = SummaryWriter(str(folder / self.folder))
+        self._writer.add_text("settings", "\n\n".join(f"{name}: {value}" for name, value in settings.items()))
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        for name, value in metrics.items():
+            self._writer.add_scalar(name, value, step)
+        for name, value in timing.items():
+            self._writer.add_scalar(f"timing/{name}", value, step)
+
+    def close(self) -> None:
+        self._writer.close()

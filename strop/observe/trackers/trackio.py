@@ -1,0 +1,32 @@
+"""Figures for trackio, which keeps them on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics
+
+
+@dataclass
+class Trackio:
+    """Logs to a project; look with `trackio show`. A resumed run goes on in the same place."""
+
+    project: str = "strop"
+    _run: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None:
+        try:
+            import trackio
+        except ImportError:
+            raise ConfigurationError("trackio is not installed: pip install 'strop[trackio]'") from None
+        self._run = trackio.init(project=self.project, name=folder.resolve().name, config=settings, resume="allow")
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        timed = {f"timing/{name}": value for name, value in timing.items()}
+        self._run.log({**metrics, **timed}, step=step)
+
+    def close(self) -> None:
+        self._run.finish()

@@ -1,0 +1,43 @@
+"""Figures for Weights & Biases."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics
+
+
+@dataclass
+class Wandb:
+    """Logs to a project; `mode` is online, offline or disabled. A resumed run goes on in the same place."""
+
+    project: str = "strop"
+    mode: str = "online"
+    _run: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise ConfigurationError("Weights & Biases is not installed: pip install 'strop[wandb]'") from None
+        place = folder.resolve()
+        self._run = wandb.init(
+            project=self.project,
+            name=place.name,
+            id=hashlib.sha256(str(place).encode()).hexdigest()[:16],
+            resume="allow",
+            config=settings,
+            dir=str(place),
+            mode=self.mode,
+        )
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        timed = {f"timing/{name}": value for name, value in timing.items()}
+        self._run.log({**metrics, **timed}, step=step)
+
+    def close(self) -> None:
+        self._run.finish()
