@@ -16,7 +16,7 @@ from strop.types import Group
 
 GROUP_SIZE = 8
 GROUPS_PER_STEP = 8
-LEARNING_RATE = 1e-6  # too small to change how long replies get while it is measured
+LEARNING_RATE = 1e-9  # too small to change how long replies get while it is measured
 _IMPOSSIBLE = -30.0  # a logit
 _SHORTEST = 8  # tokens, of the heavy tail
 

@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from transformers import AttentionInterface
 
+from strop.types import IntArray
+
 NAME = "strop"
 _MAX_WASTE = 1.25  # padded over real tokens within one block
 
@@ -66,11 +68,14 @@ def masked_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, cap: float | None
 ) -> Tensor:
     """Attention [B, H, Q, D] over [B, K, L, D]; `mask` None means causal from the first token. H is a multiple of K."""
-    if key.shape[1] != query.shape[1]:
+    is_grouped = key.shape[1] != query.shape[1]
+    if cap is None and mask is None:  # with a mask, only kernels that store all scores take grouped heads
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=is_grouped)
+    if is_grouped:
         repeats = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(repeats, 1), value.repeat_interleave(repeats, 1)
     if cap is None:
-        return F.scaled_dot_product_attention(query, key, value, mask, is_causal=mask is None, scale=scale)
+        return F.scaled_dot_product_attention(query, key, value, mask, scale=scale)
     scores = torch.tanh(query @ key.transpose(-1, -2) * scale / cap) * cap
     if mask is None:
         index = torch.arange(query.shape[-2], device=query.device)
@@ -82,22 +87,29 @@ class Packed:
     """Each segment of a packed row sees itself alone.
 
     Segments of similar length are padded to blocks; because padding stands on the right and attention is causal,
-    no real token ever sees it, and the rest of the network never computes it.
+    no real token ever sees it, and the rest of the network never computes it. `places` says which of the tokens given
+    to the network each token of the segments is, where they share some: every one of them is some segment's.
     """
 
-    def __init__(self, lengths: Sequence[int], device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, lengths: Sequence[int] | IntArray, device: torch.device | str = "cpu", places: IntArray | None = None
+    ) -> None:
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.cumsum(sizes) - sizes
         self.blocks: list[tuple[int, int, Tensor | None]] = []  # segments, padded length, [segments * length] indices
         inverse = np.empty(int(sizes.sum()), dtype=np.int64)
         offset = 0
-        for members in _similar(lengths):
+        for members in _similar(sizes.tolist()):
             place = np.arange(sizes[members].max())
             is_real = place < sizes[members, None]  # [segments, length]
-            index = np.where(is_real, starts[members, None] + place, 0)
+            # padding repeats a segment's own last token: one row for all padding would be a bottleneck backwards
+            index = starts[members, None] + np.minimum(place, sizes[members, None] - 1)
             inverse[index[is_real]] = np.flatnonzero(is_real) + offset
             offset += index.size
+            index = index if places is None else places[index]
             self.blocks.append((*index.shape, torch.from_numpy(index.reshape(-1)).to(device)))
+        if places is not None:
+            inverse = inverse[np.unique(places, return_index=True)[1]]
         # equal lengths in order need no gathering at all
         is_identity = len(self.blocks) == 1 and offset == len(inverse) and bool((np.diff(inverse) == 1).all())
         if is_identity:
@@ -110,12 +122,12 @@ class Packed:
         outputs = []
         for count, length, index in self.blocks:
             q, k, v = (
-                (t if index is None else t[index]).view(count, length, *t.shape[1:]).transpose(1, 2)
+                (t if index is None else t.index_select(0, index)).view(count, length, *t.shape[1:]).transpose(1, 2)
                 for t in (query, key, value)
             )
             output = masked_attention(q, k, v, self._mask(length, window, query.device), scale, cap)
             outputs.append(output.transpose(1, 2).flatten(0, 1))
-        return outputs[0] if self.inverse is None else torch.cat(outputs)[self.inverse]
+        return outputs[0] if self.inverse is None else torch.cat(outputs).index_select(0, self.inverse)
 
     @staticmethod
     def _mask(length: int, window: int | None, device: torch.device) -> Tensor | None:

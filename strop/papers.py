@@ -1,4 +1,4 @@
-"""Which published mechanisms are here, found by reading the tree: docstrings say `Papers: key`, nobody registers anything."""
+"""Which published mechanisms are here: docstrings say `Papers: key`, and this reads the tree."""
 
 from __future__ import annotations
 
@@ -28,11 +28,17 @@ class Paper:
 
 @dataclass(frozen=True)
 class Module:
-    """A module of the package: its dotted name, the papers its docstring names, what it imports."""
+    """A module of the package: its dotted name, the papers its docstring names, what it imports and defines."""
 
     name: str
     keys: frozenset[str]
     imports: frozenset[str]
+    functions: frozenset[str]
+
+    @property
+    def is_recipe(self) -> bool:
+        """A recipe is a function named like its file."""
+        return ".recipes." in self.name and self.name.rpartition(".")[2] in self.functions
 
 
 def find_papers(package: Path = PACKAGE, checkout: Path | None = None) -> list[Paper]:
@@ -59,7 +65,8 @@ def read_module(path: Path, package: Path) -> Module:
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     named = _KEYS.findall(ast.get_docstring(tree) or "")
     keys = frozenset(key.strip() for line in named for key in line.split(",") if key.strip())
-    return Module(name, keys, frozenset(_imports(tree)))
+    functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    return Module(name, keys, frozenset(_imports(tree)), functions)
 
 
 def _imports(tree: ast.Module) -> list[str]:
@@ -73,18 +80,20 @@ def _imports(tree: ast.Module) -> list[str]:
 
 
 def _paper(key: str, title: str, modules: list[Module], tests: dict[str, str], root: Path) -> Paper:
-    mechanisms = [module.name for module in modules if key in module.keys and not _is_recipe(module)]
+    mechanisms = [module.name for module in modules if key in module.keys and ".recipes." not in module.name]
     recipes = [
         module.name
         for module in modules
-        if _is_recipe(module) and (key in module.keys or not module.imports.isdisjoint(mechanisms))
+        if module.is_recipe and (key in module.keys or not _reach(module, modules).isdisjoint(mechanisms))
     ]
-    tested = [name for name, text in tests.items() if any(mechanism in text for mechanism in mechanisms)]
+    tested = [name for name, text in tests.items() if any(re.search(rf"\b{re.escape(m)}\b", text) for m in mechanisms)]
     return Paper(key, title, tuple(mechanisms), tuple(recipes), tuple(tested), read_effect(root / "effects", key))
 
 
-def _is_recipe(module: Module) -> bool:
-    return ".recipes." in module.name
+def _reach(recipe: Module, modules: list[Module]) -> set[str]:
+    """What a recipe imports, itself or through what all recipes share (`recipes/setting.py`)."""
+    shared = [m for m in modules if ".recipes." in m.name and not m.is_recipe and m.name in recipe.imports]
+    return set(recipe.imports).union(*(module.imports for module in shared))
 
 
 def read_effect(folder: Path, key: str) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ LAYERS = [
     ["preflight"],
     ["launch"],
     ["recipes", "pocket"],
-    ["overrides", "papers", "effects"],
+    ["conversion", "overrides", "papers", "effects"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -62,7 +62,7 @@ def evaluate(
     ] = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each world.")] = 64,
     attempts: Annotated[int, typer.Option("--attempts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
-    k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,8",
+    k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,4",
     temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 1.0,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 64,
     seed: Seed = 0,
@@ -120,7 +120,7 @@ def papers(as_json: AsJson = False, debug: Debug = False) -> None:
 @app.command()
 def effect(
     key: Annotated[str, typer.Argument(metavar="KEY", help="A file of effects/, without .py.")],
-    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many; each runs all three arms.")] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many; each runs all three arms.")] = 5,
     tokens: Annotated[int, typer.Option("--tokens", min=0, help="Generated per arm; 0: as the experiment says.")] = 0,
     folder: Annotated[Path, typer.Option("--effects", help="Where experiments are.")] = Path("effects"),
     runs: Runs = Path("runs/effects"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import is_dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from strop.conversion import describe
@@ -30,9 +32,9 @@ def show_recipes(console: Console) -> int:
         mark = " [green](default)[/]" if name == DEFAULT_RECIPE else ""
         table.add_row(f"[bold cyan]{name}[/]{mark}", first_line(recipe))
     console.print(table)
-    console.print("A recipe may also be a Python file that defines `run` or a function that returns a Run.\n")
+    console.print("\nA recipe may also be a Python file that defines `run` or a function that returns a Run.\n")
     _show_options(console)
-    console.print("Fields of a recipe: [bold]strop train grpo --help[/]", highlight=False)
+    console.print("\nFields of a recipe: [bold]strop train grpo --help[/]", highlight=False)
     return 0
 
 
@@ -45,18 +47,20 @@ def show_fields(name: str, console: Console) -> int:
     for parameter in parameters.values():
         table.add_row(f"[cyan]{parameter.name}[/]", describe(parameter.type), _plain(parameter.default))
     console.print(table)
-    parts = _table("Fields of parts", "", "Now")
+    console.print()
+    parts = _table("More fields, and those of parts", "Now")
     for path, value in paths(make_run(recipe, {})):
-        if "." in path and not list(paths(value)):
-            parts.add_row(f"[cyan]{path}[/]", "", _plain(value))
+        if path not in parameters and not is_dataclass(value) and not list(paths(value)) and value != ():
+            parts.add_row(f"[cyan]{path}[/]", _plain(value))
     console.print(parts)
+    console.print()
     _show_options(console)
     return 0
 
 
 def first_line(recipe: Recipe) -> str:
     lines = (inspect.getdoc(recipe) or "").splitlines()
-    return lines[0] if lines else ""
+    return escape(lines[0]) if lines else ""
 
 
 def _show_options(console: Console) -> None:
@@ -76,4 +80,4 @@ def _table(*titles: str) -> Table:
 def _plain(value: Any) -> str:
     if value is inspect.Parameter.empty:
         return "required"
-    return value if isinstance(value, str) else repr(value)
+    return escape(value if isinstance(value, str) else repr(value))

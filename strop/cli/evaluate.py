@@ -58,7 +58,9 @@ def evaluate_model(question: Question, as_json: bool) -> None:
         print(json.dumps([as_dict(score, ks) for score in scores], indent=1))
     else:
         title = f"{question.model}: {question.tasks} held-out tasks each, {attempts} attempts, 95% intervals"
-        Console().print(as_table(scores, ks, title))
+        console = Console(highlight=False)
+        console.print(title, soft_wrap=True, markup=False)
+        console.print(as_table(scores, ks))
 
 
 def parse_ks(text: str) -> list[int]:
@@ -125,9 +127,9 @@ def as_dict(score: Score, ks: list[int]) -> dict[str, Any]:
     }
 
 
-def as_table(scores: list[Score], ks: list[int], title: str) -> Table:
+def as_table(scores: list[Score], ks: list[int]) -> Table:
     """A row per world and level."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, padding=(0, 2, 0, 0))
+    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("world")
     table.add_column("level", justify="right")
     for k in ks:

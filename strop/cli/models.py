@@ -9,10 +9,12 @@ from pathlib import Path
 from strop import checkpoint
 from strop.errors import ModelError, nearest
 from strop.generate.engines.torch import TorchEngine
-from strop.generate.policy import Policy, check_model_folder
-from strop.generate.template import read_json
+from strop.generate.model_folder import check_model_folder, read_config
+from strop.generate.policy import Policy
 from strop.launch import model_folder
 from strop.types import Sampling
+
+_CONTEXT = 8192
 
 
 def hush() -> None:
@@ -38,8 +40,8 @@ def find_model(name: str) -> Path:
 
 
 def open_policy(folder: Path, sampling: Sampling) -> Policy:
-    """The model in an engine, with as much context as it has positions."""
+    """The model in an engine, with as much context as it has positions, within reason."""
     engine = TorchEngine()
     engine.open(folder)
-    limit = read_json(folder / "config.json").get("max_position_embeddings")
-    return Policy.load(folder, engine, sampling, min(int(limit or 2048), 32768))
+    limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or _CONTEXT
+    return Policy.load(folder, engine, sampling, min(limit, _CONTEXT))

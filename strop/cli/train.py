@@ -15,7 +15,7 @@ from strop.cli.describe import show_fields, show_recipes
 from strop.cli.models import hush
 from strop.errors import ConfigurationError, nearest
 from strop.folder import RunFolder, fresh_folder
-from strop.generate.policy import check_model_folder
+from strop.generate.model_folder import check_model_folder
 from strop.launch import launch, model_folder, relaunch
 from strop.observe.progress import ProgressBar
 from strop.observe.report import short
@@ -60,13 +60,13 @@ def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]
     console = Console(quiet=quiet, highlight=False)
     console.print(opening(run, folder.path), soft_wrap=True)
     try:
-        with ProgressBar(run.recipe, run.steps, console) as bar:
+        with ProgressBar(run.recipe, run.steps, console, run.max_generated_tokens) as bar:
             summary = go([] if quiet else [bar])
     except (KeyboardInterrupt, asyncio.CancelledError):
         _say_how_to_resume(folder.path)
         return INTERRUPTED
     Console(highlight=False).print(ending(summary), soft_wrap=True)
-    if not summary.get("is_complete", True):
+    if not summary["is_complete"]:
         _say_how_to_resume(Path(summary["folder"]))
         return INTERRUPTED
     return 0
@@ -85,7 +85,8 @@ def opening(run: Run, path: Path) -> str:
 
 def ending(summary: dict[str, Any]) -> str:
     """What came of it, and where to read more."""
-    lines = [f"held-out accuracy {_change(summary)}"]
+    so_far = "" if summary["is_complete"] else " so far"
+    lines = [f"held-out accuracy{so_far} {_change(summary)}"]
     lines.append(
         f"{summary['seconds'] / 60:.1f} minutes, {summary['steps']} steps, "
         f"{short(summary['tokens_generated'])} tokens generated, {short(summary['tokens_trained'])} trained, "
@@ -105,7 +106,9 @@ def _change(summary: dict[str, Any]) -> str:
 
 
 def _say_how_to_resume(path: Path) -> None:
-    Console(highlight=False).print(f"stopped; go on with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True)
+    Console(highlight=False).print(
+        f"stopped; go on with: [bold]strop train --resume {escape(str(path))}[/bold]", soft_wrap=True
+    )
 
 
 def _tracker(name: str) -> Tracker:

@@ -6,6 +6,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from strop.errors import ConfigurationError, DataError
 from strop.types import Task
@@ -40,9 +41,15 @@ class FixedTasks:
             side = "held-out" if heldout else "train"
             raise DataError(f"{self.origin} leaves no {side} tasks out of {len(self.train) + len(self.heldout)}")
         epoch, place = divmod(index, len(tasks))
-        order = list(range(len(tasks)))
-        random.Random(f"{self.origin}/{epoch}").shuffle(order)
-        return tasks[order[place]]
+        return tasks[_order(epoch, len(tasks))[place]]
+
+
+@lru_cache(maxsize=4)
+def _order(epoch: int, count: int) -> list[int]:
+    """An epoch's order; the same wherever the file lies."""
+    order = list(range(count))
+    random.Random(f"{epoch}/{count}").shuffle(order)
+    return order
 
 
 def _prompt(task: Task) -> str:

@@ -125,7 +125,7 @@ def _stop_tokens(tokenizer: Any, end: int, folder: Path) -> set[int]:
     named = {token for ids in found for token in (ids if isinstance(ids, list) else [ids]) if token is not None}
     if end not in named:
         raise ModelError(
-            f"the chat template in {folder} ends replies with token {end} ({tokenizer.decode([end])!r}), but eos_token_id in"
-            f" generation_config.json and config.json is {sorted(named) or 'unset'}: no engine would stop; add {end} there"
+            f"the chat template in {folder} ends replies with {end} ({tokenizer.decode([end])!r}), but eos_token_id"
+            f" of generation_config.json and config.json is {sorted(named) or 'unset'}: no engine would stop; add {end}"
         )
     return named

@@ -1,4 +1,4 @@
-"""Small line charts as SVG: drawn here, so that a report shows them without any script; hovering only reads them out."""
+"""Small line charts as SVG: drawn here, so that a report shows them without a script; hovering only reads them out."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def draw(chart: Chart, steps: tuple[float, float]) -> Markup:
     inside = _grid(chart, marks, y) + _steps(*steps, x) + _band(points, x, y) + _curve(points, x, y)
     return Markup(
         '<svg class="chart {tone}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}" data-points="{data}">'
-        '{inside}<line class="cursor" y1="{top}" y2="{bottom}" hidden></line>'
+        '{inside}<line class="cursor" y1="{top}" y2="{bottom}"></line>'
         '<circle class="dot" r="3.5" cx="{cx}" cy="{cy}"></circle></svg>'
     ).format(
         tone=chart.tone,
@@ -136,7 +136,7 @@ def _grid(chart: Chart, marks: Sequence[float], y: Callable[[float], float]) -> 
 def _tick(chart: Chart, mark: float) -> str:
     if chart.is_share:
         return f"{100 * mark:g}%"
-    return f"{mark / 1000:g}k" if abs(mark) >= 1000 else f"{mark:g}"
+    return f"{mark / 1000:g}k" if abs(mark) >= 1000 else f"{mark:g}".replace("e-0", "e-")
 
 
 def _steps(first: float, last: float, x: Callable[[float], float]) -> Markup:

@@ -45,8 +45,8 @@ p { margin: 0; }
 .track .mark.end { border-color: var(--strong); background: var(--strong); }
 .scale { display: flex; justify-content: space-between; font-size: 11px; color: var(--soft); }
 .facts { display: grid; grid-template-columns: repeat(4, 1fr); margin: 0; align-content: center; padding: 12px 8px; }
-.facts div { padding: 10px 16px; }
-.facts dt { color: var(--soft); font-size: 12px; }
+.facts div { padding: 10px 12px; }
+.facts dt { color: var(--soft); font-size: 12px; white-space: nowrap; }
 .facts dd { margin: 0; font-size: 19px; font-weight: 600; letter-spacing: -0.01em; white-space: nowrap; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 14px; margin-top: 14px; }
 figure { margin: 0; padding: 12px 12px 6px; min-width: 0; }
@@ -63,10 +63,12 @@ svg text { font-size: 10.5px; fill: var(--soft); }
 .point { fill: var(--line); }
 .dot { fill: var(--line); stroke: var(--card); stroke-width: 2; }
 .cursor { stroke: var(--soft); stroke-width: 1; stroke-dasharray: 2 3; }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 14px 20px; align-items: start; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(320px, 1fr)); gap: 14px 20px; }
+.columns { align-items: start; }
 .columns > section > h3 { margin: 8px 0 10px; color: var(--soft); font-weight: 500; }
 .attempt { padding: 14px 16px; margin-bottom: 14px; overflow: hidden; }
-.attempt header { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; font-size: 12px; margin-bottom: 8px; }
+.attempt header { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; margin-bottom: 8px; }
+.attempt header { font-size: 12px; }
 .attempt header .task { color: var(--soft); margin-left: auto; }
 .reward { font-weight: 600; border-radius: 6px; padding: 1px 8px; border: 1px solid currentColor; }
 .reward.right { color: var(--good); }
@@ -107,6 +109,7 @@ footer { margin-top: 48px; color: var(--soft); font-size: 12.5px; }
 SCRIPT = """
 const charts = [...document.querySelectorAll('svg.chart')].map(svg => ({
   svg, points: JSON.parse(svg.dataset.points), out: svg.parentElement.querySelector('output'),
+  note: svg.parentElement.querySelector('p'), words: svg.parentElement.querySelector('p').textContent,
   dot: svg.querySelector('.dot'), cursor: svg.querySelector('.cursor'),
 }));
 function show(chart, x) {
@@ -115,12 +118,12 @@ function show(chart, x) {
   const near = x === null ? last : chart.points.reduce((a, b) => distance(b) < distance(a) ? b : a);
   chart.dot.setAttribute('cx', near[0]); chart.dot.setAttribute('cy', near[1]);
   chart.cursor.setAttribute('x1', near[0]); chart.cursor.setAttribute('x2', near[0]);
-  chart.cursor.toggleAttribute('hidden', x === null);
   chart.cursor.style.visibility = x === null ? 'hidden' : 'visible';
-  chart.out.textContent = x === null ? near[3] : near[2] + ': ' + near[3];
+  chart.out.textContent = near[3];
+  chart.note.textContent = x === null ? chart.words : near[2];
 }
 for (const chart of charts) {
-  chart.cursor.removeAttribute('hidden'); show(chart, null);
+  show(chart, null);
   chart.svg.addEventListener('pointermove', event => {
     const box = chart.svg.getBoundingClientRect();
     const x = (event.clientX - box.left) / box.width * chart.svg.viewBox.baseVal.width;
@@ -159,7 +162,8 @@ TEMPLATE = """\
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{{ script_hash }}'; img-src data:">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{{ script_hash }}'; img-src data:">
 <link rel="icon" href="data:,">
 <title>{{ facts.name }} · strop</title>
 <style>{{ style }}</style>
@@ -168,7 +172,8 @@ TEMPLATE = """\
 <main>
 <p class="eyebrow">strop run</p>
 <h1>{{ facts.name }}</h1>
-<p class="soft">recipe {{ facts.recipe }} · model {{ facts.model }} · seed {{ facts.seed }} {% if facts.worlds %}· {{ facts.worlds }}{% endif %}
+<p class="soft">recipe {{ facts.recipe }} · model {{ facts.model }} · seed {{ facts.seed }}
+  {%- if facts.worlds %} · {{ facts.worlds }}{% endif %}
   <span class="state">{{ facts.state }}, step {{ facts.step }} of {{ facts.steps }}</span></p>
 
 <section class="hero card">

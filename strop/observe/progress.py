@@ -24,7 +24,9 @@ class Standing:
     """The figures of the line, as far as they are known."""
 
     steps: int
+    max_tokens: int = 0  # generated tokens that end the run; 0: no limit
     step: int = 0
+    tokens: float = 0.0
     reward: float | None = None
     first_heldout: float | None = None
     heldout: float | None = None
@@ -34,6 +36,7 @@ class Standing:
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         self.step, self.stepped_at = step, time.monotonic()
+        self.tokens = metrics.get("tokens_generated", self.tokens)
         if (reward := metrics.get("reward")) is not None and math.isfinite(reward):
             self.reward = reward if self.reward is None else _SMOOTHING * self.reward + (1 - _SMOOTHING) * reward
         if (heldout := metrics.get("heldout")) is not None:
@@ -47,8 +50,11 @@ class Standing:
     def seconds_left(self) -> float | None:
         if not self.step_seconds or self.step >= self.steps:
             return None
+        left = self.steps - self.step
+        if self.max_tokens and self.tokens:
+            left = min(left, math.ceil(max(0.0, self.max_tokens - self.tokens) * self.step / self.tokens))
         a_step = sum(self.step_seconds) / len(self.step_seconds)
-        return max(0.0, (self.steps - self.step) * a_step - (time.monotonic() - self.stepped_at))
+        return max(0.0, left * a_step - (time.monotonic() - self.stepped_at))
 
     def figures(self) -> list[tuple[str, str]]:
         """Name and value of what is known."""
@@ -74,8 +80,8 @@ class Line(Protocol):
 class ProgressBar:
     """A watcher that shows a run's standing; use it as a context."""
 
-    def __init__(self, title: str, steps: int, console: Console) -> None:
-        self.standing = Standing(steps)
+    def __init__(self, title: str, steps: int, console: Console, max_tokens: int = 0) -> None:
+        self.standing = Standing(steps, max_tokens)
         kind = LiveLine if console.is_terminal else PlainLines
         self._line: Line = kind(title, self.standing, console)
 

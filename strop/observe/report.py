@@ -1,4 +1,4 @@
-"""`report.html`: one self-contained page that says what a run did, for people; rewritten from the run folder at will."""
+"""`report.html`: one self-contained page that says what a run did; written from the run folder, again at will."""
 
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ def _charts(rows: Sequence[dict[str, Any]]) -> tuple[list[Chart], list[Chart], l
     taken = {name for curve in CURVES for name in curve.metrics[:1]} | {"kl", "kl_behavior"} & set(names)
     shown = [chart for curve in CURVES if (chart := _of_curve(curve, rows))]
     by_world = [name for name in names if name.startswith("heldout/")]
-    worlds = [Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := _points(n, rows))]
+    worlds = [
+        Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := _points(n, rows))
+    ]
     rest = [name for name in names if name not in taken and name not in by_world]
     others = [Chart(n, p, from_zero=False) for n in rest if len(p := _points(n, rows)) > 1]
     return shown, worlds, others
@@ -234,4 +236,6 @@ def _readable(attempt: Trajectory, decode: Decode) -> dict[str, Any]:
 def _spoken(text: str) -> Markup:
     """Escaped text in which thinking is set off."""
     safe = str(escape(text))
-    return Markup(re.sub(r"&lt;think&gt;.*?(?:&lt;/think&gt;|$)", r'<span class="think">\g<0></span>', safe, flags=re.S))
+    return Markup(
+        re.sub(r"&lt;think&gt;.*?(?:&lt;/think&gt;|$)", r'<span class="think">\g<0></span>', safe, flags=re.S)
+    )

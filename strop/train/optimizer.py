@@ -41,7 +41,7 @@ class Optimizer:
         if not math.isfinite(gradient_norm):
             raise NumericsError(f"gradient norm {gradient_norm}: the weights were not touched")
         if self.clip_norm is not None and gradient_norm > self.clip_norm:
-            torch._foreach_mul_(self._gradients(), self.clip_norm / gradient_norm)
+            torch.nn.utils.clip_grads_with_norm_(self.parameters.values(), self.clip_norm, torch.tensor(gradient_norm))
         self._adamw.param_groups[0]["lr"] = learning_rate
         self._adamw.step()
         self.num_steps += 1

@@ -63,7 +63,7 @@ class WhoAmI:
 
     def __call__(self, group: Group) -> list[float]:
         sys.stdin.read()  # must be empty, not the protocol
-        return [float(os.getpid()), float(os.environ["OMP_NUM_THREADS"]), float(os.getsid(0) == os.getpid())]
+        return [float(os.getpid()), float(os.environ["OMP_NUM_THREADS"]), float(os.getsid(0) == os.getppid())]
 
 
 @dataclass(frozen=True)

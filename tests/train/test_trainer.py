@@ -236,6 +236,17 @@ def test_a_correction_scales_every_token(folder: Path) -> None:
     assert half["correction"] == pytest.approx(0.5)
 
 
+def test_weights_add_up_and_two_losses_of_a_kind_report_apart(folder: Path) -> None:
+    batches = pack(random_groups(), TokenMean(), 0, 60)
+    narrow, wide = Clip(0.1, 0.1, weight=2.0), Clip(0.5, 0.5, weight=0.5)
+    alone = [opened(folder).step(batches, Objective((loss,))) for loss in (narrow, wide)]
+    both = opened(folder).step(batches, Objective((narrow, wide)))
+    assert both["loss"] == pytest.approx(alone[0]["loss"] + alone[1]["loss"])
+    assert both["clipped_share"] == pytest.approx(alone[0]["clipped_share"])
+    assert both["Clip.clipped_share"] == pytest.approx(alone[1]["clipped_share"])
+    assert alone[0]["clipped_share"] > alone[1]["clipped_share"]
+
+
 def test_clipping_bounds_the_gradient(folder: Path) -> None:
     trainer = opened(folder, clip_norm=0.01)
     metrics = trainer.step(pack(random_groups(), TokenMean(), 0, 60), OBJECTIVE)

@@ -117,8 +117,8 @@ class Cached:
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
     ) -> Tensor:
         keys, values = self.memory.layer(layer, key, value)
-        keys[self.rows, :, self.positions] = key
-        values[self.rows, :, self.positions] = value
+        keys.transpose(1, 2)[self.rows, self.positions] = key  # side by side, indices are quicker than around a slice
+        values.transpose(1, 2)[self.rows, self.positions] = value
         for share in self.shares:
             for tensor in (keys, values):
                 tensor[share.destinations, :, : share.length] = tensor[share.source, :, : share.length]
@@ -135,9 +135,12 @@ def decode_blocks(rows: IntArray, positions: IntArray, num_packed: int, device: 
 
     One block reads all rows as far as the longest of them; a row much longer than most is cheaper by itself.
     """
+    everything = np.arange(len(rows))
+    if len(rows) * int(positions.max() - positions.min()) < _BLOCK_COST:
+        return [_view(rows, positions, everything, num_packed, device)]
     alone = _much_longer(positions)
     blocks = [_one_row(int(rows[i]), int(positions[i]), int(i), device) for i in alone]
-    together = np.delete(np.arange(len(rows)), alone)
+    together = np.delete(everything, alone)
     if len(together):
         blocks.append(_view(rows[together], positions[together], together, num_packed, device))
     return blocks

@@ -149,7 +149,8 @@ class Decoder(Generic[Request]):
         source, common = rows.longest_prefix(request.prompt, self._epoch)
         is_continued = not rows.is_active[source] and 0 < common == rows.computed[source]
         row = source if is_continued else rows.least_recent()
-        rows.used[source] = self._tick
+        if common:
+            rows.used[source] = self._tick
         rows.admit(row, request.prompt, request.sampling, as_key(request.key), self.context)
         rows.epoch[row] = self._epoch
         self.owners[row] = request

@@ -7,12 +7,13 @@ weight update reaches both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from strop.attention import Packed, Plan
 from strop.model import hidden_states
@@ -20,15 +21,51 @@ from strop.model import hidden_states
 _FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
 
+Linear: TypeAlias = tuple[Tensor, Tensor | None]  # weight and bias
+
 
 @dataclass(frozen=True)
-class _Layer:
-    attention: Any
-    feed_forward: Any
-    before_attention: Any
-    before_feed_forward: Any
-    qkv: tuple[Tensor, Tensor | None]
-    gate_up: tuple[Tensor, Tensor | None]
+class Norm:
+    """Root-mean-square normalisation over the last dimension."""
+
+    weight: Tensor
+    epsilon: float
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return F.rms_norm(state, self.weight.shape, self.weight, self.epsilon)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer needs, looked up once: attributes of modules are slow to reach."""
+
+    before_attention: Norm
+    query_key_value: Linear
+    query_norm: Norm | None
+    key_norm: Norm | None
+    output: Linear
+    before_feed_forward: Norm
+    gate_up: Linear
+    down: Linear
+    num_key_heads: int
+    head_size: int
+    scale: float
+    window: int | None
+
+    def attend(self, index: int, state: Tensor, cosine: Tensor, sine: Tensor, plan: Plan) -> Tensor:
+        """[T, hidden] -> [T, hidden]."""
+        keys = self.num_key_heads
+        heads = F.linear(state, *self.query_key_value).view(len(state), -1, self.head_size)  # [T, H + 2K, D]
+        both, value = heads[:, :-keys], heads[:, -keys:]
+        if self.query_norm and self.key_norm:
+            both = torch.cat((self.query_norm(both[:, :-keys]), self.key_norm(both[:, -keys:])), 1)
+        both = torch.addcmul(both * cosine, both.roll(self.head_size // 2, -1), sine)  # rotary
+        seen = plan.attend(index, both[:, :-keys], both[:, -keys:], value, self.scale, self.window, None)
+        return F.linear(seen.reshape(len(state), -1), *self.output)
+
+    def feed_forward(self, state: Tensor) -> Tensor:
+        gate, up = F.linear(state, *self.gate_up).chunk(2, -1)
+        return F.linear(F.silu(gate).mul_(up), *self.down)
 
 
 class LlamaStep:
@@ -38,8 +75,7 @@ class LlamaStep:
         inner = model.base_model
         self._embedding = inner.embed_tokens
         self._rotary = inner.rotary_emb
-        self._norm = inner.norm
-        self._head_size = int(inner.layers[0].self_attn.head_dim)
+        self._norm = _norm(inner.norm)
         self._layers = [_layer(module) for module in inner.layers]
 
     def __call__(self, tokens: Tensor, positions: Tensor, plan: Plan) -> Tensor:
@@ -47,54 +83,46 @@ class LlamaStep:
         state = self._embedding(tokens)
         cosine, sine = self._rotary(state, positions.unsqueeze(0))  # [1, T, D]
         cosine, sine = cosine.transpose(0, 1), sine.transpose(0, 1).clone()  # [T, 1, D]
-        sine[..., : self._head_size // 2].neg_()
+        # rotating halves (a, b) to (-b, a) is rolling them, with the sign here
+        sine[..., : sine.shape[-1] // 2].neg_()
         for index, layer in enumerate(self._layers):
-            state = state + self._attend(index, layer, _norm(layer.before_attention, state), cosine, sine, plan)
-            gate, up = F.linear(_norm(layer.before_feed_forward, state), *layer.gate_up).chunk(2, -1)
-            down = layer.feed_forward.down_proj
-            state = state + F.linear(F.silu(gate).mul_(up), down.weight, down.bias)
-        return _norm(self._norm, state)
-
-    def _attend(self, index: int, layer: _Layer, state: Tensor, cosine: Tensor, sine: Tensor, plan: Plan) -> Tensor:
-        module = layer.attention
-        heads = F.linear(state, *layer.qkv).view(len(state), -1, self._head_size)  # [T, H + 2K, D]
-        num_keys = module.k_proj.weight.shape[0] // self._head_size
-        both, value = heads[:, :-num_keys], heads[:, -num_keys:]
-        if hasattr(module, "q_norm"):
-            query, key = both[:, :-num_keys], both[:, -num_keys:]
-            both = torch.cat((_norm(module.q_norm, query), _norm(module.k_norm, key)), 1)
-        both = torch.addcmul(
-            both * cosine, both.roll(self._head_size // 2, -1), sine
-        )  # rotary, with the sign in `sine`
-        query, key = both[:, :-num_keys], both[:, -num_keys:]
-        output = plan.attend(index, query, key, value, module.scaling, getattr(module, "sliding_window", None), None)
-        return F.linear(output.reshape(len(state), -1), module.o_proj.weight, module.o_proj.bias)
+            state = state + layer.attend(index, layer.before_attention(state), cosine, sine, plan)
+            state = state + layer.feed_forward(layer.before_feed_forward(state))
+        return self._norm(state)
 
 
-def _norm(module: Any, state: Tensor) -> Tensor:
-    return F.rms_norm(state, (state.shape[-1],), module.weight, module.variance_epsilon)
-
-
-def _layer(module: Any) -> _Layer:
+def _layer(module: Any) -> Layer:
     attention, feed_forward = module.self_attn, module.mlp
-    return _Layer(
-        attention,
-        feed_forward,
-        module.input_layernorm,
-        module.post_attention_layernorm,
-        _fuse([attention.q_proj, attention.k_proj, attention.v_proj]),
-        _fuse([feed_forward.gate_proj, feed_forward.up_proj]),
+    has_norms = hasattr(attention, "q_norm")
+    return Layer(
+        before_attention=_norm(module.input_layernorm),
+        query_key_value=_fuse(attention.q_proj, attention.k_proj, attention.v_proj),
+        query_norm=_norm(attention.q_norm) if has_norms else None,
+        key_norm=_norm(attention.k_norm) if has_norms else None,
+        output=_fuse(attention.o_proj),
+        before_feed_forward=_norm(module.post_attention_layernorm),
+        gate_up=_fuse(feed_forward.gate_proj, feed_forward.up_proj),
+        down=_fuse(feed_forward.down_proj),
+        num_key_heads=attention.k_proj.out_features // attention.head_dim,
+        head_size=attention.head_dim,
+        scale=attention.scaling,
+        window=getattr(attention, "sliding_window", None),
     )
 
 
-def _fuse(linears: list[nn.Linear]) -> tuple[Tensor, Tensor | None]:
+def _norm(module: Any) -> Norm:
+    return Norm(module.weight.detach(), module.variance_epsilon)
+
+
+def _fuse(*modules: Any) -> Linear:
     """One matrix of several, of which the modules keep views."""
-    weight = _joined([linear.weight for linear in linears])
-    biases = [linear.bias for linear in linears if linear.bias is not None]
-    return weight, _joined(biases) if biases else None
+    biases = [module.bias for module in modules if module.bias is not None]
+    return _joined([module.weight for module in modules]), _joined(biases) if biases else None
 
 
-def _joined(parameters: list[Tensor]) -> Tensor:
+def _joined(parameters: Sequence[Tensor]) -> Tensor:
+    if len(parameters) == 1:
+        return parameters[0].detach()
     whole = torch.cat([parameter.detach() for parameter in parameters])
     sizes = [len(parameter) for parameter in parameters]
     for parameter, part in zip(parameters, torch.split(whole, sizes), strict=True):
@@ -108,12 +136,10 @@ def llama_step(model: Any) -> LlamaStep | None:
     if type(model).__name__ not in _FAMILIES or model.config.hidden_act != "silu":
         return None
     step = LlamaStep(model)
-    device = next(model.parameters()).device
-    tokens = torch.arange(8, device=device) % model.config.vocab_size
-    positions = torch.arange(8, device=device)
-    ours = step(tokens, positions, Packed([8], device)).float()
-    theirs = hidden_states(model, tokens, positions, Packed([8], device)).float()
-    is_same = float((ours - theirs).abs().max()) <= _TOLERANCE[next(model.parameters()).dtype] * float(
-        theirs.abs().max()
-    )
+    weight = model.get_input_embeddings().weight
+    positions = torch.arange(8, device=weight.device)
+    tokens, plan = positions % len(weight), Packed([8], weight.device)
+    ours = step(tokens, positions, plan).float()
+    theirs = hidden_states(model, tokens, positions, plan).float()
+    is_same = float((ours - theirs).abs().max()) <= _TOLERANCE[weight.dtype] * float(theirs.abs().max())
     return step if is_same else None

@@ -13,6 +13,10 @@ from torch import Tensor
 
 from strop.types import FloatArray, IntArray
 
+# The largest uniform times this, times any total, rounds to less than the total. Then some token's cumulated
+# probability exceeds the target, the first to do so has a positive one, and none of probability 0 is ever returned.
+_BELOW_ONE = 1 - 2.0**-52
+
 
 def draw(
     logits: Tensor,  # [N, V]
@@ -23,10 +27,9 @@ def draw(
 ) -> tuple[IntArray, FloatArray]:
     """Tokens and their logprobs, both [N]."""
     scores = distribution(logits, temperature, top_k, top_p)
-    tokens = _invert(scores, torch.from_numpy(uniforms).to(scores.device))
+    tokens = _invert(scores, torch.from_numpy(uniforms * _BELOW_ONE).to(scores.device))
     chosen = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
-    both = torch.stack((tokens.double(), chosen.double())).cpu().numpy()  # one transfer; float64 holds any token id
-    return both[0].astype(np.int64), both[1].astype(np.float32)
+    return tokens.cpu().numpy(), chosen.cpu().numpy()
 
 
 def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p: FloatArray) -> Tensor:
@@ -61,7 +64,6 @@ def _truncate(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
 def _invert(scores: Tensor, uniforms: Tensor) -> Tensor:
     """Inverse of the cumulative distribution: the first token whose cumulated probability exceeds the uniform."""
     cumulated = scores.double().exp_().cumsum_(-1)  # float64: with 150,000 tokens float32 loses the rare ones
-    total = cumulated[:, -1]
-    # Below the total a token with positive probability always exceeds the target, so none of probability 0 is returned.
-    target = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulated, target.unsqueeze(1), right=True).squeeze(1)
+    target = uniforms.unsqueeze(1) * cumulated[:, -1:]
+    tokens = torch.searchsorted(cumulated, target, right=True).squeeze(1)
+    return tokens.clamp_(max=scores.shape[-1] - 1)  # NaN exceeds nothing; the caller sees it in the logprob

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -128,14 +128,20 @@ class TorchEngine:
     async def _run(self) -> None:
         """Step while there is work; whatever goes wrong reaches everybody who waits."""
         try:
-            await _let_others_run(_PASSES)
-            while self._waiting or self._decoder.rows.is_active.any():
-                has_finished = self._step()
+            has_finished = True
+            while self._has_work:
                 await _let_others_run(_PASSES if has_finished else 1)
-        except BaseException as error:
-            self._fail(error)
-            if not isinstance(error, Exception):
-                raise
+                has_finished = self._has_work and self._step()  # they may all have left meanwhile
+        except asyncio.CancelledError:
+            self._dismiss(lambda request: request.future.cancel())
+            raise
+        except Exception as error:
+            self._dismiss(partial(_fail, error))
+            self._decoder.forget()  # keys may be half written
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._waiting) or bool(self._decoder.rows.is_active.any())
 
     def _step(self) -> bool:
         """One forward pass; answers whether some request ended with it."""
@@ -171,16 +177,15 @@ class TorchEngine:
         if request in self._decoder.owners:
             self._decoder.release(self._decoder.owners.index(request))
 
-    def _fail(self, error: BaseException) -> None:
-        """Nobody waits in vain, and nothing half computed stays behind."""
+    def _dismiss(self, tell: Callable[[Request], object]) -> None:
+        """Everybody leaves and is told why, so that nobody waits in vain."""
         requests = [*self._waiting, *(owner for owner in self._decoder.owners if owner is not None)]
         self._waiting.clear()
         for row in self._decoder.rows.active.tolist():
             self._decoder.release(row)
-        self._decoder.forget()
         for request in requests:
             if not request.future.done():
-                request.future.set_exception(error) if isinstance(error, Exception) else request.future.cancel()
+                tell(request)
 
     def _check(self, prompt: IntArray, sampling: Sampling) -> None:
         context, vocabulary = self._decoder.context, self._model.get_input_embeddings().weight.shape[0]
@@ -197,6 +202,10 @@ class TorchEngine:
             )
         if sampling.stop:
             self._strings.open()
+
+
+def _fail(error: Exception, request: Request) -> None:
+    request.future.set_exception(error)
 
 
 def _nothing() -> Completion:

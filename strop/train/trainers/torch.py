@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from strop.attention import Packed
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, nearest
-from strop.model import hidden_states, load_model, parameters
+from strop.model import load_model, parameters
 from strop.roles import Metrics, Objective
 from strop.train.logprobs import PolicyOutput
 from strop.train.optimizer import Optimizer
+from strop.train.sequences import Sequences
 from strop.types import Batch
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -37,7 +37,7 @@ class TorchTrainer:
     weight_decay: float = 0.0
     warmup_steps: int = 0
     clip_norm: float | None = 1.0
-    max_tokens: int = 8192  # of one micro-batch
+    max_tokens: int = 4096  # of one micro-batch
     chunk: int = 1024  # rows of logits that exist at once
     device: str = "cpu"
     dtype: str = "float32"
@@ -123,8 +123,7 @@ class TorchTrainer:
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
         layout = self._layout(batch)
         batch = _moved(batch, self.device)
-        hidden = hidden_states(model, batch.tokens, batch.positions, layout.plan)
-        return PolicyOutput(model, hidden, batch, self.chunk, layout.rows), batch
+        return PolicyOutput(model, layout.sequences.hidden_states(model), batch, self.chunk, layout.rows), batch
 
     def _backward(self, batch: Batch, objective: Objective, metrics: defaultdict[str, float]) -> Tensor:
         """Add this batch's gradient and figures to the step's; returns its loss."""
@@ -150,7 +149,8 @@ class TorchTrainer:
         if (layout := layouts.get(batch)) is None:
             lengths = [size for size in batch.segments.bincount().tolist() if size]
             rows = batch.trainable.nonzero().squeeze(1).to(self.device)
-            layout = layouts[batch] = _Layout(Packed(lengths, self.device), rows)
+            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
+            layout = layouts[batch] = _Layout(sequences, rows)
         return layout
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
@@ -174,7 +174,7 @@ class TorchTrainer:
 class _Layout:
     """How a batch's tokens lie, on the device."""
 
-    plan: Packed
+    sequences: Sequences
     rows: Tensor  # [R], the trainable tokens
 
 

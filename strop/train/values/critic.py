@@ -14,12 +14,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from strop.attention import Packed
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.model import hidden_states, load_model
+from strop.model import load_model
 from strop.roles import Metrics
 from strop.train.optimizer import Optimizer
 from strop.train.pack import Contexts, fill, lay_out
+from strop.train.sequences import Sequences
 from strop.types import FloatArray, Group, Trajectory
 
 
@@ -32,7 +32,7 @@ class Critic:
     weight_decay: float = 0.0
     clip_norm: float | None = 1.0
     clip: float | None = None  # how far a value may move from the predicted one before it stops learning
-    max_tokens: int = 8192  # of one micro-batch
+    max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
     _opened: _Opened | None = field(default=None, init=False, repr=False, compare=False)
@@ -110,7 +110,7 @@ class Critic:
     def _values(self, part: _Part) -> Tensor:
         """[R], of the states in which the written tokens were chosen."""
         opened = self._ready()
-        hidden = hidden_states(opened.body, part.tokens, part.positions, part.plan)
+        hidden = part.sequences.hidden_states(opened.body)
         return opened.head(hidden.index_select(0, part.rows - 1)).squeeze(1)  # type: ignore[no-any-return]
 
     def _backward(self, part: _Part, count: int) -> tuple[Tensor, Tensor]:
@@ -146,22 +146,16 @@ class _Opened:
 class _Part:
     """Attempts of one forward pass."""
 
-    tokens: Tensor  # [T]
-    positions: Tensor  # [T]
+    sequences: Sequences
     rows: Tensor  # [R], the written tokens
-    plan: Packed
     attempts: Sequence[Trajectory]
 
 
 def _part(contexts: Contexts, low: int, high: int, attempts: Sequence[Trajectory], device: str) -> _Part:
     lengths = np.unique(contexts.segments[low:high], return_counts=True)[1].tolist()
-    return _Part(
-        torch.from_numpy(contexts.tokens[low:high]).to(device),
-        torch.from_numpy(contexts.positions[low:high]).to(device),
-        torch.from_numpy(np.flatnonzero(contexts.written[low:high])).to(device),
-        Packed(lengths, device),
-        attempts,
-    )
+    tokens, positions = (torch.from_numpy(each[low:high]) for each in (contexts.tokens, contexts.positions))
+    rows = torch.from_numpy(np.flatnonzero(contexts.written[low:high])).to(device)
+    return _Part(Sequences(tokens, positions, lengths, device), rows, attempts)
 
 
 def _written(attempts: Sequence[Trajectory], arrays: Sequence[FloatArray | None], what: str) -> Tensor:

@@ -21,8 +21,9 @@ def opened(folder: Path, rows: int = 8, **fields: Any) -> TorchEngine:
 
 
 def prompts_of(lengths: Sequence[int], seed: int = 0) -> list[IntArray]:
+    """Random letters; the first ones differ, so that no two prompts share anything."""
     rng = np.random.default_rng(seed)
-    return [rng.integers(4, VOCABULARY, length) for length in lengths]
+    return [np.append(4 + i, rng.integers(4, VOCABULARY, length - 1)) for i, length in enumerate(lengths)]
 
 
 async def ask(

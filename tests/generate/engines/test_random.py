@@ -36,7 +36,7 @@ def test_numbers_are_uniform_and_below_one() -> None:
     counts = np.histogram(numbers, bins=50, range=(0, 1))[0]
     expected = len(numbers) / 50
     chi_square = float(((counts - expected) ** 2 / expected).sum())
-    assert 0 <= numbers.min() and numbers.max() < 1
+    assert numbers.min() >= 0 and numbers.max() < 1
     assert 20 < chi_square < 95  # 49 degrees of freedom: both tails below 0.0002
 
 

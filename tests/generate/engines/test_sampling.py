@@ -89,7 +89,7 @@ def test_a_token_of_probability_0_is_never_drawn() -> None:
     impossible = -math.inf
     logits = torch.tensor([[impossible, 0.0, impossible, 0.0, impossible]])
     almost_one = np.nextafter(1.0, 0.0)
-    for uniform, want in ((0.0, 1), (0.4999, 1), (0.5, 3), (almost_one, 3)):
+    for uniform, want in ((0.0, 1), (0.4999, 1), (0.5001, 3), (almost_one, 3)):
         tokens, logprobs = draw(logits, ones(1), np.zeros(1, np.int64), ones(1), np.array([uniform]))
         assert tokens.tolist() == [want]
         np.testing.assert_allclose(logprobs, math.log(0.5), rtol=1e-6)

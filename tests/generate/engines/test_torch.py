@@ -72,9 +72,10 @@ def test_several_turns_go_on_with_the_same_distribution(folders: dict[str, Path]
 def test_a_request_gives_the_same_alone_and_in_a_full_batch(folders: dict[str, Path], family: str) -> None:
     prompts = prompts_of([4, 19, 11, 2, 33, 7, 12, 5])
     together = asked(opened(folders[family], rows=3), prompts, LONG)
+    single = opened(folders[family], rows=1)
     for key, prompt in enumerate(prompts):
-        alone = asyncio.run(opened(folders[family], rows=1).sample(prompt, LONG, key))
-        assert same(alone, together[key])
+        single.forget()
+        assert same(asyncio.run(single.sample(prompt, LONG, key)), together[key])
 
 
 def test_the_same_questions_give_the_same_bits(folders: dict[str, Path]) -> None:
@@ -203,6 +204,7 @@ def test_a_later_turn_computes_what_is_new(endless: Path) -> None:
 
     async def talk(key: int) -> None:
         first, question = prompts_of([20, 5], seed=key)
+        first[0] = 4 + key  # nothing in common with the others
         reply = await engine.sample(first, Sampling(max_tokens=6), key)
         await engine.sample(np.concatenate([first, reply.tokens, question]), Sampling(max_tokens=6), key)
 
@@ -251,7 +253,7 @@ def test_an_agent_that_asks_again_at_once_joins_the_next_step(endless: Path) -> 
     assert steps == [2] * 12 + [1] * 3  # 3 x 4 tokens and 3 x 5 tokens, never a step without both until the first ends
 
 
-def test_rows_move_together_when_most_have_left(folders: dict[str, Path], endless: Path) -> None:
+def test_rows_move_together_when_most_have_left(endless: Path) -> None:
     engine = opened(endless, rows=12)
     reference = load_reference(endless)
     prompts = prompts_of([5] * 12)
@@ -266,9 +268,9 @@ def test_rows_move_together_when_most_have_left(folders: dict[str, Path], endles
     assert [len(c.tokens) for c in completions] == [3] * 10 + [30, 40]
     for prompt, completion in zip(prompts, completions, strict=True):
         assert worst_difference(reference, prompt, completion) < 1e-4
-    again = asyncio.run(ask(engine, prompts[:10], Sampling(max_tokens=3)))  # moved keys are still the right ones
-    for one, other in zip(completions[:10], again, strict=True):
-        assert same(one, other)
+    contexts = [np.append(p, c.tokens) for p, c in zip(prompts, completions, strict=True)][:10]
+    for context, completion in zip(contexts, asked(engine, contexts, LONG), strict=True):
+        assert worst_difference(reference, context, completion) < 1e-4  # moved keys are still the right ones
     assert engine.num_prefilled == 12 * 5 + 10
 
 
@@ -355,6 +357,25 @@ def test_abort_returns_what_is_there(endless: Path) -> None:
     assert (len(waiting.tokens), waiting.stop) == (0, Stop.ABORTED)
     alone = asyncio.run(opened(endless).sample(prompts[0], LONG, 0))
     assert running.tokens.tolist() == alone.tokens[:5].tolist()
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_aborting_the_only_request_leaves_the_engine_usable(endless: Path, after: int) -> None:
+    engine = opened(endless)
+    prompt = prompts_of([4])[0]
+
+    async def aborted() -> tuple[Completion, Completion]:
+        task = asyncio.create_task(engine.sample(prompt, LONG, 0))
+        await asyncio.sleep(0)
+        while engine.num_generated < after:
+            await asyncio.sleep(0)
+        engine.abort(0)
+        return await task, await engine.sample(prompt, LONG, 0)
+
+    cut, whole = asyncio.run(aborted())
+    assert (len(cut.tokens), cut.stop) == (after, Stop.ABORTED)
+    assert (len(whole.tokens), whole.stop) == (30, Stop.LENGTH)
+    assert engine.num_reused == (3 if after else 0)  # nothing went wrong on the way that would have cleared the keys
 
 
 def test_a_cancelled_caller_frees_its_row(endless: Path) -> None:

@@ -1,6 +1,7 @@
 """Weight updates: proven, between two steps, and never served from keys of other weights."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,43 @@ def test_weights_that_do_not_fit_change_nothing(folders: list[Path]) -> None:
             asyncio.run(engine.load(WeightVersion(1, location=location)))
     assert fingerprint(parameters(engine._model)) == before
     assert engine.version == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
+    folders: list[Path], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strop.generate.engines.torch._STEP_TOKENS", (6, 17, 8192)[seed])
+    rng = np.random.default_rng(seed)
+    engine = opened(folders[0], rows=4)
+    weights = [parameters(load_model(folder)) for folder in folders]
+    references = [load_reference(folder) for folder in folders]
+    stems = prompts_of([40, 25, 7], seed)
+
+    async def update() -> None:
+        step = engine.version + 1
+        await engine.load(WeightVersion(step, location=weights[step % 2]))
+
+    async def attempt(key: int) -> None:
+        context = stems[key % 3][: rng.integers(1, 40)]
+        for _ in range(3):
+            chance = rng.random()
+            if chance < 0.1:
+                await update()
+            elif chance < 0.2:
+                engine.abort(int(rng.integers(10)))
+            limit = Sampling(max_tokens=int(rng.integers(1, 9)))
+            completion = await engine.sample(context, limit, key)
+            parity = replace(completion, versions=completion.versions % 2)
+            np.testing.assert_allclose(completion.logprobs, expected(references, context, parity), atol=1e-4)
+            context = np.concatenate([context, completion.tokens, rng.integers(4, 40, 3)])[-50:]
+            for _ in range(rng.integers(0, 30)):
+                await asyncio.sleep(0)
+
+    async def all_attempts() -> None:
+        await asyncio.gather(*(attempt(key) for key in range(10)))
+
+    asyncio.run(all_attempts())
+    assert engine.version > 0
+    assert engine.num_reused > 0
+    assert not engine._decoder.rows.is_active.any()

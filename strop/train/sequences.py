@@ -1,0 +1,63 @@
+"""Whole sequences through a model in one packed pass, in which nothing is computed twice and nothing in vain.
+
+Siblings begin with the same prompt: a prefix that neighbouring segments share is computed once and read by all of them.
+A segment's last token predicts nothing, so it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from strop.attention import Packed
+from strop.model import hidden_states
+from strop.types import IntArray
+
+
+class Sequences:
+    """Segments of a packed batch [T], laid out once and run as often as need be."""
+
+    def __init__(self, tokens: Tensor, positions: Tensor, lengths: Sequence[int], device: torch.device | str) -> None:
+        sizes = np.asarray(lengths, dtype=np.int64)
+        ends = np.cumsum(sizes)
+        is_read = np.ones(len(tokens), dtype=np.bool_)
+        is_read[ends - 1] = False
+        owners = _owners(tokens.cpu().numpy(), ends - sizes, sizes)
+        is_computed = is_read & (owners == np.arange(len(owners)))  # [T]
+        places = (np.cumsum(is_computed) - 1)[owners]  # [T], among the computed
+        kept = torch.from_numpy(np.flatnonzero(is_computed))  # [U]
+        self._tokens, self._positions = (each.cpu()[kept].to(device) for each in (tokens, positions))
+        self._places = torch.from_numpy(np.where(is_read, places, 0)).to(device)
+        self._plan = Packed((sizes - 1)[sizes > 1], device, places[is_read])
+
+    @property
+    def num_computed(self) -> int:
+        return len(self._tokens)
+
+    def hidden_states(self, model: Any) -> Tensor:
+        """[T, hidden]; those of each segment's last token mean nothing."""
+        return hidden_states(model, self._tokens, self._positions, self._plan).index_select(0, self._places)
+
+
+def _owners(tokens: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:
+    """For each token the first one with the same prefix, as far as a segment agrees with the one before it: [T]."""
+    owners = np.arange(len(tokens))
+    bounds = list(zip(starts.tolist(), sizes.tolist(), strict=True))
+    for (before, size_before), (start, size) in pairwise(bounds):
+        # the last token of a segment is not computed, so it cannot serve another
+        longest = min(size_before - 1, size)
+        common = _agree(tokens[before : before + longest], tokens[start : start + longest])
+        owners[start : start + common] = owners[before : before + common]
+    return owners
+
+
+def _agree(one: NDArray[Any], other: NDArray[Any]) -> int:
+    """How many leading elements are equal."""
+    differs = one != other
+    return int(differs.argmax()) if differs.any() else len(one)

@@ -1,0 +1,45 @@
+"""Facts of a run folder: whole, running, killed, or not a run's at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strop.folder import RunFolder
+from strop.observe.facts import constants, find_runs, is_running, read_facts, worlds_of
+from tests.observe.folders import run_folder
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    facts = read_facts(run_folder(tmp_path / "one", steps=20))
+    assert (facts.name, facts.recipe, facts.seed, facts.step, facts.steps) == ("one", "pocket", 0, 20, 20)
+    assert facts.state == "complete" and facts.worlds == "arithmetic 5" and facts.model == "pocket"
+    assert facts.before == pytest.approx((0.22, 0.14, 0.29))
+    assert facts.seconds == pytest.approx(20 * 1.4) and facts.tokens_generated == 34_000
+
+
+def test_states(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "half", steps=5, planned=9)
+    assert read_facts(folder).state == "stopped" and not is_running(folder)
+    folder.acquire()
+    assert read_facts(RunFolder(folder.path)).state == "running"
+    folder.release()
+    folder.summary.unlink()  # killed: no summary, a last line cut short
+    folder.metrics.write_text(folder.metrics.read_text()[:-20])
+    assert read_facts(folder).state == "stopped" and read_facts(folder).step == 4
+
+
+def test_a_recipe_is_read_and_not_run(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.py"
+    recipe.write_text("open('ran', 'w')\nrun = Run(worlds=(Compose(2, seed=1), Guess(level=3)), seed=4, losses=(x,))\n")
+    assert constants(recipe) == {"seed": 4} and worlds_of(recipe) == "compose 2, guess 3"
+    recipe.write_text("run = (")
+    assert constants(recipe) == {} and worlds_of(recipe) == ""
+
+
+def test_runs_are_found_by_their_recipe(tmp_path: Path) -> None:
+    assert find_runs(tmp_path / "missing") == []
+    run_folder(tmp_path / "a", steps=1)
+    (tmp_path / "b").mkdir()
+    assert [run.path.name for run in find_runs(tmp_path)] == ["a"]

@@ -1,0 +1,61 @@
+"""Trackers: what is missing is named; what is there gets every figure."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.observe.trackers import Tracker
+from strop.observe.trackers.tensorboard import TensorBoard
+from strop.observe.trackers.trackio import Trackio
+from strop.observe.trackers.wandb import Wandb
+
+
+@pytest.mark.parametrize(
+    ("tracker", "package", "extra"),
+    [
+        (TensorBoard(), "torch.utils.tensorboard", "strop[tensorboard]"),
+        (Wandb(), "wandb", "strop[wandb]"),
+        (Trackio(), "trackio", "strop[trackio]"),
+    ],
+)
+def test_a_missing_package_is_named(
+    tracker: Tracker, package: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigurationError) as caught:
+        tracker.open(tmp_path, {})
+    assert extra in str(caught.value)
+
+
+@pytest.mark.parametrize("tracker", [TensorBoard("logs"), Wandb("mine", "offline"), Trackio("mine")])
+def test_trackers_are_plain_values(tracker: Tracker) -> None:
+    assert eval(repr(tracker)) == tracker == pickle.loads(pickle.dumps(tracker))
+
+
+def test_tensorboard_gets_every_figure(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    tracker = TensorBoard()
+    tracker.open(tmp_path, {"recipe": "grpo"})
+    tracker.stepped(0, {"heldout": 0.25}, {})
+    tracker.stepped(3, {"reward": 0.5}, {"seconds": 2.0})
+    tracker.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    found = {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
+    assert found == {"heldout": [(0, 0.25)], "reward": [(3, 0.5)], "timing/seconds": [(3, 2.0)]}
+
+
+def test_wandb_writes_offline(tmp_path: Path) -> None:
+    pytest.importorskip("wandb")
+    tracker = Wandb(mode="offline")
+    tracker.open(tmp_path, {"recipe": "grpo"})
+    tracker.stepped(1, {"reward": 0.5}, {"seconds": 2.0})
+    tracker.close()
+    assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
