@@ -57,7 +57,9 @@ def compare(workload: Workload, threads: list[int], rounds: int) -> dict[str, An
         folder = Path(name)
         prepare(folder, workload)
         with (folder / "log").open("w+") as log:
-            workers = {side: Worker(HERE / f"{side}_side.py", folder, workload.name, max(threads), log) for side in SIDES}
+            workers = {
+                side: Worker(HERE / f"{side}_side.py", folder, workload.name, max(threads), log) for side in SIDES
+            }
             try:
                 seconds = _in_turn(workers, threads, _STEPS[workload.name], rounds or _ROUNDS[workload.name])
                 lengths = {side: worker.finish() for side, worker in workers.items()}

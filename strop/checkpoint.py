@@ -100,7 +100,7 @@ def verify(checkpoint: Path) -> None:
 
 def newest_whole(folder: Path) -> tuple[Path, list[str]]:
     """The newest checkpoint that is whole, and what was wrong with newer ones."""
-    problems = []
+    problems: list[str] = []
     for checkpoint in reversed(listed(folder)):
         try:
             verify(checkpoint)

@@ -20,11 +20,12 @@ from strop.errors import CheckpointError, ConfigurationError, StropError
 from strop.evaluation import evaluate, heldout_metrics
 from strop.filter.score import Scorer
 from strop.folder import RunFolder, fresh_folder, read_rows
+from strop.generate.model_folder import check_model_folder
 from strop.generate.policy import Policy
-from strop.generate.template import check_model_folder
 from strop.ledger import Ledger
 from strop.observe.journal import Journal
-from strop.pipeline import Flow, Progress, Watcher, train
+from strop.observe.report import write_report
+from strop.pipeline import Flow, Progress, Watcher, is_spent, train
 from strop.preflight import check
 from strop.roles import Metrics
 from strop.run import Run
@@ -101,7 +102,9 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
 
     async def heldout() -> Metrics:
-        return heldout_metrics(await evaluate(run.worlds, run.evaluation, policy, judge, run.seed))
+        metrics = heldout_metrics(await evaluate(run.worlds, run.evaluation, policy, judge, run.seed))
+        run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
+        return metrics
 
     def save(step: int) -> None:
         ledger.sync()
@@ -201,7 +204,7 @@ def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any
         "recipe": run.recipe,
         "seed": run.seed,
         "steps": progress.step,
-        "is_complete": progress.step >= run.steps,
+        "is_complete": progress.step >= run.steps or is_spent(run, progress),
         "seconds": sum(row["seconds"] for row in read_rows(folder.timing)),
         "heldout_before": heldout[0]["heldout"] if heldout else None,
         "heldout_after": last.get("heldout"),
@@ -213,4 +216,5 @@ def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any
         "folder": str(folder.path),
     }
     folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
+    write_report(folder)
     return summary

@@ -133,7 +133,11 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     player = partial(play, run.agent, flow.policy, world_of(run.worlds, task), task)
     trajectories = await run.strategy(task, starts, player)  # GENERATE
     group = Group(number, task, trajectories, version)
-    await flow.scorer(group)  # FILTER
+    scores = await flow.scorer(group)  # FILTER
+    if scores.is_broken:
+        raise RewardError(
+            f"a reward broke its contract for every attempt of task {task.id}: {'; '.join(scores.reasons)}"
+        )
     run.sampler.observe(group)  # CONTROL learns from everything, kept or not
     run.budget.observe(group)
     verdict = passes(group, run.gates)

@@ -60,6 +60,10 @@ class Engine(Protocol):
         """Take new weights between two decode steps and answer with the fingerprint of what is really loaded."""
         ...
 
+    def forget(self) -> None:
+        """Drop every kept prefix: from here on, bits do not depend on what was asked before."""
+        ...
+
     def abort(self, key: int) -> None:
         """End the running request of this key; its completion comes back as far as it got."""
         ...

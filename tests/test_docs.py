@@ -24,7 +24,9 @@ def test_the_worked_example_works(tmp_path: Path) -> None:
     check = "from strop.recipes import build, recipe_named as r; print(build(r('rare_tokens'), {'power': 1.0}).losses)"
     found = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)
     assert "RareTokens(power=1.0" in found.stdout, found.stderr
-    test = subprocess.run([sys.executable, "-m", "pytest", "-q", names[2]], cwd=tmp_path, capture_output=True, text=True)
+    test = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", names[2]], cwd=tmp_path, capture_output=True, text=True
+    )
     assert "1 passed" in test.stdout, test.stdout + test.stderr
 
 

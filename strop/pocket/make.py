@@ -38,7 +38,7 @@ _REPORTS = 20
 class Making:
     """How the model is made; the fields are recorded beside it."""
 
-    steps: int = 5000
+    steps: int = 3200
     seconds: float | None = None  # instead of steps
     seed: int = 0
     device: str = "cpu"
@@ -46,7 +46,7 @@ class Making:
     tokens: int = 65_536  # of one step
     learning_rate: float = 2e-3
     warmup: float = 0.02  # share of the training
-    workers: int = 8
+    workers: int = 4
     hidden: int = 192
     layers: int = 4
     tasks: int = 48  # held-out tasks per world and level; 0: no grading

@@ -23,13 +23,13 @@ from strop.types import Sampling
 class Setting:
     """Fields that any recipe takes."""
 
-    world: str = "arithmetic:5"  # name:level, several joined by +
+    world: str = "arithmetic:4"  # name:level, several joined by +
     model: str = "pocket"  # a Hugging Face folder, or the bundled model
     seed: int = 0
     steps: int = 100
     groups_per_step: int = 8
     group_size: int = 8  # attempts per group
-    learning_rate: float = 2e-4
+    learning_rate: float = 3e-5
     max_tokens: int = 64  # of one reply
     temperature: float = 1.0
     lag: int = 0  # weight versions that generation may run ahead

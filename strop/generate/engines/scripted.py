@@ -50,6 +50,9 @@ class Scripted:
         self._version = version.step
         return version.fingerprint
 
+    def forget(self) -> None:
+        """There is nothing to forget."""
+
     def abort(self, key: int) -> None:
         if key in self._aborted:
             self._aborted[key].set()
