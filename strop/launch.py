@@ -56,12 +56,11 @@ def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequen
     check(run)
     check_model_folder(model_folder(run.model))
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
-    folder.acquire()
-    try:
+    with _owned(folder):
         folder.recipe.write_text(to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}."))
-        return _conduct(run, folder, watchers, resume=False)
-    finally:
-        folder.release()
+        summary = _conduct(run, folder, watchers, resume=False)
+    write_report(folder)
+    return summary
 
 
 def relaunch(path: Path, watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
@@ -71,9 +70,17 @@ def relaunch(path: Path, watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py")
     run: Run = from_source(folder.recipe)
     check_model_folder(model_folder(run.model))
+    with _owned(folder):
+        summary = _conduct(run, folder, watchers, resume=True)
+    write_report(folder)
+    return summary
+
+
+@contextmanager
+def _owned(folder: RunFolder) -> Iterator[None]:
     folder.acquire()
     try:
-        return _conduct(run, folder, watchers, resume=True)
+        yield
     finally:
         folder.release()
 
@@ -216,5 +223,4 @@ def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any
         "folder": str(folder.path),
     }
     folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
-    write_report(folder)
     return summary

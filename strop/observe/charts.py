@@ -49,7 +49,7 @@ class Chart:
 def figure(value: float, is_share: bool = False) -> str:
     """A number as people read it."""
     if is_share:
-        return f"{100 * value:.0f}%" if value in (0.0, 1.0) or abs(value) >= 0.1 else f"{100 * value:.1f}%"
+        return f"{100 * value:.0f}%" if value in (0.0, 1.0) or 0.1 <= abs(value) <= 0.9 else f"{100 * value:.1f}%"
     if value == 0 or abs(value) >= 1000:
         return f"{value:,.0f}"
     if abs(value) < 0.001:

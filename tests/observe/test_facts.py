@@ -14,7 +14,7 @@ from tests.observe.folders import run_folder
 def test_a_whole_run(tmp_path: Path) -> None:
     facts = read_facts(run_folder(tmp_path / "one", steps=20))
     assert (facts.name, facts.recipe, facts.seed, facts.step, facts.steps) == ("one", "pocket", 0, 20, 20)
-    assert facts.state == "complete" and facts.worlds == "arithmetic 5" and facts.model == "pocket"
+    assert facts.state == "complete" and facts.worlds == "arithmetic 4" and facts.model == "pocket"
     assert facts.before == pytest.approx((0.22, 0.14, 0.29))
     assert facts.seconds == pytest.approx(20 * 1.4) and facts.tokens_generated == 34_000
 

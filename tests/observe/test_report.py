@@ -73,7 +73,7 @@ def test_header_says_what_came_of_it(folder: RunFolder) -> None:
     before, after = rows[0]["heldout"], rows[-1]["heldout"]
     assert f"{100 * before:.0f}% →" in page and f'<span class="to">{100 * after:.0f}%</span>' in page
     assert f"{100 * (after - before):+.0f} points" in page
-    for part in ("recipe pocket", "seed 0", "arithmetic 5", "complete, step 60 of 60", "0.81 GB", "1.4", "102k"):
+    for part in ("recipe pocket", "seed 0", "arithmetic 4", "complete, step 60 of 60", "0.81 GB", "1.4", "102k"):
         assert part in page
 
 
