@@ -67,7 +67,10 @@ def visible(query_positions: Tensor, key_positions: Tensor, window: int | None) 
 def masked_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, cap: float | None
 ) -> Tensor:
-    """Attention [B, H, Q, D] over [B, K, L, D]; `mask` None means causal from the first token. H is a multiple of K."""
+    """Attention [B, H, Q, D] over [B, K, L, D], where H is a multiple of K.
+
+    `mask` says what is seen, or is added to scores; None means causal from the first token.
+    """
     is_grouped = key.shape[1] != query.shape[1]
     if cap is None and mask is None:  # with a mask, only kernels that store all scores take grouped heads
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=is_grouped)
@@ -80,7 +83,8 @@ def masked_attention(
     if mask is None:
         index = torch.arange(query.shape[-2], device=query.device)
         mask = visible(index, index, None)
-    return scores.masked_fill(~mask, float("-inf")).softmax(-1) @ value
+    scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    return scores.softmax(-1) @ value
 
 
 class Packed:

@@ -32,7 +32,7 @@ def _checksum(tensor: Tensor) -> int:
     columns = _odd(bits.shape[1], bits.device).to(torch.int64 if tensor.element_size() == 8 else torch.int32)
     sums = [
         (part * columns).sum(1, dtype=columns.dtype).to(torch.int64)
-        for part in bits.split(max(1, _CHUNK // max(1, bits.shape[1])))
+        for part in torch.split(bits, max(1, _CHUNK // max(1, bits.shape[1])))
     ]
     rows = torch.cat(sums) if sums else columns.new_zeros(0, dtype=torch.int64)
     return int((rows * _odd(len(rows), rows.device)).sum()) % (1 << 64)

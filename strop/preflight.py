@@ -74,10 +74,26 @@ def _values(run: Run) -> list[str]:
     return []
 
 
+def _tasks(run: Run) -> list[str]:
+    """Task files are read here, so that a bad line is found before a run exists."""
+    for world in run.worlds:
+        world.task(0)
+        world.task(0, heldout=True)
+    return []
+
+
 def _own(run: Run) -> list[str]:
     """Anything a mechanism itself can refuse."""
     found = [(path, getattr(part, "problems", None)) for path, part in parts(run)]
     return [f"{path}: {problem}" for path, ask in found if callable(ask) for problem in ask(run)]
 
 
-_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_counts, _group_size, _sampling, _corrections, _values, _own)
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
+    _counts,
+    _group_size,
+    _sampling,
+    _corrections,
+    _values,
+    _own,
+    _tasks,
+)

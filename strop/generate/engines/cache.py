@@ -85,19 +85,35 @@ class Block:
         heads, size = query.shape[1:]
         keys, values = keys[self.rows, :, : self.length], values[self.rows, :, : self.length]
         query = query if self.gather is None else query[self.gather]
-        if self.width == 1:
-            # the queries of a group share their head's keys: let them be the query length, so that no key is repeated
-            query = query.view(self.count, keys.shape[1], -1, size)
-        else:
+        if self.width > 1:
             query = query.view(self.count, self.width, heads, size).transpose(1, 2)
-        output = masked_attention(query, keys, values, self._mask(window), scale, cap)
-        output = output if self.width == 1 else output.transpose(1, 2)
-        return output.reshape(self.count * self.width, heads, -1)
+            output = masked_attention(query, keys, values, self._mask(window, query.dtype), scale, cap)
+            return output.transpose(1, 2).reshape(self.count * self.width, heads, -1)
+        # the queries of a group share their head's keys: let them be the query length, so that no key is repeated
+        query = query.view(self.count, keys.shape[1], -1, size)
+        if cap is None and query.dtype == torch.float32:
+            output = self._attend_once(query, keys, values, scale, window)
+        else:
+            output = masked_attention(query, keys, values, self._mask(window, query.dtype), scale, cap)
+        return output.reshape(self.count, heads, -1)
 
-    def _mask(self, window: int | None) -> Tensor:
+    def _attend_once(self, query: Tensor, keys: Tensor, values: Tensor, scale: float, window: int | None) -> Tensor:
+        """One query position per row: with so few scores, plain multiplications are quicker than a fused kernel."""
+        query, keys, values = (tensor.flatten(0, 1) for tensor in (query, keys, values))  # views
+        bias = self._mask(window, query.dtype, repeats=len(query) // self.count)
+        scores = torch.baddbmm(bias, query, keys.transpose(1, 2), alpha=scale)
+        return torch.bmm(scores.softmax(-1), values)
+
+    def _mask(self, window: int | None, dtype: torch.dtype, repeats: int = 0) -> Tensor:
+        """To be added to scores: [count, 1, width, length], or [count * repeats, 1, length] for each head by itself.
+
+        Made once per step; a mask of booleans would be converted in every layer.
+        """
         if window not in self._masks:
             index = torch.arange(self.length, device=self.positions.device)
-            self._masks[window] = visible(self.positions, index, window).unsqueeze(1)  # [count, 1, width, length]
+            seen = visible(self.positions, index, window).unsqueeze(1)  # [count, 1, width, length]
+            mask = torch.zeros(seen.shape, dtype=dtype, device=seen.device).masked_fill_(~seen, -torch.inf)
+            self._masks[window] = mask.squeeze(1).repeat_interleave(repeats, 0) if repeats else mask
         return self._masks[window]
 
 
