@@ -10,10 +10,13 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from strop import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, StropError
@@ -86,8 +89,6 @@ def _owned(folder: RunFolder) -> Iterator[None]:
 
 
 def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
-    import torch
-
     torch.set_num_threads(run.threads)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.manual_seed(run.seed)
@@ -121,12 +122,15 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     for tracker in run.trackers:
         tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
     everyone = Watchers([journal, *watchers, *run.trackers])
-    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout)
+    # a thread has its own count of threads within, and starts with that of the machine
+    thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
+    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
     try:
         await (_restore(flow, folder, journal) if resume else _begin(flow))
         with _gentle_stop(progress):
             await train(flow)
     finally:
+        thread.shutdown(cancel_futures=True)
         await scorer.close()
         await judge.close()
         ledger.close()

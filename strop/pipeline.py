@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -79,8 +80,13 @@ class Flow:
     progress: Progress
     watcher: Watcher
     checkpoint: Callable[[int], None]  # called between two steps, when nothing else can happen
-    evaluate: Callable[[], Any]  # awaitable metrics of the current weights on held-out tasks
+    evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
+    trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
     resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
+
+    async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
+        """Do this in the trainer's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
 
     def may_start(self) -> bool:
         progress = self.progress
@@ -201,7 +207,7 @@ async def learn_from_groups(flow: Flow) -> None:
         progress.training = len(groups)
         drawn_at = time.monotonic()
         step = progress.step + 1
-        metrics = learn(run, groups, progress.step)  # TRAIN
+        metrics = await flow.apart(learn, run, groups, progress.step)  # TRAIN
         flow.ledger.trained(groups, step)
         metrics |= progress.tally.trained(groups, step - 1)
         trained_at = time.monotonic()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -32,3 +33,15 @@ def run_virtually(work: Coroutine[Any, Any, Result]) -> tuple[Result, float]:
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         result = runner.run(work)
         return result, runner.get_loop().time()
+
+
+class AtOnce(Executor):
+    """Does what it is given before anything else can happen: on a virtual clock, work takes no time."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments, **more))
+        except BaseException as error:
+            future.set_exception(error)
+        return future

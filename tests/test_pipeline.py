@@ -29,7 +29,7 @@ from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
 from strop.types import Message, Observation, WeightVersion
-from tests.clock import run_virtually
+from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like
 
 
@@ -72,7 +72,8 @@ def opened(run: Run, model: Path, ledger: Path) -> Iterator[tuple[Flow, Recorder
 
     book = Ledger(ledger)
     policy = Policy.load(model, run.engine, run.sampling, 96)
-    yield Flow(run, policy, Scorer(run.rewards), book, Progress(), recorder, lambda step: None, nothing), recorder
+    scorer = Scorer(run.rewards)
+    yield Flow(run, policy, scorer, book, Progress(), recorder, lambda step: None, nothing, AtOnce()), recorder
     book.close()
 
 
