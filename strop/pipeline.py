@@ -24,7 +24,7 @@ from strop.observe.metrics import Tally
 from strop.roles import Metrics, World
 from strop.train.objective import Objective
 from strop.train.pack import pack
-from strop.types import Group, Outcome, Start, Task, Verdict
+from strop.types import Group, Outcome, Standing, Start, Task, Verdict
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -63,10 +63,12 @@ class Progress:
     def notify(self) -> None:
         self._changed.set()
 
-    def left(self, drawn: int) -> list[int]:
-        """Versions of the groups that a draw of the `drawn` oldest finished ones would leave."""
-        finished = sorted(number for number in self.versions if number not in self.running)
-        return [version for number, version in self.versions.items() if number not in finished[:drawn]]
+    def standing(self, groups_per_step: int) -> Standing:
+        """What the pace sees before a step."""
+        ordered = sorted(self.versions.items())
+        running = tuple(version for number, version in ordered if number in self.running)
+        waiting = tuple(version for number, version in ordered if number not in self.running)
+        return Standing(self.step, groups_per_step, running, waiting, self.tally.tokens_since)
 
 
 @dataclass
@@ -238,8 +240,8 @@ async def drawn(flow: Flow) -> list[Group]:
     """Wait for a full draw, and say so when none can ever come."""
     run, progress = flow.run, flow.progress
     while True:
-        may_train = run.pace.may_train(progress.left(run.groups_per_step), progress.step, run.groups_per_step)
-        if may_train and (groups := run.buffer.draw(run.groups_per_step, progress.step)) is not None:
+        count = run.pace.draws(progress.standing(run.groups_per_step))
+        if count and (groups := run.buffer.draw(count, progress.step)) is not None:
             for group in groups:
                 progress.versions.pop(group.number, None)
             return groups

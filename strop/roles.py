@@ -20,6 +20,7 @@ from strop.types import (
     Observation,
     Origin,
     Sampling,
+    Standing,
     Start,
     Task,
     Trajectory,
@@ -184,8 +185,8 @@ class Pace(Protocol):
         """`running`: groups in flight; `waiting`: kept and not yet trained; `step`: the current weight version."""
         ...
 
-    def may_train(self, left: Sequence[int], step: int, groups_per_step: int) -> bool:
-        """Whether the next step may leave these groups for later ones; `left`: at which versions they were admitted."""
+    def draws(self, standing: Standing) -> int:
+        """How many groups the next step trains on now; 0: wait for more, or for slower ones."""
         ...
 
 
@@ -233,26 +234,40 @@ class Output(Protocol):
 
 
 class Correction(Protocol):
-    """How much does an off-policy token count? Detached weights [T] that multiply the losses."""
+    """How much does an off-policy token count? Detached weights [T] that multiply the losses.
 
-    needs: ClassVar[frozenset[str]]
+    They weigh from the policy that sampled to `target`: current, or one of the frozen ones a loss's `anchor` may name.
+    """
 
+    @property
+    def needs(self) -> frozenset[str]: ...
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor: ...
 
 
 class Loss(Protocol):
-    """What is minimized? `needs` names batch fields the trainer must fill first: reference, proximal.
+    """What is minimized? `needs` names batch fields the trainer must fill first (see `Trainer.annotate`).
 
-    `scope` is the smallest unit a micro-batch may not split: attempt or group.
+    `scope` is the smallest unit a micro-batch may not split: attempt or group. A loss whose ratio is taken against
+    the policy that sampled says `contains_ratio`; one whose ratio begins at a frozen policy names it as its `anchor`,
+    and a correction must reach exactly that far.
     """
 
-    needs: ClassVar[frozenset[str]]
     scope: ClassVar[str]
 
+    @property
+    def needs(self) -> frozenset[str]: ...
     @property
     def weight(self) -> float: ...
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         """Loss per token [T], and figures to log, each already a sum over this batch of `share * something`."""
+        ...
+
+
+class StepScale(Protocol):
+    """How far may this step go? A factor on its learning rate."""
+
+    def __call__(self, log_weights: Tensor) -> float:
+        """From log(policy / behaviour) of every whole attempt of the step: [N]."""
         ...
 
 
@@ -275,7 +290,7 @@ class Trainer(Protocol):
     def open(self, model: Path, seed: int) -> None: ...
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill reference_logprobs and proximal_logprobs where they are needed."""
+        """Fill what is needed: logprobs of the reference, proximal, old or averaged policy, or score_norms."""
         ...
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:

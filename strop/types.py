@@ -211,6 +211,21 @@ class Start:
     origin: Origin = Origin.POLICY
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What a pace sees before a step: the versions at which untrained groups were admitted, oldest admission first."""
+
+    step: int  # the current weight version
+    groups_per_step: int
+    running: tuple[int, ...]  # in flight
+    waiting: tuple[int, ...]  # kept and ready, in the order of a draw
+    tokens: int  # generated since the last step
+
+    def left_by(self, drawn: int) -> list[int]:
+        """Versions of the groups that a draw of the `drawn` oldest ones would leave."""
+        return sorted((*self.running, *self.waiting[drawn:]))
+
+
 @dataclass(eq=False)
 class Batch:
     """Packed tensors without padding for one forward pass; T tokens of A attempts of G groups.
@@ -240,6 +255,9 @@ class Batch:
     values: Tensor | None = None  # [T]
     reference_logprobs: Tensor | None = None  # [T]
     proximal_logprobs: Tensor | None = None  # [T], of the weights before the step
+    old_logprobs: Tensor | None = None  # [T], of the weights each token was sampled with, by the trainer's own kernels
+    averaged_logprobs: Tensor | None = None  # [T], of a running average of the weights
+    score_norms: Tensor | None = None  # [A], squared norm of the gradient of an attempt's log-probability
 
     @property
     def num_attempts(self) -> int:
@@ -261,6 +279,11 @@ class Batch:
         """
         difference = (new - old).nan_to_num(nan=0.0)  # -inf - -inf
         return difference.clamp(-20.0, 20.0).where(self.trainable, new.new_zeros(()))
+
+    def token_mean(self, values: Tensor) -> Tensor:
+        """This batch's part of the mean over all written tokens of the step."""
+        count = self.step_tokens or int(self.trainable.sum())
+        return values.where(self.trainable, values.new_zeros(())).sum() / max(count, 1)
 
     def figure(self, values: Tensor) -> float:
         """A number to log: the sum of `share * values` over the trainable tokens."""

@@ -13,6 +13,8 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.paces.over_provision import OverProvision
+from strop.control.paces.token_budget import TokenBudget
 from strop.control.samplers.uniform import Uniform
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
@@ -28,7 +30,7 @@ from strop.roles import Metrics, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Message, Observation, WeightVersion
+from strop.types import Message, Observation, Trajectory, WeightVersion
 from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like
 
@@ -120,6 +122,41 @@ def test_running_ahead_takes_less_time(model: Path, tmp_path: Path) -> None:
         with opened(run, model, tmp_path / f"{lag}.db") as (flow, _):
             seconds[lag] = run_virtually(train(flow))[1]
     assert seconds[4] < 0.6 * seconds[0]
+
+
+@pytest.mark.parametrize("pace", [OverProvision(2.0, lag=3), TokenBudget(60, pool=6, lag=4)])
+def test_partial_attempts_survive_an_update_and_none_is_lost(
+    model: Path, tmp_path: Path, pace: OverProvision | TokenBudget
+) -> None:
+    """What was in flight when a step began is trained later, with the versions behind its tokens, or still running."""
+    run = make_run(steps=12, pace=pace)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        _, seconds = run_virtually(train(flow))
+        ledger = flow.ledger
+        assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
+        assert 0 < max(row["lag_max"] for row in recorder.rows) <= pace.lag
+        (started,) = ledger._rows("SELECT COUNT(*) FROM groups")[0]
+        fates = dict(ledger._rows("SELECT fate, COUNT(*) FROM groups GROUP BY fate"))
+        assert sum(fates.values()) == started and set(fates) <= {"trained", "waiting", "running"}
+        mixed = [t for t in _trained(ledger) if len(set(t.turns[0].versions.tolist())) > 1]
+        assert mixed, "no attempt crossed an update"
+    synchronous = make_run(steps=12)
+    with opened(synchronous, model, tmp_path / "synchronous.db") as (flow, _):
+        assert seconds < run_virtually(train(flow))[1]
+
+
+def _trained(ledger: Ledger) -> list[Trajectory]:
+    numbers = ledger._rows("SELECT number FROM groups WHERE fate='trained'")
+    return [trajectory for (number,) in numbers for trajectory in ledger.group(number).trajectories]
+
+
+def test_a_token_budget_ends_a_step_when_its_tokens_are_spent(model: Path, tmp_path: Path) -> None:
+    run = make_run(steps=8, pace=TokenBudget(60, pool=6))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        steps = flow.ledger._rows("SELECT t.step, SUM(a.tokens) FROM trainings t JOIN attempts a ON a.id=t.attempt "
+                                  "GROUP BY t.step")  # fmt: skip
+        assert len(steps) == 8 and all(tokens >= 60 for _, tokens in steps)
 
 
 def test_dropped_groups_are_replaced_and_recorded_with_their_reason(model: Path, tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ class Tally:
     tokens_trained: int = 0
     attempts: int = 0
     _since: list[tuple[Group, bool]] = field(default_factory=list)
-    _tokens_since: int = 0
+    tokens_since: int = 0  # the last step
 
     def finished(self, group: Group, verdict: Verdict) -> None:
         """A group was scored and kept or dropped."""
         tokens = sum(t.num_tokens for t in group.trajectories)
         self.tokens_generated += tokens
-        self._tokens_since += tokens
+        self.tokens_since += tokens
         self.attempts += len(group.trajectories)
         self._since.append((group, verdict.group is not None))
 
@@ -48,7 +48,7 @@ class Tally:
 
     def timing(self, generate: float, train: float, total: float) -> Metrics:
         """Seconds and rates of the last step."""
-        tokens, self._tokens_since = self._tokens_since, 0
+        tokens, self.tokens_since = self.tokens_since, 0
         return {
             "seconds": total,
             "generate_seconds": generate,

@@ -5,10 +5,10 @@ Papers: areal
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
+from strop.types import Standing
 
 
 @dataclass
@@ -43,6 +43,9 @@ class BoundedLag:
             self._is_filling = True
         return has_room and (self._is_filling or self.lag > 0)
 
-    def may_train(self, left: Sequence[int], step: int, groups_per_step: int) -> bool:
-        trained_at = (step + 1 + place // groups_per_step for place in range(len(left)))
-        return all(at - version <= self.lag for at, version in zip(trained_at, sorted(left), strict=True))
+    def draws(self, standing: Standing) -> int:
+        count = standing.groups_per_step
+        left = standing.left_by(count)
+        trained_at = (standing.step + 1 + place // count for place in range(len(left)))
+        is_young = all(at - version <= self.lag for at, version in zip(trained_at, left, strict=True))
+        return count if is_young and len(standing.waiting) >= count else 0
