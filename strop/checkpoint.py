@@ -11,6 +11,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from safetensors import SafetensorError
+
 from strop.errors import CheckpointError
 from strop.roles import Remembers
 
@@ -56,11 +58,11 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
         shutil.rmtree(target, ignore_errors=True)
         building.rename(target)
         _sync_folder(folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         shutil.rmtree(building, ignore_errors=True)
         left = shutil.disk_usage(folder).free
         raise CheckpointError(
-            f"could not write {target} ({error.strerror or error}; {left / 1e6:.0f} MB free): "
+            f"could not write {target} ({getattr(error, 'strerror', None) or error}; {left / 1e6:.0f} MB free): "
             "the checkpoints before it are whole, free some space and resume"
         ) from error
     return target

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 
 from strop import checkpoint
-from strop.errors import CheckpointError
+from strop.errors import CheckpointError, StropError
+from strop.launch import launch
+from strop.recipes import build, recipe_named
+from tests.models import save_pocket_like
 
 
 @dataclass
@@ -107,3 +111,20 @@ def test_a_full_disk_leaves_the_checkpoints_before_it_whole(tmp_path: Path) -> N
         checkpoint.write(tmp_path, 2, Parts(trainer=Unwritable()), {})  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["step-1"]
     assert checkpoint.newest_whole(tmp_path)[0].name == "step-1"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    """A run on a disk with room for one checkpoint ends with a clear error, and that one is whole."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        model = save_pocket_like(tmp_path / "model")
+        values = {"model": str(model), "steps": 8, "checkpoint_every": 1, "heldout_tasks": 2, "max_tokens": 8}
+        with pytest.raises(StropError, match=r"No space left|disk is full|full"):
+            launch(build(recipe_named("rloo"), values | {"groups_per_step": 2, "group_size": 2}), disk, "run")
+        checkpoint.newest_whole(disk / "run" / "checkpoints")
+    finally:
+        subprocess.run(["umount", disk], check=True)
