@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test check lint types unit benchmark clean
+.PHONY: demo test lint types unit benchmark chaos clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -26,6 +26,11 @@ unit: $(VENV)/dev
 
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py
+
+# seeded SIGKILLs of controllers, engines and reward workers; about half an hour on two cores
+chaos: $(VENV)/dev
+	$(BIN)/python -m tests.chaos --kills 100 --place process
+	$(BIN)/python -m tests.chaos --kills 20 --place ray
 
 # torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
 $(VENV)/torch:

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from strop.errors import ConfigurationError, nearest
+from strop.errors import ConfigurationError, StropError, nearest
 from strop.launch import launch
 from strop.run import Run
 
@@ -98,6 +98,8 @@ def _run_arm(experiment: Experiment, arm: str, seed: int, root: Path) -> Figures
     run = replace(make(seed), seed=seed, steps=_NO_LIMIT, max_generated_tokens=experiment.tokens)
     summary = launch(run, root, f"{experiment.key}-{arm}-seed{seed}")
     kept = ("heldout_before", "tokens_generated", "tokens_trained", "steps", "seconds")
+    if not summary["is_complete"]:
+        raise StropError(f"the {arm} arm of seed {seed} was stopped at step {summary['steps']}: no verdict from half a run")
     if summary.get(experiment.metric) is None:
         raise ConfigurationError(f"{arm} of {experiment.key} measured no {experiment.metric}")
     return {"seed": seed, experiment.metric: summary[experiment.metric], **{name: summary[name] for name in kept}}

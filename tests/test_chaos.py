@@ -1,0 +1,16 @@
+"""A short chaos campaign; the whole one is `make chaos`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import campaign
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_few_kills_over_local_processes(tmp_path: Path) -> None:
+    done = campaign(kills=4, where="process", seed=1, root=tmp_path, per_run=4)
+    assert sum(done.kills.values()) == 4
