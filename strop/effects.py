@@ -99,7 +99,7 @@ def _run_arm(experiment: Experiment, arm: str, seed: int, root: Path) -> Figures
     summary = launch(run, root, f"{experiment.key}-{arm}-seed{seed}")
     kept = ("heldout_before", "tokens_generated", "tokens_trained", "steps", "seconds")
     if not summary["is_complete"]:
-        raise StropError(f"the {arm} arm of seed {seed} was stopped at step {summary['steps']}: no verdict from half a run")
+        raise StropError(f"{arm} of seed {seed} was stopped at step {summary['steps']}: half a run gives no verdict")
     if summary.get(experiment.metric) is None:
         raise ConfigurationError(f"{arm} of {experiment.key} measured no {experiment.metric}")
     return {"seed": seed, experiment.metric: summary[experiment.metric], **{name: summary[name] for name in kept}}
