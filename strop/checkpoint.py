@@ -46,11 +46,10 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
     try:
-        for path, part in parts(run):
-            if isinstance(part, Stores):
-                place = _place(building, path)
-                place.mkdir(exist_ok=True)
-                part.save(place)
+        for path, part in _stores(run):
+            place = _place(building, path)
+            place.mkdir(exist_ok=True)
+            part.save(place)
         states = {path: part.state() for path, part in parts(run) if isinstance(part, Remembers)}
         _write_json(building / "roles.json", {"step": step, "progress": progress, "roles": states})
         _write_json(building / _MANIFEST, {"step": step, "files": _digests(building)})
@@ -66,6 +65,15 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
             "the checkpoints before it are whole, free some space and resume"
         ) from error
     return target
+
+
+def _stores(run: Any) -> Iterator[tuple[str, Stores]]:
+    """Parts with a folder of their own; what such a part holds inside is its own affair."""
+    outer: list[str] = []
+    for path, part in parts(run):
+        if isinstance(part, Stores) and not any(path.startswith(f"{each}.") for each in outer):
+            outer.append(path)
+            yield path, part
 
 
 def _place(checkpoint: Path, path: str) -> Path:
@@ -116,9 +124,9 @@ def read(checkpoint: Path, run: Any) -> dict[str, Any]:
     """Put every role of an opened run where it was; returns the progress that was saved."""
     saved = json.loads((checkpoint / "roles.json").read_text())
     states: dict[str, Any] = saved["roles"]
+    for path, stores in _stores(run):
+        stores.resume(_place(checkpoint, path))
     for path, part in parts(run):
-        if isinstance(part, Stores):
-            part.resume(_place(checkpoint, path))
         if isinstance(part, Remembers):
             if path not in states:
                 raise CheckpointError(f"{checkpoint} knows nothing of {path}: was the recipe changed?")

@@ -38,6 +38,14 @@ class DeliveryError(StropError):
     """An engine samples from other weights than the published ones."""
 
 
+class EngineError(StropError):
+    """An engine is lost for good; says how often it was started again and what it said last."""
+
+
+class RankError(StropError):
+    """A rank of the trainer died or hung; says which, with its last words."""
+
+
 class NumericsError(StropError):
     """The loss or a gradient is not finite; the weights were not touched."""
 

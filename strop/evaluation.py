@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,22 +72,34 @@ def interval(values: FloatArray, attempts: int = 1) -> tuple[float, float, float
 
 
 async def evaluate(
-    worlds: Sequence[World], evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int
+    worlds: Sequence[World],
+    evaluation: Evaluation,
+    policy: Policy,
+    scorer: Scorer,
+    seed: int,
+    world_seconds: float = 60.0,
 ) -> list[Score]:
     """Attempt held-out tasks of each world; an attempt is right when its reward reaches 1."""
-    return list(await asyncio.gather(*(_of_world(world, evaluation, policy, scorer, seed) for world in worlds)))
+    found = (_of_world(world, evaluation, policy, scorer, seed, world_seconds) for world in worlds)
+    return list(await asyncio.gather(*found))
 
 
-async def _of_world(world: World, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int) -> Score:
+async def _of_world(
+    world: World, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, world_seconds: float
+) -> Score:
     async def attempt(task: Task, number: int) -> Group:
         ids = [f"heldout/{task.id}/{index}" for index in range(evaluation.attempts)]
         starts = [Start(id_, attempt_key(seed, id_)) for id_ in ids]
-        played = await asyncio.gather(*(play(evaluation.agent, policy, world, task, start) for start in starts))
+        plays = (play(evaluation.agent, policy, world, task, start, world_seconds) for start in starts)
+        played = await asyncio.gather(*plays)
         group = Group(number, task, list(played))
         await scorer(group)
         return group
 
-    groups = await asyncio.gather(*(attempt(world.task(i, heldout=True), i) for i in range(evaluation.tasks)))
+    # a task that came twice would be the same attempt again, and make the interval too narrow
+    count: Callable[[bool], int | None] = getattr(world, "num_tasks", lambda heldout: None)
+    tasks = min(evaluation.tasks, count(True) or evaluation.tasks)
+    groups = await asyncio.gather(*(attempt(world.task(i, heldout=True), i) for i in range(tasks)))
     failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
     right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)
     return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)

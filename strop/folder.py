@@ -47,6 +47,19 @@ class RunFolder:
     def report(self) -> Path:
         return self.path / "report.html"
 
+    @property
+    def status(self) -> Path:
+        return self.path / "status.json"
+
+    @property
+    def stacks(self) -> Path:
+        return self.path / "stacks.txt"
+
+    @property
+    def request(self) -> Path:
+        """While it exists, somebody waits for stacks."""
+        return self.path / "why.request"
+
     def acquire(self) -> None:
         """Take the folder for this process; it is given back when the process ends, however it ends."""
         self.path.mkdir(parents=True, exist_ok=True)

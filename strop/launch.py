@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from strop import checkpoint
+from strop.advice import advice
 from strop.errors import CheckpointError, ConfigurationError, StropError
 from strop.evaluation import evaluate, heldout_metrics
 from strop.filter.score import Scorer
@@ -28,6 +29,8 @@ from strop.generate.policy import Policy
 from strop.ledger import Ledger
 from strop.observe.journal import Journal
 from strop.observe.report import write_report
+from strop.observe.selection import selection_of
+from strop.observe.status import STOP, Status
 from strop.pipeline import Flow, Progress, Watcher, is_spent, train
 from strop.preflight import check
 from strop.roles import Metrics
@@ -58,6 +61,8 @@ def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequen
     """Start a new run and train it to the end; returns its summary."""
     check(run)
     check_model_folder(model_folder(run.model))
+    for doubt in advice(run):
+        print(f"warning: {doubt}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     with _owned(folder):
         folder.recipe.write_text(to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}."))
@@ -110,7 +115,9 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
 
     async def heldout() -> Metrics:
-        metrics = heldout_metrics(await evaluate(run.worlds, run.evaluation, policy, judge, run.seed))
+        metrics = heldout_metrics(
+            await evaluate(run.worlds, run.evaluation, policy, judge, run.seed, run.world_seconds)
+        )
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
         return metrics
 
@@ -125,17 +132,20 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
-    try:
-        await (_restore(flow, folder, journal) if resume else _begin(flow))
-        with _gentle_stop(progress):
-            await train(flow)
-    finally:
-        thread.shutdown(cancel_futures=True)
-        await scorer.close()
-        await judge.close()
-        ledger.close()
-        for tracker in run.trackers:
-            tracker.close()
+    with Status(folder, flow):
+        try:
+            await (_restore(flow, folder, journal) if resume else _begin(flow))
+            with _gentle_stop(progress):
+                await train(flow)
+        finally:
+            for part in [run.engine, run.trainer, *run.worlds]:
+                await _close(part)
+            thread.shutdown(cancel_futures=True)
+            await scorer.close()
+            await judge.close()
+            ledger.close()
+            for tracker in run.trackers:
+                tracker.close()
     return _summarize(run, folder, progress)
 
 
@@ -149,9 +159,15 @@ def _open(run: Run, model: Path) -> Policy:
     return Policy.load(model, run.engine, run.sampling, run.context)
 
 
+async def _close(part: object) -> None:
+    """Let a part that holds more than memory let go of it."""
+    if (close := getattr(part, "close", None)) is not None:
+        await close()
+
+
 async def _begin(flow: Flow) -> None:
     """Version 0: proven delivery, held-out accuracy before training, and a checkpoint to fall back on."""
-    await flow.run.channel.publish(0)
+    await flow.publish(0)
     flow.watcher.stepped(0, await flow.evaluate(), {"seconds": 0.0})
     flow.checkpoint(0)
 
@@ -175,8 +191,10 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
     for group in flow.ledger.waiting():
         flow.run.buffer.add(group)
         progress.versions[group.number] = group.version
+    for number in getattr(flow.run.buffer, "trained_before", ()):  # a buffer that draws again
+        flow.run.buffer.add(flow.ledger.group(number))
     flow.resumed = flow.ledger.running()
-    await flow.run.channel.publish(step)
+    await flow.publish(step)
 
 
 @contextmanager
@@ -188,6 +206,7 @@ def _gentle_stop(progress: Progress) -> Iterator[None]:
 
     def interrupt() -> None:
         if progress.is_stopping:
+            progress.stages.enter(STOP, "stops at once")
             current.cancel()
         else:
             progress.is_stopping = True
@@ -224,7 +243,20 @@ def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any
         "tokens_generated": progress.tally.tokens_generated,
         "tokens_trained": progress.tally.tokens_trained,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
+        "selection_bias": _selection(folder),
         "folder": str(folder.path),
     }
     folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
     return summary
+
+
+def _selection(folder: RunFolder) -> dict[str, Any]:
+    """How what was trained differs from what was offered; a large difference is said aloud."""
+    ledger = Ledger(folder.ledger, read_only=True)
+    try:
+        selection = selection_of(ledger)
+    finally:
+        ledger.close()
+    for warning in selection.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    return selection.plain()

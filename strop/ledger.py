@@ -2,6 +2,9 @@
 
 A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows.
 A checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment.
+An attempt's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
+the group, `number`, in the draw. Both decide the order of additions, and so the last bits: with them a run can be
+trained again from here alone.
 """
 
 from __future__ import annotations
@@ -10,14 +13,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from safetensors.numpy import load, save
-
-from strop.types import Group, Message, Origin, Outcome, Sampling, Task, ToolCall, Trajectory, Turn
+from strop.errors import CheckpointError
+from strop.turns import decode_turns, encode_turns, message_from, plain_message
+from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
@@ -30,11 +31,24 @@ CREATE TABLE IF NOT EXISTS attempts (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number), outcome TEXT NOT NULL,
     origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, error TEXT NOT NULL, tokens INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
-    turns BLOB NOT NULL);
+    turns BLOB NOT NULL, place INTEGER);
 CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
 CREATE TABLE IF NOT EXISTS trainings (
-    step INTEGER NOT NULL, attempt TEXT NOT NULL REFERENCES attempts(id), PRIMARY KEY (step, attempt));
+    step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
+    attempt TEXT NOT NULL REFERENCES attempts(id), PRIMARY KEY (step, slot, place));
+CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
+CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
 """
+
+
+class Offered(NamedTuple):
+    """One admitted group; tokens are means over its attempts that count, None where there are none."""
+
+    source: str
+    level: int
+    is_trained: bool
+    tokens: float | None
+    trained_tokens: float | None
 
 
 class Ledger:
@@ -53,7 +67,7 @@ class Ledger:
 
     def admitted(self, number: int, task: Task, version: int) -> None:
         """A task was chosen and its attempts begin."""
-        messages = json.dumps([asdict(message) for message in task.messages])
+        messages = json.dumps([plain_message(message) for message in task.messages])
         self._run(
             "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)",
             (task.id, task.source, task.level, messages, task.answer),
@@ -64,23 +78,34 @@ class Ledger:
 
     def finished(self, group: Group, kept: Group | None, reason: str, at: int) -> None:
         """The group was scored and either kept (perhaps trimmed) or dropped for a reason."""
-        kept_ids = {t.id for t in kept.scored} if kept else set()
+        places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
+        as_kept = {t.id: t for t in kept.scored} if kept else {}
         self._database.executemany(
-            "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_attempt_row(t, group.number, t.id in kept_ids) for t in group.trajectories],
+            "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [_attempt_row(as_kept.get(t.id, t), group.number, places.get(t.id)) for t in group.trajectories],
         )
-        fate = "waiting" if kept_ids else ("gated" if group.scored else "failed")
+        fate = "waiting" if places else ("gated" if group.scored else "failed")
         self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))
         self._database.commit()
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
         """These groups were in the optimizer step that made version `step`."""
-        for group in groups:
-            ids = [(step, t.id) for t in group.scored]
-            self._database.executemany("INSERT INTO trainings VALUES (?, ?)", ids)
-            self._database.executemany("UPDATE attempts SET fate='trained' WHERE id=?", [(id_,) for _, id_ in ids])
+        for slot, group in enumerate(groups):
+            rows = [(step, slot, place, group.number, t.id) for place, t in enumerate(group.scored)]
+            self._database.executemany("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", rows)
+            self._database.executemany("UPDATE attempts SET fate='trained' WHERE id=?", [row[-1:] for row in rows])
             self._run("UPDATE groups SET fate='trained' WHERE number=?", (group.number,))
         self._database.commit()
+
+    def published(self, version: WeightVersion) -> None:
+        """These weights were delivered; those of a step that is made again must be the same."""
+        self._run("INSERT OR IGNORE INTO versions VALUES (?, ?)", (version.step, version.fingerprint))
+        self._database.commit()
+        recorded = self.fingerprints()[version.step]
+        if recorded != version.fingerprint:
+            raise CheckpointError(
+                f"the weights of step {version.step} are {version.fingerprint}, and were {recorded} when it was made"
+            )
 
     def sync(self) -> None:
         """Make everything so far survive a power cut; called before a checkpoint becomes valid."""
@@ -90,11 +115,13 @@ class Ledger:
     def rollback(self, step: int) -> None:
         """Forget all that happened after the checkpoint of `step`."""
         late = "SELECT number FROM groups WHERE version >= :step OR at >= :step"
-        undone = "SELECT attempt FROM trainings WHERE step > :step"
+        kept = "SELECT attempt FROM trainings WHERE step <= :step"  # a buffer may have drawn it more than once
+        undone = f"SELECT attempt FROM trainings WHERE step > :step AND attempt NOT IN ({kept})"
         for statement in (
             f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM attempts WHERE id IN ({undone}))",
             f"UPDATE attempts SET fate='waiting' WHERE id IN ({undone})",
             "DELETE FROM trainings WHERE step > :step",
+            "DELETE FROM versions WHERE step > :step",
             f"DELETE FROM attempts WHERE number IN ({late})",
             "DELETE FROM groups WHERE version >= :step",
             "UPDATE groups SET fate='running', reason='', at=NULL WHERE at >= :step",
@@ -126,7 +153,7 @@ class Ledger:
         source, level, messages, answer = self._rows(
             "SELECT source, level, messages, answer FROM tasks WHERE id=?", (id_,)
         )[0]
-        return Task(tuple(_message(m) for m in json.loads(messages)), answer, source, level, id_)
+        return Task(tuple(message_from(m) for m in json.loads(messages)), answer, source, level, id_)
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
@@ -134,10 +161,37 @@ class Ledger:
         task = self.task(task_id)
         rows = self._rows(
             "SELECT id, outcome, origin, error, reward, rewards, turn_rewards, turns FROM attempts "
-            "WHERE number=? AND fate IN ('waiting', 'trained') ORDER BY rowid",
+            "WHERE number=? AND place IS NOT NULL ORDER BY place",
             (number,),
         )
         return Group(number, task, [_trajectory(task, *row) for row in rows], version)
+
+    def draw(self, step: int) -> list[Group]:
+        """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
+        rows = self._rows(
+            "SELECT t.slot, t.number, g.task, a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, "
+            "a.turns FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            "WHERE t.step = ? ORDER BY t.slot, t.place",
+            (step,),
+        )
+        slots: dict[tuple[int, int], list[Trajectory]] = {}
+        for slot, number, task, *attempt in rows:
+            slots.setdefault((slot, number), []).append(_trajectory(self.task(task), *attempt))
+        return [self._drawn(number, attempts, step) for (_, number), attempts in slots.items()]
+
+    def _drawn(self, number: int, attempts: list[Trajectory], step: int) -> Group:
+        task, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
+        query = "SELECT COUNT(DISTINCT step) FROM trainings WHERE number=? AND step <= ?"
+        ((times,),) = self._rows(query, (number, step))
+        return Group(number, self.task(task), attempts, version, times)
+
+    def trained_steps(self) -> list[int]:
+        """Steps that were trained, in order."""
+        return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings ORDER BY step")]
+
+    def fingerprints(self) -> dict[int, str]:
+        """Of the weights of each version, as they were published."""
+        return dict(self._rows("SELECT step, fingerprint FROM versions ORDER BY step"))
 
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
@@ -148,6 +202,16 @@ class Ledger:
             (step, count),
         )
         return [_trajectory(self.task(row[0]), *row[1:]) for row in rows]
+
+    def offered(self) -> list[Offered]:
+        """Every admitted group in order, whatever became of it."""
+        rows = self._rows(
+            "SELECT t.source, t.level, g.fate = 'trained', "
+            "AVG(CASE WHEN a.fate != 'failed' THEN a.tokens END), AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END) "
+            "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
+            "GROUP BY g.number ORDER BY g.number"
+        )
+        return [Offered(source, level, bool(trained), *means) for source, level, trained, *means in rows]
 
     def counts(self) -> dict[str, int]:
         """Attempts by fate."""
@@ -181,7 +245,14 @@ class Ledger:
     def digest(self) -> str:
         """A hash of every row: equal digests mean equal ledgers."""
         state = hashlib.sha256()
-        for table, key in (("tasks", "id"), ("groups", "number"), ("attempts", "id"), ("trainings", "step, attempt")):
+        keys = {
+            "tasks": "id",
+            "groups": "number",
+            "attempts": "id",
+            "trainings": "step, slot, place",
+            "versions": "step",
+        }
+        for table, key in keys.items():
             for row in self._database.execute(f"SELECT * FROM {table} ORDER BY {key}"):
                 state.update(repr((table, *row)).encode())
         return state.hexdigest()
@@ -193,7 +264,7 @@ class Ledger:
         return self._database.execute(query, values).fetchall()
 
 
-def _attempt_row(trajectory: Trajectory, number: int, is_kept: bool) -> tuple[Any, ...]:
+def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
     failed = trajectory.outcome is Outcome.FAILED
     return (
         trajectory.id,
@@ -204,9 +275,10 @@ def _attempt_row(trajectory: Trajectory, number: int, is_kept: bool) -> tuple[An
         json.dumps(trajectory.rewards, sort_keys=True),
         trajectory.error,
         trajectory.num_tokens,
-        "failed" if failed else ("waiting" if is_kept else "gated"),
+        "failed" if failed else ("gated" if place is None else "waiting"),
         json.dumps(trajectory.turn_rewards),
         encode_turns(trajectory.turns),
+        place,
     )
 
 
@@ -232,44 +304,3 @@ def _trajectory(
         json.loads(rewards),
         tuple(json.loads(turn_rewards)),
     )
-
-
-def encode_turns(turns: Sequence[Turn]) -> bytes:
-    """Arrays as safetensors, the rest as JSON in front of them: nothing that could run code when read."""
-    arrays: dict[str, Any] = {}
-    heads = []
-    for index, turn in enumerate(turns):
-        for name in ("prompt", "tokens", "versions"):
-            arrays[f"{index}.{name}"] = getattr(turn, name).astype(np.int32)
-        arrays[f"{index}.logprobs"] = turn.logprobs.astype(np.float32)
-        arrays |= {f"{index}.aux.{name}": np.ascontiguousarray(array) for name, array in turn.aux.items()}
-        heads.append({"message": asdict(turn.message), "sampling": asdict(turn.sampling), "fresh": turn.fresh})
-    head = json.dumps(heads).encode()
-    return len(head).to_bytes(4, "little") + head + save(arrays)
-
-
-def decode_turns(data: bytes) -> tuple[Turn, ...]:
-    """The inverse of `encode_turns`."""
-    size = int.from_bytes(data[:4], "little")
-    heads, arrays = json.loads(data[4 : 4 + size]), load(data[4 + size :])
-    turns = []
-    for index, head in enumerate(heads):
-        sampling = head["sampling"] | {"stop": tuple(head["sampling"]["stop"])}
-        prefix = f"{index}.aux."
-        turns.append(
-            Turn(
-                arrays[f"{index}.prompt"].astype(np.int64),
-                arrays[f"{index}.tokens"].astype(np.int64),
-                arrays[f"{index}.logprobs"],
-                arrays[f"{index}.versions"].astype(np.int64),
-                _message(head["message"]),
-                Sampling(**sampling),
-                head["fresh"],
-                {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)},
-            )
-        )
-    return tuple(turns)
-
-
-def _message(data: dict[str, Any]) -> Message:
-    return Message(data["role"], data["content"], tuple(ToolCall(**call) for call in data["tool_calls"]))

@@ -21,6 +21,8 @@ from strop.generate.play import play
 from strop.generate.policy import Policy, attempt_key
 from strop.ledger import Ledger
 from strop.observe.metrics import Tally
+from strop.observe.rescore import rescored
+from strop.observe.stages import Stages
 from strop.roles import Metrics, World
 from strop.train.objective import Objective
 from strop.train.pack import pack
@@ -53,6 +55,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter)
     recent_failures: list[bool] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
+    stages: Stages = field(default_factory=Stages)  # for whoever asks why nothing moves
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def until(self, ready: Callable[[], bool]) -> None:
@@ -87,8 +90,18 @@ class Flow:
     resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
 
     async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
-        """Do this in the trainer's thread."""
+        """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.
+
+        Every thread has OpenMP threads of its own, and two sets of them on the same cores slow each other down.
+        """
+        if not self.progress.running and not self.may_start():
+            return work(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
+
+    async def publish(self, step: int) -> None:
+        """Deliver the trainer's weights as version `step`, and note what they are."""
+        self.progress.stages.enter("training", "publishes")
+        self.ledger.published(await self.run.channel.publish(step))
 
     def may_start(self) -> bool:
         progress = self.progress
@@ -121,13 +134,16 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
 
     def launch(number: int, task: Task, version: int) -> None:
         progress.versions[number] = version
+        progress.stages.enter(f"group {number}", "attempts")
         progress.running[number] = workers.create_task(make_group(flow, number, task, version))
 
     progress = flow.progress
     while flow.resumed:
         launch(*flow.resumed.pop(0))
     while True:
+        progress.stages.enter("generation", "waits for the pace")
         await progress.until(flow.may_start)
+        progress.stages.enter("generation", "starts groups")
         task, number = flow.run.sampler.next(), progress.next_number
         progress.next_number += 1
         flow.ledger.admitted(number, task, progress.step)
@@ -138,9 +154,11 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     """Attempt, score, learn from the result, keep it or drop it."""
     run, progress = flow.run, flow.progress
     starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
-    player = partial(play, run.agent, flow.policy, world_of(run.worlds, task), task)
+    world, seconds = world_of(run.worlds, task), run.world_seconds
+    player = partial(play, run.agent, flow.policy, world, task, seconds=seconds, stages=progress.stages)
     trajectories = await run.strategy(task, starts, player)  # GENERATE
     group = Group(number, task, trajectories, version)
+    progress.stages.enter(f"group {number}", "rewards")
     scores = await flow.scorer(group)  # FILTER
     if scores.is_broken:
         raise RewardError(
@@ -157,6 +175,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
         progress.dropped[verdict.reason] += 1
         del progress.versions[number]
     del progress.running[number]
+    progress.stages.leave(f"group {number}")
     _watch_failures(flow, group)
     progress.notify()
 
@@ -205,7 +224,9 @@ async def learn_from_groups(flow: Flow) -> None:
     run, progress = flow.run, flow.progress
     clock = time.monotonic()
     while not is_over(run, progress):
+        progress.stages.enter("training", "waits for groups")
         groups = await drawn(flow)
+        progress.stages.enter("training", "trains")
         progress.training = len(groups)
         drawn_at = time.monotonic()
         step = progress.step + 1
@@ -213,8 +234,9 @@ async def learn_from_groups(flow: Flow) -> None:
         flow.ledger.trained(groups, step)
         metrics |= progress.tally.trained(groups, step - 1)
         trained_at = time.monotonic()
-        await run.channel.publish(step)
+        await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
+            progress.stages.enter("training", "evaluates")
             metrics |= await flow.evaluate()
         # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
         progress.step, progress.training = step, 0
@@ -223,6 +245,7 @@ async def learn_from_groups(flow: Flow) -> None:
         clock = time.monotonic()
         flow.watcher.stepped(step, metrics, timing)
         if step % run.checkpoint_every == 0 or is_over(run, progress):
+            progress.stages.enter("training", "saves")
             flow.checkpoint(step)
         progress.notify()
 
@@ -276,8 +299,9 @@ def learn(run: Run, groups: Sequence[Group], version: int) -> Metrics:
     parts = [groups[i : i + size] for i in range(0, len(groups), size)]
     packed = [pack(part, run.reduction, version, run.trainer.max_tokens, objective.scope) for part in parts]
     run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
+    proof = rescored(run, packed[0], version)
     rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
-    metrics = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+    metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
     if run.values is not None:
         metrics |= run.values.learn(groups)
     return metrics

@@ -68,6 +68,7 @@ class Run:
     reward_seconds: float = 10.0  # deadline of one reward call
     reward_workers: int = 1  # with more, the order in which sampler and budget learn depends on timing
     max_failed_share: float = 0.5
+    world_seconds: float = 60.0  # deadline of one answer of a world
     # control
     budget: Budget = field(default_factory=Fixed)
     pace: Pace = field(default_factory=BoundedLag)
@@ -83,4 +84,6 @@ class Run:
     evaluation: Evaluation = field(default_factory=Evaluation)
     trackers: tuple[Tracker, ...] = ()
     checkpoint_every: int = 20
+    rescore_every: int = 20  # steps at which some tokens are scored again under their version; 0: never
+    stall_seconds: float = 60.0  # without any movement, before it says who waits for whom; 0: never
     threads: int = 1  # bits depend on it, so it is part of the run

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,7 @@ def strop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 def test_help_names_every_command(strop: Any) -> None:
     code, out, _ = strop("--help")
     assert code == 0
-    for command in ("train", "eval", "chat", "runs", "report", "papers", "effect"):
+    for command in ("train", "eval", "chat", "runs", "report", "papers", "effect", "replay", "why"):
         assert command in out
 
 
@@ -199,6 +200,23 @@ def test_runs_and_report(strop: Any, tmp_path: Path) -> None:
     assert len(json.loads(strop("runs", "--json")[1])) == 2
     code, out, _ = strop("report", "runs/half")
     assert code == 0 and (tmp_path / out.strip()).is_file()
+
+
+def test_replay_and_why(strop: Any, model: Path, tmp_path: Path) -> None:
+    strop("train", "grpo", f"model={model}", "steps=2", *SMALL, "--name", "run", "--quiet")
+    code, out, _ = strop("replay", "runs/run")
+    assert (
+        code == 0 and "step    2" in out and "equal: 2 steps trained again from the ledger, 3 versions compared" in out
+    )
+    code, out, _ = strop("why", "runs/run")
+    assert code == 0 and out.startswith("not running: it is over,")
+    database = sqlite3.connect(tmp_path / "runs" / "run" / "ledger.db")
+    database.execute("UPDATE versions SET fingerprint='other' WHERE step=1")
+    database.commit()
+    database.close()
+    code, out, _ = strop("replay", "runs/run", "--quiet")
+    assert code == 1 and out.startswith("parted at step 1: published other")
+    assert strop("why", "runs/nothing")[0] == 2 and strop("replay", "runs/nothing")[0] == 2
 
 
 def test_papers_as_table_and_as_json(strop: Any) -> None:

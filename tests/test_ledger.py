@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.ledger import Ledger, decode_turns, encode_turns
+from strop.ledger import Ledger
+from strop.turns import decode_turns, encode_turns
 from strop.types import Group, Message, Origin, Outcome, Sampling, Task, ToolCall, Trajectory, Turn
 
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 MECHANISMS = [
-    ("strop.train.losses.clip", "Clip(low=0.1, high=0.28, dual=3.0, weight=0.5)"),
+    ("strop.train.losses.clip", "Clip(low=0.1, high=0.28, dual=3.0, weight=0.5, anchor='old')"),
     ("strop.train.losses.reinforce", "Reinforce(weight=1.0)"),
     ("strop.train.losses.cispo", "Cispo(low=1.0, high=4.0, weight=1.0)"),
     ("strop.train.losses.gspo", "Gspo(low=0.0003, high=0.0004, weight=1.0)"),
@@ -16,7 +16,22 @@ MECHANISMS = [
     ("strop.train.losses.dpo", "Dpo(beta=0.1, weight=1.0)"),
     ("strop.train.losses.kl", "Kl(estimator='k2', weight=0.04)"),
     ("strop.train.losses.entropy", "Entropy(weight=0.01)"),
-    ("strop.train.corrections.truncated", "Truncated(cap=2.0)"),
+    (
+        "strop.train.losses.decoupled",
+        "Decoupled(low=0.2, high=0.2, cap=5.0, dual=3.0, anchor='averaged', weight=1.0)",
+    ),
+    ("strop.train.losses.aipo", "Aipo(cap=8.0, is_detached=True, weight=1.0)"),
+    ("strop.train.losses.trajectory_balance", "TrajectoryBalance(beta=0.05, weight=1.0)"),
+    ("strop.train.losses.minimum_variance", "MinimumVariance(cap=8.0, epsilon=1e-08, weight=1.0)"),
+    ("strop.train.corrections.truncated", "Truncated(cap=2.0, target='current')"),
+    ("strop.train.corrections.masked", "Masked(low=0.5, high=2.0, target='current')"),
+    ("strop.train.corrections.clamped", "Clamped(low=0.5, high=2.0, target='proximal')"),
+    ("strop.train.corrections.sequence_truncated", "SequenceTruncated(cap=8.0, target='current')"),
+    ("strop.train.corrections.sequence_masked", "SequenceMasked(cap=8.0, target='current')"),
+    ("strop.train.corrections.geometric", "Geometric(low=0.999, high=1.001, target='current', inner=None)"),
+    ("strop.train.corrections.icepop", "IcePop(low=0.5, high=5.0, target='old')"),
+    ("strop.train.corrections.separated", "Separated(limit=2.0, target='averaged')"),
+    ("strop.train.step_scales.effective_sample_size", "EffectiveSampleSize(full=1.0, power=0.5)"),
     ("strop.train.reductions.token_mean", "TokenMean()"),
     ("strop.train.reductions.sequence_mean", "SequenceMean()"),
     ("strop.train.reductions.constant_length", "ConstantLength(length=64)"),
@@ -35,6 +50,7 @@ MECHANISMS = [
     ("strop.control.budgets.fixed", "Fixed(size=8)"),
     ("strop.control.paces.bounded_lag", "BoundedLag(lag=1)"),
     ("strop.replay.fifo", "Fifo()"),
+    ("strop.replay.mostly_recent", "MostlyRecent(recent=0.95, capacity=1000, seed=0)"),
 ]
 
 

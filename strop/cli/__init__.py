@@ -42,15 +42,18 @@ def train(
     resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run.")] = None,
     track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; several joined by ,")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    place: Annotated[str, typer.Option("--place", help="Where engines compute: inline, process or ray.")] = "inline",
+    engines: Annotated[int, typer.Option("--engines", min=1, help="How many, where they are placed.")] = 1,
     debug: Debug = False,
 ) -> None:
     """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
     from strop.cli.train import resume_run, start_run
 
     if resume is not None:
-        code = resume_run(resume, list(words or []), quiet)
+        moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
+        code = resume_run(resume, [*(words or []), *moved], quiet)
     else:
-        code = start_run(list(words or []), name, runs, track, quiet)
+        code = start_run(list(words or []), name, runs, track, quiet, place, engines)
     raise typer.Exit(code)
 
 
@@ -107,6 +110,31 @@ def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = F
     from strop.cli.runs import rewrite_report
 
     rewrite_report(run)
+
+
+@app.command()
+def replay(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train a run again from its ledger alone and compare the bits: no engine, no world, no rewards."""
+    from strop.cli.replay import replay_run
+
+    raise typer.Exit(replay_run(run, quiet))
+
+
+@app.command()
+def why(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    stacks: Annotated[bool, typer.Option("--stacks/--no-stacks", help="What every thread and task does.")] = True,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Why does nothing happen? Who waits for whom, for how long, and where everything stands."""
+    from strop.cli.why import explain
+
+    explain(run, stacks, as_json)
 
 
 @app.command()

@@ -22,6 +22,7 @@ from strop.observe.report import short
 from strop.observe.trackers import Tracker
 from strop.overrides import find_recipe, make_run, parse_words
 from strop.pipeline import Watcher
+from strop.placement.place import place
 from strop.preflight import check
 from strop.run import Run
 from strop.source import from_source
@@ -29,7 +30,9 @@ from strop.source import from_source
 INTERRUPTED = 130
 
 
-def start_run(words: list[str], name: str, root: Path, track: str, quiet: bool) -> int:
+def start_run(
+    words: list[str], name: str, root: Path, track: str, quiet: bool, where: str = "inline", engines: int = 1
+) -> int:
     """Train a new run; returns the exit code."""
     wish, console = parse_words(words), Console()
     if wish.wants_help:
@@ -37,6 +40,7 @@ def start_run(words: list[str], name: str, root: Path, track: str, quiet: bool) 
     run = make_run(find_recipe(wish.recipe), wish.overrides)
     if track:
         run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in track.split(","))))
+    run = place(run, where, engines)
     check(run)
     check_model_folder(model_folder(run.model))
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")

@@ -38,6 +38,9 @@ class Dataset:
     def task(self, index: int, heldout: bool = False) -> Task:
         return self._tasks.task(index, heldout)
 
+    def num_tasks(self, heldout: bool = False) -> int:
+        return self._tasks.num_tasks(heldout)
+
     def environment(self) -> SingleTurn:
         return SingleTurn(self)
 

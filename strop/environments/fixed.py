@@ -34,6 +34,10 @@ class FixedTasks:
         train = tuple(task for task in tasks if _prompt(task) not in aside)
         return cls(origin, train, tuple(task for task in tasks if _prompt(task) in aside))
 
+    def num_tasks(self, heldout: bool) -> int:
+        """How many different tasks one side has."""
+        return len(self.heldout if heldout else self.train)
+
     def task(self, index: int, heldout: bool) -> Task:
         """Task number `index` of an endless stream that meets every task once per epoch."""
         tasks = self.heldout if heldout else self.train

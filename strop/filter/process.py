@@ -1,28 +1,20 @@
-"""The parent's end of a reward worker: start it, ask it within a deadline, kill it with all it started."""
+"""The parent's end of reward workers: ask them within a deadline, and replace those that hang or die."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import pickle
-import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from strop.errors import RewardError
-from strop.filter.keeper import KILLED
 from strop.filter.marks import Fault, Mark, from_json
-from strop.filter.worker import frame
+from strop.killable.pipes import frame
+from strop.killable.process import START_SECONDS, Killable, NoAnswer
 from strop.roles import Reward
 from strop.types import Group
-
-START_SECONDS = 60.0
-_REAP_SECONDS = 5.0
-_LONGEST_LINE = 1 << 24  # bytes
 
 
 def setup_frame(rewards: Sequence[Reward], memory_bytes: int | None) -> bytes:
@@ -43,24 +35,18 @@ def _pickled(reward: Reward) -> bytes:
 class Worker:
     """A process that marks groups, one at a time."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Killable) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, setup: bytes, rewards: Sequence[Reward]) -> Worker:
         """A worker that has loaded the rewards; what it cannot load stops the run."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "strop.filter.worker"),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            start_new_session=True,
-            limit=_LONGEST_LINE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        )
-        worker = cls(process)
+        worker = cls(await Killable.start("strop.filter.worker"))
         try:
-            _require_ready(await worker._exchange(setup, START_SECONDS), rewards)
+            _require_ready(await worker._process.exchange(setup, START_SECONDS), rewards)
+        except NoAnswer as error:
+            await worker.kill()
+            raise RewardError(f"the worker of the rewards did not start: {error}") from None
         except BaseException:
             await worker.kill()
             raise
@@ -68,16 +54,16 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        return self._process.returncode is None
+        return self._process.is_alive
 
     async def ask(self, index: int, group: Group, seconds: float) -> list[Mark]:
         """The marks of reward number `index`; a worker that does not answer as it should is dead afterwards."""
         try:
-            answer = await self._exchange(frame((index, group)), seconds)
+            answer = await self._process.exchange(frame((index, group)), seconds)
             marks = from_json(answer.get("marks"), len(group.trajectories))
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
-            if not isinstance(error, RewardError | ValueError):
+            if not isinstance(error, NoAnswer | ValueError):
                 raise
             return [Fault(str(error), is_whole=True)] * len(group.trajectories)
         if answer.get("is_alone") is not True:
@@ -86,34 +72,7 @@ class Worker:
 
     async def kill(self) -> None:
         """End the worker and whatever it started; returns when it is gone."""
-        with suppress(ProcessLookupError):
-            self._process.terminate()  # its keeper kills all that is left, then ends
-        try:
-            await asyncio.wait_for(self._process.communicate(), _REAP_SECONDS)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            await self._process.wait()
-
-    async def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(seconds):
-                line = await self._send(message)
-        except TimeoutError:
-            raise RewardError(f"no answer within {seconds:g} s") from None
-        if not line.endswith(b"\n"):
-            raise RewardError(f"its process died ({_ending(await self._process.wait())})")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    async def _send(self, message: bytes) -> bytes:
-        """Write a frame and read a line; a short line says that the process is gone."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        with suppress(ConnectionError):
-            stdin.write(message)
-            await stdin.drain()
-        return await stdout.readline()
+        await self._process.kill()
 
 
 class Pool:
@@ -156,8 +115,3 @@ def _require_ready(answer: dict[str, Any], rewards: Sequence[Reward]) -> None:
         raise RewardError(
             f"reward {name} cannot be loaded in its worker process: {answer.get('error')}; it must be importable there"
         )
-
-
-def _ending(code: int) -> str:
-    number = -code if code < 0 else code - KILLED
-    return f"signal {signal.Signals(number).name}" if number in set(signal.Signals) else f"exit code {code}"

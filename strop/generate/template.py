@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from strop.generate.model_folder import check_model_folder, read_config, read_js
 from strop.types import IntArray, Message
 
 _STAND_IN = "stand0in0reply"
+_REMEMBERED = 64  # openings, because siblings ask for the same one in a row
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Template:
     end: int  # the token that closes a reply
     closing: int  # how many tokens of the template's own closing a reply that wrote `end` needs no more
     ends: frozenset[int]  # every token at which a reply may stop
+    _openings: dict[tuple[Message, ...], IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def load(cls, folder: Path) -> Template:
@@ -47,7 +49,12 @@ class Template:
 
     def opening(self, messages: Sequence[Message]) -> IntArray:
         """The whole first prompt, up to where the policy begins to write: [P]."""
-        return self.encode(_render(self.tokenizer, messages))
+        key = tuple(messages)
+        if key not in self._openings:
+            if len(self._openings) >= _REMEMBERED:
+                self._openings.clear()
+            self._openings[key] = self.encode(_render(self.tokenizer, messages))
+        return self._openings[key]
 
     def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
         """What is read after a reply that ended with `last_token`: its closing if need be, `messages`, a cue: [P]."""

@@ -90,6 +90,13 @@ pre { font: 13px/1.5 ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, 
 .legend i { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 7px; }
 .trained { --fate: var(--strong); } .gated { --fate: var(--accent); }
 .waiting { --fate: var(--soft); } .failed { --fate: var(--bad); }
+.warning { color: var(--bad); margin-bottom: 10px; font-size: 14px; }
+.shares { border-collapse: collapse; width: 100%; font-size: 14px; }
+.shares th { color: var(--soft); font-weight: 450; font-size: 12px; }
+.shares th, .shares td { text-align: right; padding: 3px 14px 3px 0; white-space: nowrap; }
+.shares td:first-child { text-align: left; }
+.shares .bars { width: 60%; padding-right: 0; }
+.bars i { display: block; height: 5px; border-radius: 3px; margin: 2px 0; background: var(--fate); }
 details { margin-top: 32px; }
 summary { cursor: pointer; font-weight: 600; font-size: 15px; }
 details pre { background: var(--code); border-radius: 10px; padding: 16px; overflow: auto; font-size: 12.5px; }
@@ -233,6 +240,28 @@ TEMPLATE = """\
     <span><i class="{{ fate }}"></i>{{ "{:,}".format(count) }} {{ fate }} <span class="soft">{{ meaning }}</span></span>
     {%- endfor %}
   </div>
+</div>
+{%- endif %}
+
+{%- if selection %}
+<h2>Which tasks were trained</h2>
+<p class="lead">Gates, failures and speed choose what is learned from. Of {{ "{:,}".format(selection.offered) }} groups
+  {{ "{:,}".format(selection.trained) }} were trained; they differ from what was offered by
+  {{ "{:.1%}".format(selection.level_distance) }} in source and level, and their attempts have
+  {{ "{:.0f}".format(selection.tokens_trained) }} tokens instead of {{ "{:.0f}".format(selection.tokens_offered) }}.</p>
+<div class="card fates">
+  {%- for warning in selection.warnings %}
+  <p class="warning">{{ warning }}</p>
+  {%- endfor %}
+  <table class="shares">
+    <tr><th></th><th>offered</th><th>trained</th><th></th></tr>
+    {%- for share in selection.levels %}
+    <tr><td>{{ share.name }}</td><td>{{ "{:.0%}".format(share.offered_share) }}</td>
+      <td>{{ "{:.0%}".format(share.trained_share) }}</td>
+      <td class="bars"><i class="waiting" style="width:{{ "{:.1f}".format(100 * share.offered_share) }}%"></i>
+        <i class="trained" style="width:{{ "{:.1f}".format(100 * share.trained_share) }}%"></i></td></tr>
+    {%- endfor %}
+  </table>
 </div>
 {%- endif %}
 

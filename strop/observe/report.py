@@ -22,6 +22,7 @@ from strop.ledger import Ledger
 from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.facts import Facts, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
+from strop.observe.selection import selection_of
 from strop.observe.transcripts import Decode, Line, decoder, lines, telling
 from strop.types import Trajectory
 
@@ -198,12 +199,12 @@ def short(count: int) -> str:
 
 def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     """Sample attempts, fates and whether the ledger's promises hold; empty where there is no ledger."""
-    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": ""}
+    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None}
     if not folder.ledger.is_file():
         return nothing
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        counts, broken = ledger.counts(), ledger.violations()
+        counts, broken, selection = ledger.counts(), ledger.violations(), selection_of(ledger)
         steps = sorted({step for step in (1, facts.step) if step > 0})
         decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
         samples = [(s, [_readable(t, decode) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps]
@@ -216,6 +217,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         "samples": [(step, attempts) for step, attempts in samples if attempts],
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
         "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
+        "selection": selection if selection.trained else None,
     }
 
 

@@ -15,6 +15,7 @@ from strop.generate.engines.torch import TorchEngine
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
+from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Sampling
 
@@ -38,6 +39,7 @@ class Setting:
     checkpoint_every: int = 20
     threads: int = 1
     device: str = "cpu"
+    ranks: int = 1  # processes that train together, on CPUs or on a GPU each
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
@@ -53,6 +55,9 @@ class Setting:
             "engine": TorchEngine(device=self.device),
             "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
         }
+        chosen = plain | parts
+        if self.ranks != 1:
+            chosen["trainer"] = Ranks(chosen["trainer"], self.ranks)
         return Run(
             worlds=worlds,
             sampler=Uniform(worlds),
@@ -66,5 +71,5 @@ class Setting:
             evaluation=Evaluation(self.heldout_every, self.heldout_tasks, rewards=judged),
             checkpoint_every=self.checkpoint_every,
             threads=self.threads,
-            **(plain | parts),
+            **chosen,
         )

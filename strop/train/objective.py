@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Correction, Loss, Metrics, Output
+from strop.train.ratios import log_weights
 from strop.types import Batch
 
 
@@ -36,34 +37,44 @@ class Objective:
         if self.correction is not None:
             correction = self.correction(output.logprobs, batch).detach()  # [T]
             share = share * correction
-            metrics["correction"] = float(_token_mean(correction, batch))
+            metrics["correction"] = float(batch.token_mean(correction))
         total = output.logprobs.new_zeros(())
         for loss in self.losses:
             per_token, figures = loss(output, batch)
             # a loss may be anything, even infinite, at tokens the policy did not write
             total = total + loss.weight * (share * per_token.where(batch.trainable, per_token.new_zeros(()))).sum()
             _merge(metrics, figures, type(loss).__name__)
+        if "averaged" in self.needs:  # whose usefulness is judged by it
+            metrics["alive_share"] = _alive_share(total, output.logprobs, batch)
         return total, metrics | policy_figures(output, batch)
 
 
 def policy_figures(output: Output, batch: Batch) -> Metrics:
-    """Means over the step's written tokens: entropy, and how far the policy stands from the one that wrote them."""
+    """Means over the step's written tokens: entropy, and how far the policy stands from the one that wrote them.
+
+    `drift` is the whole way. Only old logprobs tell its two parts apart: `mismatch`, the same weights in two engines,
+    and `staleness`, the same engine with newer weights.
+    """
     log_ratio = batch.log_ratio(output.logprobs.detach(), batch.behavior_logprobs)  # [T]
     ratio = log_ratio.exp()
     figures = {
         "entropy": output.entropy.detach(),
-        "mismatch": log_ratio.abs(),
+        "drift": log_ratio.abs(),
         "ratio": ratio,
         "kl_behavior": ratio - 1 - log_ratio,  # unbiased for KL(behavior || policy), and never negative
     }
-    means = torch.stack([_token_mean(values, batch) for values in figures.values()]).tolist()  # one transfer for all
+    if batch.old_logprobs is not None:
+        figures["mismatch"] = log_weights("old", batch, output.logprobs).abs()
+        figures["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.old_logprobs).abs()
+    means = torch.stack([batch.token_mean(values) for values in figures.values()]).tolist()  # one transfer for all
     return dict(zip(figures, means, strict=True))
 
 
-def _token_mean(values: Tensor, batch: Batch) -> Tensor:
-    """This batch's part of the mean over all written tokens of the step."""
-    count = batch.step_tokens or int(batch.trainable.sum())
-    return values.where(batch.trainable, values.new_zeros(())).sum() / count
+def _alive_share(total: Tensor, logprobs: Tensor, batch: Batch) -> float:
+    """This batch's part of the share of written tokens that were given credit and are not masked or clipped away."""
+    (gradient,) = torch.autograd.grad(total, logprobs, retain_graph=True)  # [T]; stops at the logprobs, so it is cheap
+    is_dead = (gradient == 0) & (batch.advantages != 0)
+    return float(batch.token_mean((~is_dead).to(logprobs.dtype)))
 
 
 def _merge(metrics: Metrics, figures: Metrics, owner: str) -> None:

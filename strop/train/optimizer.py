@@ -48,29 +48,27 @@ class Optimizer:
 
     def save(self, folder: Path, name: str, facts: Mapping[str, int]) -> None:
         """Write moments as `name`.safetensors and the rest as `name`.json."""
-        moments = {
-            f"{parameter}/{moment}": state[moment].detach().cpu().contiguous()
+        write_state(folder, name, self.moments(), {**self.counts, **facts})
+
+    def resume(self, folder: Path, name: str) -> None:
+        """Read what `save` wrote."""
+        shapes = {parameter: tensor.shape for parameter, tensor in self.parameters.items()}
+        self.restore(*read_state(folder, name, shapes))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"num_steps": self.num_steps, "num_parameters": len(self.parameters)}
+
+    def moments(self) -> dict[str, Tensor]:
+        """By parameter/moment; none of a parameter that never had a gradient."""
+        return {
+            f"{parameter}/{moment}": state[moment].detach()
             for parameter, tensor in self.parameters.items()
             if (state := self._adamw.state.get(tensor))
             for moment in _MOMENTS
         }
-        save_file(moments, folder / f"{name}.safetensors")
-        counts = {"num_steps": self.num_steps, "num_parameters": len(self.parameters), "num_moments": len(moments)}
-        (folder / f"{name}.json").write_text(json.dumps({**counts, **facts}, indent=1) + "\n")
 
-    def resume(self, folder: Path, name: str) -> None:
-        """Read what `save` wrote."""
-        try:
-            moments = load_file(folder / f"{name}.safetensors")
-            counts = json.loads((folder / f"{name}.json").read_text())
-            num_steps, saved = int(counts["num_steps"]), (counts["num_parameters"], counts["num_moments"])
-        except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
-            raise CheckpointError(f"cannot read the optimizer state {folder / name}.*: {error}") from error
-        if saved != (found := (len(self.parameters), len(moments))) or not self._fits(moments):
-            raise CheckpointError(
-                f"the optimizer state {folder / name}.* is not of this model: saved {saved[1]} moments of {saved[0]} "
-                f"parameters, found {found[1]} of {found[0]}"
-            )
+    def restore(self, moments: Mapping[str, Tensor], num_steps: int) -> None:
         state = {
             index: {moment: moments[f"{parameter}/{moment}"] for moment in _MOMENTS}
             for index, parameter in enumerate(self.parameters)
@@ -82,10 +80,30 @@ class Optimizer:
     def _gradients(self) -> list[Tensor]:
         return [tensor.grad for tensor in self.parameters.values() if tensor.grad is not None]
 
-    def _fits(self, moments: Mapping[str, Tensor]) -> bool:
-        """Whether every moment belongs to a parameter of its shape."""
-        shapes = {
-            f"{parameter}/{moment}": t.shape for parameter, t in self.parameters.items() for moment in _MOMENTS[:2]
-        }
-        shapes |= {f"{parameter}/step": torch.Size() for parameter in self.parameters}
-        return all(shapes.get(name) == tensor.shape for name, tensor in moments.items())
+
+def write_state(folder: Path, name: str, moments: Mapping[str, Tensor], facts: Mapping[str, int]) -> None:
+    save_file({key: tensor.cpu().contiguous() for key, tensor in moments.items()}, folder / f"{name}.safetensors")
+    (folder / f"{name}.json").write_text(json.dumps({**facts, "num_moments": len(moments)}, indent=1) + "\n")
+
+
+def read_state(folder: Path, name: str, shapes: Mapping[str, torch.Size]) -> tuple[dict[str, Tensor], int]:
+    """Moments and the number of steps, of a model whose parameters have these shapes."""
+    try:
+        moments = load_file(folder / f"{name}.safetensors")
+        counts = json.loads((folder / f"{name}.json").read_text())
+        num_steps, saved = int(counts["num_steps"]), (counts["num_parameters"], counts["num_moments"])
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"cannot read the optimizer state {folder / name}.*: {error}") from error
+    if saved != (found := (len(shapes), len(moments))) or not _fit(moments, shapes):
+        raise CheckpointError(
+            f"the optimizer state {folder / name}.* is not of this model: saved {saved[1]} moments of {saved[0]} "
+            f"parameters, found {found[1]} of {found[0]}"
+        )
+    return moments, num_steps
+
+
+def _fit(moments: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> bool:
+    """Whether every moment belongs to a parameter of its shape."""
+    expected = {f"{parameter}/{moment}": shape for parameter, shape in shapes.items() for moment in _MOMENTS[:2]}
+    expected |= {f"{parameter}/step": torch.Size() for parameter in shapes}
+    return all(expected.get(name) == tensor.shape for name, tensor in moments.items())

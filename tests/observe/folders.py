@@ -76,7 +76,7 @@ def _write_rows(folder: RunFolder, steps: int) -> None:
 
 
 def _write_ledger(folder: RunFolder, steps: int, reply: str) -> None:
-    ledger, world = Ledger(folder.ledger), Arithmetic(4)
+    ledger, world, drawn = Ledger(folder.ledger), Arithmetic(4), list[Group]()
     for number in range(2 * steps):
         step, task = number // 2 + 1, world.task(number)
         right = world.solution(task)
@@ -88,6 +88,8 @@ def _write_ledger(folder: RunFolder, steps: int, reply: str) -> None:
         ledger.admitted(number, task, step - 1)
         kept = group if number % 4 != 3 else None
         ledger.finished(group, kept, "" if kept else "all rewards are 1", step - 1)
-        if kept:
-            ledger.trained([kept], step)
+        drawn += [kept] if kept else []
+        if number % 2:
+            ledger.trained(drawn, step)
+            drawn = []
     ledger.close()

@@ -212,7 +212,7 @@ def test_figures_are_means_over_written_tokens_whatever_the_reduction(folder: Pa
         opened(folder).step(pack(groups, reduction, 0, size), Objective((Clip(),)))
         for reduction, size in ((TokenMean(), 10_000), (ConstantLength(7), 20))
     ]
-    for name in ("entropy", "mismatch", "ratio", "kl_behavior"):
+    for name in ("entropy", "drift", "ratio", "kl_behavior"):
         assert found[0][name] == pytest.approx(found[1][name], rel=1e-5)
     assert found[0]["kl"] == pytest.approx(found[0]["kl_behavior"], rel=1e-5)  # two ways, one number
 

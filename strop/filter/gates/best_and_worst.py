@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.types import Group, Verdict
 
@@ -10,6 +11,8 @@ from strop.types import Group, Verdict
 @dataclass(frozen=True)
 class BestAndWorst:
     """Trim a group to [best, worst], the first of equals each; drop it where there is nothing to prefer."""
+
+    min_group: ClassVar[int] = 2
 
     def __call__(self, group: Group) -> Verdict:
         if not group.scored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.types import Group, Verdict
 
@@ -13,6 +14,8 @@ class ZeroVariance:
 
     Shaping terms count: a length penalty makes a group of right answers uneven, and it stays.
     """
+
+    min_group: ClassVar[int] = 2
 
     def __call__(self, group: Group) -> Verdict:
         rewards = group.rewards

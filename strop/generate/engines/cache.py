@@ -147,46 +147,61 @@ class Cached:
 
 
 def decode_blocks(rows: IntArray, positions: IntArray, num_packed: int, device: torch.device) -> list[Block]:
-    """Blocks for one query per row, the i-th packed token belonging to `rows[i]` (ascending).
+    """Blocks for one query per row, the i-th packed token belonging to `rows[i]` (ascending)."""
+    return [
+        _view(rows[part], positions[part], np.arange(part.start, part.stop), num_packed, device)
+        for part in similar_rows(rows, positions + 1)
+    ]
 
-    One block reads all rows as far as the longest of them; a row much longer than most is cheaper by itself.
+
+def similar_rows(rows: IntArray, lengths: IntArray) -> list[slice]:
+    """Cut rows (ascending) where that saves most, while it saves more keys than one more attention call costs.
+
+    A block reads all its rows, and those between them, as far as the longest.
     """
-    everything = np.arange(len(rows))
-    if len(rows) * int(positions.max() - positions.min()) < _BLOCK_COST:
-        return [_view(rows, positions, everything, num_packed, device)]
-    alone = _much_longer(positions)
-    blocks = [_one_row(int(rows[i]), int(positions[i]), int(i), device) for i in alone]
-    together = np.delete(everything, alone)
-    if len(together):
-        blocks.append(_view(rows[together], positions[together], together, num_packed, device))
-    return blocks
+    parts, uncut = [], [(0, len(rows))]
+    while uncut:
+        first, last = uncut.pop()
+        cut = first + _best_cut(rows[first:last], lengths[first:last])
+        if cut > first:
+            uncut += [(cut, last), (first, cut)]
+        else:
+            parts.append(slice(first, last))
+    return parts
 
 
-def _much_longer(positions: IntArray) -> IntArray:
-    """The rows to leave out of the common block, so that fewest keys are read."""
-    order = np.argsort(-positions, kind="stable")
-    lengths = positions[order] + 1
-    apart = np.concatenate(([0], np.cumsum(lengths + _BLOCK_COST)))  # [N + 1], cost of the k longest alone
-    common = len(positions) * np.append(lengths, 0)
-    return order[: int(np.argmin(apart + common))]
+def keys_read(rows: IntArray, lengths: IntArray) -> int:
+    """What a step's attention costs over these rows, one more call counted in keys too."""
+    parts = similar_rows(rows, lengths)
+    return sum(_BLOCK_COST + int(_span(rows[part]) * lengths[part].max()) for part in parts)
+
+
+def _best_cut(rows: IntArray, lengths: IntArray) -> int:
+    """How many rows to take off the front; 0: none."""
+    whole = _span(rows) * int(lengths.max())
+    if whole - int(lengths.sum()) <= _BLOCK_COST:
+        return 0
+    front, back = np.maximum.accumulate(lengths)[:-1], np.maximum.accumulate(lengths[::-1])[-2::-1]
+    cost = (rows[:-1] - rows[0] + 1) * front + (rows[-1] - rows[1:] + 1) * back
+    cut = int(cost.argmin())
+    return cut + 1 if cost[cut] + _BLOCK_COST < whole else 0
+
+
+def _span(rows: IntArray) -> int:
+    return int(rows[-1] - rows[0]) + 1
 
 
 def _view(rows: IntArray, positions: IntArray, packed: IntArray, num_packed: int, device: torch.device) -> Block:
-    span = int(rows[-1]) + 1
+    first, span = int(rows[0]), _span(rows)
     spread = np.zeros(span, dtype=np.int64)
-    spread[rows] = positions
-    block = Block(slice(0, span), span, 1, int(positions.max()) + 1, _tensor(spread, device).unsqueeze(1))
+    spread[rows - first] = positions
+    where = slice(first, first + span)
+    block = Block(where, span, 1, int(positions.max()) + 1, _tensor(spread, device).unsqueeze(1))
     if not span == len(rows) == num_packed:
         gather = np.zeros(span, dtype=np.int64)  # a row without a query computes the first one's, and is dropped
-        gather[rows] = packed
-        block.gather, block.real, block.packed = (_tensor(index, device) for index in (gather, rows, packed))
+        gather[rows - first] = packed
+        block.gather, block.real, block.packed = (_tensor(index, device) for index in (gather, rows - first, packed))
     return block
-
-
-def _one_row(row: int, position: int, packed: int, device: torch.device) -> Block:
-    where = torch.tensor([packed], device=device)
-    at = torch.tensor([[position]], device=device)
-    return Block(slice(row, row + 1), 1, 1, position + 1, at, where, torch.zeros_like(where), where)
 
 
 def prefill_blocks(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from transformers import AutoTokenizer
@@ -28,6 +28,9 @@ class Scripted:
     script: Script
     logprob: float = -1.0
     seconds_per_token: float = 0.0
+
+    has_weights: ClassVar[bool] = False  # its logprobs are invented
+
     _tokenizer: Any = field(init=False, repr=False, compare=False, default=None)
     _version: int = field(init=False, repr=False, compare=False, default=0)
     _aborted: dict[int, asyncio.Event] = field(init=False, repr=False, compare=False, default_factory=dict)

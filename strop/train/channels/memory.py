@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from strop.errors import ConfigurationError, DeliveryError
+from strop.errors import ConfigurationError
 from strop.fingerprint import fingerprint
 from strop.roles import Engine, Trainer
+from strop.train.delivery import deliver
 from strop.types import WeightVersion
 
 
@@ -28,11 +28,5 @@ class Memory:
             raise ConfigurationError("Memory has no trainer yet: call connect(trainer, engines) first")
         weights = self._trainer.weights()
         version = WeightVersion(step, fingerprint(weights), weights)
-        answers = await asyncio.gather(*(engine.load(version) for engine in self._engines))
-        for number, (engine, answer) in enumerate(zip(self._engines, answers, strict=True)):
-            if answer != version.fingerprint:
-                raise DeliveryError(
-                    f"engine {number} ({type(engine).__name__}) samples from weights {answer} after step {step}, "
-                    f"whose published weights are {version.fingerprint}"
-                )
+        await deliver(version, self._engines)
         return version

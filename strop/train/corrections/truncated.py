@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
+from strop.train.ratios import FROZEN, check_policy, log_weights, needed
 from strop.types import Batch
 
 
 @dataclass(frozen=True)
 class Truncated:
-    """Weigh a token by min(policy / behaviour, cap), detached.
+    """Weigh a token by min(target / behaviour, cap), detached.
 
-    The ratio is that of the weights being trained, so it covers both staleness and a mismatch between engine and
-    trainer. It belongs with losses that have no ratio of their own (Reinforce), or the ratio is applied twice.
+    With the target `current`, the weights being trained, it covers both staleness and a mismatch between engine and
+    trainer, and belongs with losses that have no ratio of their own (Reinforce). With a frozen target it belongs with
+    a loss anchored there (Clip).
     """
 
     cap: float = 2.0
+    target: str = "current"
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    def __post_init__(self) -> None:
+        check_policy(self.target, ("current", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
-        return batch.log_ratio(logprobs, batch.behavior_logprobs).detach().exp().clamp(max=self.cap)  # [T]
+        return log_weights(self.target, batch, logprobs).exp().clamp(max=self.cap)  # [T]

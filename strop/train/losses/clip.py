@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from strop.roles import Metrics, Output
+from strop.train.ratios import FROZEN, check_policy, logprobs_of, needed
+from strop.train.surrogate import clipped
 from strop.types import Batch
 
 
@@ -18,28 +20,39 @@ class Clip:
 
     The ratio is taken against the policy that sampled the token. It already is the importance weight, so a
     correction must not be applied on top. PPO and GRPO: 0.2 and 0.2; DAPO: 0.2 and 0.28.
+
+    With another `anchor` (proximal, old, averaged) the ratio begins there, and a correction has to weigh from the
+    policy that sampled to that anchor: its target.
     """
 
     low: float = 0.2
     high: float = 0.2
     dual: float | None = None  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
     weight: float = 1.0
+    anchor: str = "behavior"
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
-    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __post_init__(self) -> None:
+        check_policy(self.anchor, ("behavior", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needed(self.anchor)
+
+    @property
+    def contains_ratio(self) -> bool:
+        """Whether a correction on top would count it twice."""
+        return self.anchor == "behavior"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]
+        log_ratio = batch.log_ratio(output.logprobs, logprobs_of(self.anchor, batch, output.logprobs))  # [T]
         ratio = log_ratio.exp()  # [T]
         free = ratio * batch.advantages  # [T]
-        objective = torch.minimum(free, ratio.clamp(1 - self.low, 1 + self.high) * batch.advantages)  # [T]
-        if self.dual is not None:
-            floor = torch.maximum(objective, self.dual * batch.advantages)
-            objective = torch.where(batch.advantages < 0, floor, objective)
+        objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
         loss = torch.where(batch.trainable, -objective, 0.0)
         return loss, {
             "clipped_share": batch.figure((objective != free).to(loss.dtype)),
             "ratio": batch.figure(ratio),
-            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(behaviour || policy)
+            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(anchor || policy)
         }

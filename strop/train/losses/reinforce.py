@@ -20,6 +20,7 @@ class Reinforce:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
+    is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         log_ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs)  # [T]

@@ -7,24 +7,26 @@ import math
 import shutil
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, nearest
 from strop.model import load_model, parameters
-from strop.roles import Metrics, Objective
-from strop.train.logprobs import PolicyOutput
+from strop.roles import Metrics, Objective, Output, StepScale
+from strop.train.averaged import Average
+from strop.train.earlier import FILLED, Earlier
+from strop.train.forward import Forward
+from strop.train.old_logprobs import Snapshots
 from strop.train.optimizer import Optimizer
-from strop.train.sequences import Sequences
+from strop.train.ratios import sequence_log_weights
 from strop.types import Batch
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-# everything beside the weights that a tokenizer or a chat needs
 _COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt", "*.model", "*.jinja")
 
 
@@ -42,6 +44,9 @@ class TorchTrainer:
     device: str = "cpu"
     dtype: str = "float32"
     reference: str | None = None  # model folder; None: the weights training began with
+    snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
+    average_window: int = 0  # versions of data that the averaged policy spans
+    step_scale: StepScale | None = None
 
     _opened: _Opened | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -58,18 +63,18 @@ class TorchTrainer:
         self._opened = self._open(model, model, seed)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill reference_logprobs and proximal_logprobs where they are needed."""
+        """Fill what is needed of reference, proximal, old, averaged and score_norms."""
         opened = self._ready()
-        if unknown := needs - {"reference", "proximal"}:
-            raise ConfigurationError(f"TorchTrainer fills reference and proximal, not {', '.join(sorted(unknown))}")
+        check_needs(needs - FILLED)
         if "reference" in needs and opened.reference is None:
             folder = opened.source if self.reference is None else Path(self.reference)
             opened.reference = load_model(folder, device=self.device).requires_grad_(False)
         for batch in batches:
             if "reference" in needs:
-                batch.reference_logprobs = self._logprobs(opened.reference, batch)
+                batch.reference_logprobs = opened.forward.logprobs(opened.reference, batch)
             if "proximal" in needs:
-                batch.proximal_logprobs = self._logprobs(opened.model, batch)
+                batch.proximal_logprobs = opened.forward.logprobs(opened.model, batch)
+        opened.earlier.fill(opened.model, batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
@@ -78,13 +83,19 @@ class TorchTrainer:
             raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
         opened.optimizer.zero_grad()
         metrics: defaultdict[str, float] = defaultdict(float)
-        losses = [self._backward(batch, objective, metrics) for batch in batches]
+        log_weights: list[Tensor] = []  # [A] of each batch
+        watched = objective if self.step_scale is None else noting(objective, log_weights)
+        losses = [self._backward(batch, watched, metrics) for batch in batches]
         # one transfer, so that a device is waited for once per step
         *values, norm = torch.stack([*losses, opened.optimizer.gradient_norm()]).tolist()
         if not math.isfinite(sum(values) + norm):
             self._refuse(batches, values, norm, objective)
-        learning_rate = self._learning_rate(opened.optimizer.num_steps)
+        learning_rate = self.learning_rate_of(opened.optimizer.num_steps)
+        if self.step_scale is not None:
+            metrics["step_scale"] = self.step_scale(torch.cat(log_weights))
+            learning_rate *= metrics["step_scale"]
         opened.optimizer.step(learning_rate, norm)
+        opened.earlier.observe(metrics)
         return {**metrics, "loss": sum(values), "grad_norm": norm, "learning_rate": learning_rate}
 
     def weights(self) -> dict[str, Tensor]:
@@ -94,9 +105,9 @@ class TorchTrainer:
         """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
         opened = self._ready()
         opened.model.save_pretrained(folder)
-        for path in {path for pattern in _COPIED for path in opened.source.glob(pattern) if path.is_file()}:
-            shutil.copyfile(path, folder / path.name)
+        copy_tokenizer(opened.source, folder)
         opened.optimizer.save(folder, "trainer", {"seed": opened.seed})
+        opened.earlier.save(folder)
 
     def resume(self, folder: Path) -> None:
         opened = self._ready()
@@ -105,53 +116,33 @@ class TorchTrainer:
         except (OSError, ValueError, RuntimeError, json.JSONDecodeError) as error:
             raise CheckpointError(f"cannot read the model in {folder}: {error}") from error
         self._opened.optimizer.resume(folder, "trainer")
+        self._opened.earlier.resume(folder)
 
     def _open(self, folder: Path, source: Path, seed: int) -> _Opened:
         model = load_model(folder, device=self.device)
         optimizer = Optimizer(dict(model.named_parameters()), self.betas, self.weight_decay, self.clip_norm)
-        return _Opened(model, optimizer, Path(source), seed)
+        forward = Forward(self.device, self.dtype, self.chunk)
+        load = partial(load_model, Path(source), device=self.device)
+        earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
+        return _Opened(model, forward, earlier, optimizer, Path(source), seed)
 
     def _ready(self) -> _Opened:
         if self._opened is None:
             raise ConfigurationError("TorchTrainer has no model yet: call open(model, seed) first")
         return self._opened
 
-    def _learning_rate(self, num_steps: int) -> float:
+    def learning_rate_of(self, num_steps: int) -> float:
         """Rises over the first `warmup_steps` steps, then stays."""
         return self.learning_rate * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
 
-    def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
-        layout = self._layout(batch)
-        batch = _moved(batch, self.device)
-        return PolicyOutput(model, layout.sequences.hidden_states(model), batch, self.chunk, layout.rows), batch
-
     def _backward(self, batch: Batch, objective: Objective, metrics: defaultdict[str, float]) -> Tensor:
         """Add this batch's gradient and figures to the step's; returns its loss."""
-        with self._precision():
-            loss, figures = objective(*self._output(self._ready().model, batch))
+        opened = self._ready()
+        loss, figures = opened.forward.loss(opened.model, batch, objective)
         loss.backward()  # type: ignore[no-untyped-call]
         for name, value in figures.items():
             metrics[name] += value
         return loss.detach()
-
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")
-
-    @torch.no_grad()
-    def _logprobs(self, model: Any, batch: Batch) -> Tensor:
-        with self._precision():
-            output, _ = self._output(model, batch)
-            return output.logprobs.to(batch.tokens.device)
-
-    def _layout(self, batch: Batch) -> _Layout:
-        """Worked out once per batch, for annotate and for every epoch."""
-        layouts = self._ready().layouts
-        if (layout := layouts.get(batch)) is None:
-            lengths = [size for size in batch.segments.bincount().tolist() if size]
-            rows = batch.trainable.nonzero().squeeze(1).to(self.device)
-            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
-            layout = layouts[batch] = _Layout(sequences, rows)
-        return layout
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
         """Find the batches behind a number that is not finite, one at a time, and say whose they are."""
@@ -163,19 +154,7 @@ class TorchTrainer:
             if not math.isfinite(float(opened.optimizer.gradient_norm())):
                 guilty.append(batch)
         opened.optimizer.zero_grad()
-        tasks = sorted({task for batch in guilty or batches for task in batch.task_ids})
-        raise NumericsError(
-            f"optimizer step {opened.optimizer.num_steps + 1}: loss {sum(losses)}, gradient norm {norm}, from "
-            f"{len(guilty)} of {len(batches)} batches, with tasks {', '.join(tasks)}; the weights were not touched"
-        )
-
-
-@dataclass(eq=False)
-class _Layout:
-    """How a batch's tokens lie, on the device."""
-
-    sequences: Sequences
-    rows: Tensor  # [R], the trainable tokens
+        raise refusal(opened.optimizer.num_steps + 1, len(batches), guilty or batches, sum(losses), norm)
 
 
 @dataclass(eq=False)
@@ -183,17 +162,38 @@ class _Opened:
     """What a trainer holds while it runs."""
 
     model: Any
+    forward: Forward
+    earlier: Earlier
     optimizer: Optimizer
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
     reference: Any = None
-    layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
 
 
-def _moved(batch: Batch, device: str) -> Batch:
-    """The batch on a device; itself where it is there already."""
-    if batch.tokens.device == torch.device(device):
-        return batch
-    found = {each.name: getattr(batch, each.name) for each in fields(batch)}
-    moved: dict[str, Any] = {name: value.to(device) for name, value in found.items() if isinstance(value, Tensor)}
-    return replace(batch, **moved)
+def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
+    """The same objective, which also notes log(policy / behaviour) of every attempt."""
+
+    def noted(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        log_weights.append(sequence_log_weights("current", batch, output.logprobs))
+        return objective(output, batch)
+
+    return noted
+
+
+def check_needs(needs: frozenset[str]) -> None:
+    if unknown := needs - {"reference", "proximal"}:
+        raise ConfigurationError(f"TorchTrainer fills reference and proximal, not {', '.join(sorted(unknown))}")
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """Everything beside the weights that a tokenizer or a chat needs."""
+    for path in {path for pattern in _COPIED for path in source.glob(pattern) if path.is_file()}:
+        shutil.copyfile(path, folder / path.name)
+
+
+def refusal(step: int, num_batches: int, guilty: Sequence[Batch], loss: float, norm: float) -> NumericsError:
+    tasks = sorted({task for batch in guilty for task in batch.task_ids})
+    return NumericsError(
+        f"optimizer step {step}: loss {loss}, gradient norm {norm}, from {len(guilty)} of {num_batches} batches, "
+        f"with tasks {', '.join(tasks)}; the weights were not touched"
+    )

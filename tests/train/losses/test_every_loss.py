@@ -10,14 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.roles import Loss
+from strop.train.losses.aipo import Aipo
 from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
+from strop.train.losses.decoupled import Decoupled
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.gspo import Gspo
 from strop.train.losses.kl import Kl
 from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
+from strop.train.losses.trajectory_balance import TrajectoryBalance
+from strop.types import Batch
 from tests.building import make_batch, say, written
 
 LOSSES: list[Loss] = [
@@ -32,12 +37,27 @@ LOSSES: list[Loss] = [
     Kl("k2"),
     Kl("k3"),
     Entropy(),
+    Clip(anchor="old"),
+    Decoupled(),
+    Decoupled(anchor="interpolated", dual=3.0),
+    Aipo(),
+    Aipo(is_detached=False),
+    TrajectoryBalance(),
+    MinimumVariance(),
 ]
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=repr)
 
 ours = st.floats(-1000.0, 0.0)  # a policy's own log-probability; the forward pass makes it finite
 theirs = st.one_of(st.floats(-1000.0, 0.0), st.just(-math.inf))
 tokens = st.integers(0, 3).flatmap(lambda n: st.lists(st.tuples(ours, theirs, theirs), min_size=n, max_size=n))
+
+
+def annotated(batch: Batch) -> Batch:
+    """With everything a trainer could fill in; every earlier policy is the reference."""
+    batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = batch.reference_logprobs
+    batch.score_norms = 1.0 + batch.rewards.square()
+    batch.version = 3  # the tokens' own is 0
+    return batch
 
 
 @every_loss
@@ -52,7 +72,7 @@ def test_is_finite_in_value_gradient_and_figures(
     rewards: tuple[float, float],
 ) -> None:
     policy, behavior, reference = ([[token[i] for token in attempt] for attempt in attempts] for i in range(3))
-    batch = make_batch(behavior, [advantage, -advantage], rewards=rewards, reference=reference)
+    batch = annotated(make_batch(behavior, [advantage, -advantage], rewards=rewards, reference=reference))
     output = say(policy, entropy=[[0.5] * len(attempt) for attempt in attempts])
     value, figures = loss(output, batch)
     (batch.share * value).sum().backward()
@@ -93,7 +113,7 @@ def test_splitting_a_step_by_groups_changes_nothing(loss: Loss) -> None:
             [[share] * len(values) for values in pick(policy)],
         )
         output = say(pick(policy), entropy=pick(behavior))
-        value, figures = loss(output, batch)
+        value, figures = loss(output, annotated(batch))
         total = (batch.share * value).sum()
         total.backward()
         gradient = output.logprobs.grad if output.logprobs.grad is not None else output.entropy.grad

@@ -1,0 +1,39 @@
+"""`strop replay`: train a run again from its ledger, and say whether the bits are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from strop.cli.models import hush
+from strop.retrain import Replayed, retrain
+
+
+def replay_run(path: Path, quiet: bool) -> int:
+    """0: every version is equal; 1: one differs, or none could be compared."""
+    hush()
+    console = Console(highlight=False)
+    made = retrain(path, (lambda replayed: None) if quiet else lambda replayed: console.print(_line(replayed)))
+    compared = [each for each in made if each.published or each.saved]
+    last = made[-1]
+    if not last.is_equal:
+        console.print(f"[red]parted at step {last.step}[/red]: {_others(last)}, trained again {last.fingerprint}")
+        return 1
+    if not compared:
+        console.print("nothing to compare with: the ledger names no fingerprint and no checkpoint is left")
+        return 1
+    steps = f"{last.step} steps trained again from the ledger"
+    console.print(f"[green]equal[/green]: {steps}, {len(compared)} versions compared, the last is {last.fingerprint}")
+    return 0
+
+
+def _line(replayed: Replayed) -> str:
+    against = [name for name, other in (("published", replayed.published), ("checkpoint", replayed.saved)) if other]
+    verdict = f"{'equal to' if replayed.is_equal else 'differs from'} {' and '.join(against)}" if against else ""
+    return f"step {replayed.step:4}  {replayed.fingerprint}  {verdict}"
+
+
+def _others(replayed: Replayed) -> str:
+    named = {"published": replayed.published, "checkpoint": replayed.saved}
+    return ", ".join(f"{name} {other}" for name, other in named.items() if other)

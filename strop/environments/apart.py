@@ -1,0 +1,142 @@
+"""Any world in processes of its own: one that hangs, crashes or forks fails its attempt and nothing else.
+
+A deadline alone cannot help against a world that blocks the event loop (`time.sleep`, a tight loop, a C extension) or
+ends the process. One process serves one attempt at a time, is used again after an attempt that ended well, and is
+killed with all it started after any other.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.killable.pipes import frame
+from strop.killable.process import START_SECONDS, Killable, NoAnswer
+from strop.roles import Environment, World
+from strop.types import Message, Observation, Task, ToolCall
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The same tasks and checks; environments answer within `seconds` or are killed."""
+
+    world: World
+    seconds: float = 60.0
+    _idle: list[Killable] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.world.name
+
+    @property
+    def level(self) -> int:
+        return self.world.level
+
+    @property
+    def pays(self) -> bool:
+        return bool(getattr(self.world, "pays", True))
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return self.world.task(index, heldout)
+
+    def check(self, task: Task, reply: str) -> float:
+        return self.world.check(task, reply)
+
+    def num_tasks(self, heldout: bool = False) -> int | None:
+        """How many different tasks there are; None where they are endless."""
+        count: Callable[[bool], int] | None = getattr(self.world, "num_tasks", None)
+        return None if count is None else count(heldout)
+
+    def environment(self) -> Environment:
+        return _Inside(self)
+
+    async def lend(self) -> Killable:
+        """A process that holds the world and is nobody else's; `take_back` ends that."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_alive:
+                return process
+            await process.kill()
+        return await self._start()
+
+    def take_back(self, process: Killable) -> None:
+        self._idle.append(process)
+
+    async def close(self) -> None:
+        """End all idle processes."""
+        while self._idle:
+            await self._idle.pop().kill()
+
+    def __reduce__(self) -> Any:
+        return Apart, (self.world, self.seconds)  # processes stay where they are
+
+    async def _start(self) -> Killable:
+        process = await Killable.start("strop.environments.inside")
+        try:
+            ready = await process.exchange(self._setup(), START_SECONDS)
+            if "error" in ready:
+                raise ConfigurationError(
+                    f"world {self.name} cannot be loaded in a process of its own: {ready['error']}; "
+                    "define it in a file that can be imported there"
+                )
+        except BaseException:
+            await process.kill()
+            raise
+        return process
+
+    def _setup(self) -> bytes:
+        try:
+            return frame({"path": sys.path, "world": pickle.dumps(self.world, protocol=5)})
+        except Exception as error:
+            raise ConfigurationError(f"world {self.name} cannot be sent to a process of its own: {error}") from error
+
+
+@dataclass
+class _Inside:
+    """The parent's end of one environment."""
+
+    home: Apart
+    _process: Killable | None = field(default=None, init=False, repr=False, compare=False)
+
+    async def reset(self, task: Task) -> None:
+        self._process = await self.home.lend()
+        await self._ask("reset", task)
+
+    async def step(self, reply: Message) -> Observation:
+        return _observation((await self._ask("step", reply))["observation"])
+
+    async def close(self) -> None:
+        if self._process is None:
+            return
+        answer = await self._ask("close", None)
+        process, self._process = self._process, None
+        if answer["is_alone"] is True:
+            self.home.take_back(process)
+        else:
+            await process.kill()  # and with it what the world left running
+
+    async def _ask(self, verb: str, subject: Task | Message | None) -> dict[str, Any]:
+        """An answer that is not as it should be, or a cancellation, ends the process."""
+        if self._process is None:
+            raise NoAnswer("its process is gone")
+        try:
+            answer = await self._process.exchange(frame((verb, subject)), self.home.seconds)
+            if "error" in answer:
+                raise NoAnswer(str(answer["error"]))
+        except BaseException:
+            process, self._process = self._process, None
+            await process.kill()
+            raise
+        return answer
+
+
+def _observation(plain: dict[str, Any]) -> Observation:
+    messages = tuple(
+        Message(each["role"], each["content"], tuple(ToolCall(**call) for call in each["tool_calls"]))
+        for each in plain["messages"]
+    )
+    return Observation(messages, bool(plain["done"]), None if plain["reward"] is None else float(plain["reward"]))

@@ -1,0 +1,223 @@
+"""Several engines as one: requests go where the fewest tokens are outstanding, siblings where their prompt is read.
+
+Balancing by outstanding tokens is AsyncFlow's and FlexMARL's; a request that must leave an engine takes along what is
+written, because random numbers belong to (key, position) and not to an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from strop.errors import ConfigurationError, EngineError
+from strop.roles import Engine
+from strop.train.delivery import check
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+
+# Requests that an engine may be ahead of the least busy one and still get another sibling: in groups of 8, two engines
+# then read a prompt once each instead of four times, and no engine is ever more than that behind.
+_TOGETHER = 4
+
+
+@dataclass(eq=False)
+class Placed:
+    """A request and where it runs."""
+
+    prompt: IntArray  # [P]
+    sampling: Sampling
+    key: int
+    seat: Seat
+    is_moving: bool = False
+    has_left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def cost(self) -> int:
+        """Tokens it may still need."""
+        return len(self.prompt) + self.sampling.max_tokens
+
+
+@dataclass(eq=False)
+class Seat:
+    """One engine and what it has to do."""
+
+    engine: Engine
+    outstanding: int = 0  # tokens
+    prompts: set[bytes] = field(default_factory=set)  # read since the last version: their keys are there
+
+
+@dataclass
+class Several:
+    """An engine over engines, which may come and go while a run goes on; one that is lost for good is left out."""
+
+    engines: tuple[Engine, ...]
+    _seats: list[Seat] = field(init=False, repr=False, compare=False, default_factory=list)
+    _running: list[Placed] = field(init=False, repr=False, compare=False, default_factory=list)
+    _homes: dict[int, Seat] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _model: Path | None = field(init=False, repr=False, compare=False, default=None)
+    _newest: WeightVersion | None = field(init=False, repr=False, compare=False, default=None)
+
+    def open(self, model: Path) -> None:
+        if not self.engines:
+            raise ConfigurationError("Several needs at least 1 engine, got 0")
+        self._model = model
+        for engine in self.engines:
+            engine.open(model)
+        self._seats = [Seat(engine) for engine in self.engines]
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        """Continue `prompt` on one engine, and on others should that one leave."""
+        done: Completion | None = None
+        while True:
+            rest, limit = _rest(prompt, sampling, done)
+            request = Placed(rest, limit, key, self._choose(rest, limit, key))
+            try:
+                part = await self._run(request)
+            except EngineError as error:
+                self._give_up(request.seat, error)
+                continue
+            if part.stop is not Stop.ABORTED or not request.is_moving:
+                return _joined(done, part)
+            done = _joined(done, part) if not sampling.stop else None  # a stop string may span the cut
+
+    async def load(self, version: WeightVersion) -> str:
+        """All of them, or the run stops and says which; their common fingerprint."""
+        self._newest, seats = version, list(self._seats)
+        answers = await asyncio.gather(*(self._load(seat, version) for seat in seats))
+        self._drop_prefixes()
+        found = {number: answer for number, answer in enumerate(answers) if answer is not None}
+        for number, answer in found.items():
+            expected = version.fingerprint or next(iter(found.values()))
+            check(replace(version, fingerprint=expected), answer, _name(number, seats[number].engine))
+        return next(iter(found.values()))
+
+    def forget(self) -> None:
+        self._drop_prefixes()
+        for seat in self._seats:
+            seat.engine.forget()
+
+    def abort(self, key: int) -> None:
+        for request in self._running:
+            if request.key == key:
+                request.is_moving = False
+                request.seat.engine.abort(key)
+
+    async def close(self) -> None:
+        """End all that can be ended."""
+        await asyncio.gather(*(_close(seat.engine) for seat in self._seats))
+
+    # ---- coming and going
+
+    async def add(self, engine: Engine) -> None:
+        """Open another engine, prove that it holds the newest version, and let it take part."""
+        if self._model is None:
+            raise ConfigurationError("Several has no model yet: call open(model) first")
+        engine.open(self._model)
+        is_current = False
+        while not is_current:  # a version may be published while this one loads
+            version = self._newest
+            answer = await engine.load(version) if version is not None else ""
+            is_current = version is self._newest
+        if version is not None and version.fingerprint:
+            check(version, answer, _name(len(self._seats), engine))
+        self._seats.append(Seat(engine))
+        self.engines = (*self.engines, engine)
+
+    async def remove(self, index: int) -> None:
+        """Let an engine go; what it is writing goes on elsewhere."""
+        if len(self._seats) == 1:
+            raise ConfigurationError("the last engine cannot be removed: add another one first")
+        seat = self._seats[index]
+        self._leave(seat)
+        leaving = [request for request in self._running if request.seat is seat]
+        for request in leaving:
+            request.is_moving = True
+            seat.engine.abort(request.key)
+        await asyncio.gather(*(request.has_left.wait() for request in leaving))
+        await _close(seat.engine)
+
+    def _give_up(self, seat: Seat, error: EngineError) -> None:
+        """Go on without an engine that cannot be had back; without any, there is no going on."""
+        if seat not in self._seats:
+            return
+        if len(self._seats) == 1:
+            raise error
+        print(f"warning: going on with {len(self._seats) - 1} engines: {error}", file=sys.stderr)
+        self._leave(seat)
+
+    def _leave(self, seat: Seat) -> None:
+        self._seats.remove(seat)
+        self.engines = tuple(each.engine for each in self._seats)
+        self._homes = {key: home for key, home in self._homes.items() if home is not seat}
+
+    # ---- where to
+
+    def _choose(self, prompt: IntArray, sampling: Sampling, key: int) -> Seat:
+        """A later turn goes where its keys are, a sibling where its prompt is, all others to who has least to do."""
+        if key in self._homes:
+            return self._homes[key]
+        least = min(self._seats, key=lambda seat: seat.outstanding)
+        slack = _TOGETHER * (len(prompt) + sampling.max_tokens)
+        name = prompt.tobytes()
+        holding = [s for s in self._seats if name in s.prompts and s.outstanding - least.outstanding <= slack]
+        if holding and least.outstanding:
+            return min(holding, key=lambda seat: seat.outstanding)
+        return least
+
+    async def _run(self, request: Placed) -> Completion:
+        seat = self._homes[request.key] = request.seat
+        seat.prompts.add(request.prompt.tobytes())
+        seat.outstanding += request.cost
+        self._running.append(request)
+        try:
+            return await seat.engine.sample(request.prompt, request.sampling, request.key)
+        finally:
+            self._running.remove(request)
+            seat.outstanding -= request.cost
+            request.has_left.set()
+
+    async def _load(self, seat: Seat, version: WeightVersion) -> str | None:
+        try:
+            return await seat.engine.load(version)
+        except EngineError as error:
+            self._give_up(seat, error)
+            return None
+
+    def _drop_prefixes(self) -> None:
+        """No engine keeps the keys of other weights, so only what is running still ties a key to its engine."""
+        for seat in self._seats:
+            seat.prompts = {request.prompt.tobytes() for request in self._running if request.seat is seat}
+        self._homes = {request.key: request.seat for request in self._running if request.seat in self._seats}
+
+
+def _rest(prompt: IntArray, sampling: Sampling, done: Completion | None) -> tuple[IntArray, Sampling]:
+    """What is still to be asked."""
+    if done is None:
+        return np.asarray(prompt, dtype=np.int64), sampling
+    left = sampling.max_tokens - len(done.tokens)
+    return np.concatenate([prompt, done.tokens]), replace(sampling, max_tokens=left)
+
+
+def _joined(done: Completion | None, part: Completion) -> Completion:
+    """Each token keeps its own logprob and version."""
+    if done is None:
+        return part
+    return Completion(
+        np.concatenate([done.tokens, part.tokens]),
+        np.concatenate([done.logprobs, part.logprobs]),
+        np.concatenate([done.versions, part.versions]),
+        part.stop,
+    )
+
+
+def _name(number: int, engine: Engine) -> str:
+    return f"engine {number} ({type(engine).__name__})"
+
+
+async def _close(engine: Engine) -> None:
+    close = getattr(engine, "close", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,102 @@
+"""Proof that tokens were sampled from the weights they claim: some are scored again by a trainer that holds those.
+
+Fingerprints prove what an engine loaded; this proves what it computed with. A cached prefix that outlived its version,
+a sampler that reports other logprobs than it drew with, or a forward pass that differs shows here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from strop.errors import DeliveryError
+from strop.roles import Metrics
+from strop.types import Batch
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_NEAR = (0.9, 1.1)  # ratios of probabilities that count as the same
+_LIMITS = {"float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
+
+
+def rescored(run: Run, batches: Sequence[Batch], version: int) -> Metrics:
+    """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
+
+    Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
+    (`Batch.old_logprobs`) any recorded one. Truncated sampling is left out: the trainer scores the whole distribution.
+    """
+    is_due = run.rescore_every > 0 and version % run.rescore_every == 0
+    if not is_due or run.sampling.is_truncated or run.sampling.temperature == 0 or not _is_real(run.engine):
+        return {}
+    for batch in batches:
+        if bool((sampled := scorable(batch)).any()):
+            return judged(batch, _scored(run, batch), sampled, _limit(run))
+    return {}
+
+
+def scorable(batch: Batch) -> Tensor:
+    """[T], the written tokens of attempts that one version wrote from the first to the last, one that is still held.
+
+    Behind an older token of the same context may stand keys that an engine kept over a weight update on purpose.
+    """
+    versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
+    newest = versions.new_full((batch.num_attempts,), -1).scatter_reduce(0, batch.attempts, versions, "amax")  # [A]
+    others = batch.per_attempt((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
+    is_held = newest >= 0 if batch.old_logprobs is not None else newest == batch.version
+    return batch.trainable & batch.on_tokens(is_held & ~others)
+
+
+def _scored(run: Run, batch: Batch) -> Tensor:
+    """[T], on a copy of the batch, so that no loss sees logprobs it did not ask for."""
+    if batch.old_logprobs is not None:
+        return batch.old_logprobs
+    again = replace(batch)
+    run.trainer.annotate([again], frozenset({"proximal"}))
+    assert again.proximal_logprobs is not None
+    return again.proximal_logprobs
+
+
+def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:
+    """How far the engine's logprobs are from the trainer's at the sampled tokens; too far stops the run."""
+    difference = (logprobs - batch.behavior_logprobs)[sampled].double()  # [S]
+    distance, ratio = difference.abs(), difference.exp()
+    mean, largest = float(distance.mean()), float(distance.max())
+    outside = float(((ratio < _NEAR[0]) | (ratio > _NEAR[1])).double().mean())
+    if not mean <= limit:  # nor NaN
+        raise DeliveryError(
+            f"{len(difference)} tokens of {_named(batch.versions[sampled])}, scored again by the trainer, differ from "
+            f"the engine's logprobs by {mean:.2g} on average (limit {limit:g}) and by {largest:.2g} at most; "
+            f"{outside:.1%} of the ratios are outside [{_NEAR[0]}, {_NEAR[1]}]: the engine computes with other "
+            "weights, stale keys or another temperature than it says"
+        )
+    return {"rescored_difference": mean, "rescored_difference_max": largest, "rescored_outside": outside}
+
+
+def _named(versions: Tensor) -> str:
+    low, high = int(versions.min()), int(versions.max())
+    return f"version {low}" if low == high else f"versions {low} to {high}"
+
+
+def _is_real(engine: Any) -> bool:
+    """Whether logprobs are computed and not invented, for the engine and all it is made of."""
+    return all(getattr(part, "has_weights", True) for part in _parts(engine))
+
+
+def _limit(run: Run) -> float:
+    """What the coarser of engine and trainer allows."""
+    kinds = [getattr(part, "dtype", "float32") for part in (*_parts(run.engine), *_parts(run.trainer))]
+    return max(_LIMITS.get(kind, 0.1) for kind in kinds)
+
+
+def _parts(value: Any) -> list[Any]:
+    """An engine and those within it."""
+    if isinstance(value, tuple | list):
+        return [part for each in value for part in _parts(each)]
+    if not is_dataclass(value):
+        return []
+    return [value, *(part for each in fields(value) if each.init for part in _parts(getattr(value, each.name)))]

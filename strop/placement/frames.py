@@ -1,0 +1,134 @@
+"""Messages over a pair of pipes: a JSON head and raw arrays, so that reading one can run nobody's code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+_LENGTHS = struct.Struct(">IQ")  # bytes of the head, bytes of all arrays
+_LONGEST = 1 << 32  # bytes; whoever says more has lost the thread
+_PIECE = 1 << 20
+_KINDS = "iufb"  # numbers only: a dtype of objects would be pointers
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One message."""
+
+    head: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def encode(head: Mapping[str, Any], arrays: Arrays) -> bytes:
+    """A message as bytes."""
+    parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    layout = [[name, part.dtype.str, list(part.shape)] for name, part in parts.items()]
+    text = json.dumps([head, layout]).encode()
+    body = b"".join(part.tobytes() for part in parts.values())
+    return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def decode(text: bytes, body: bytes) -> Frame:
+    head, layout = json.loads(text)
+    arrays, start = {}, 0
+    for name, kind, shape in layout:
+        dtype, count = np.dtype(kind), int(np.prod(shape))
+        if dtype.kind not in _KINDS:
+            raise ValueError(f"an array of {kind} has no place in a message")
+        arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
+        start += count * dtype.itemsize
+    return Frame(head, arrays)
+
+
+class Frames:
+    """Both ends of a conversation over descriptors; nothing here blocks but `wait`."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._reading, self._writing = reading, writing
+        self._incoming, self._outgoing = bytearray(), bytearray()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        for descriptor in (reading, writing):
+            os.set_blocking(descriptor, False)
+
+    def attach(self, receive: Callable[[Frame], None], end: Callable[[str], None]) -> None:
+        """From now on the running loop reads; `end` is told once why nothing more comes."""
+        self._loop = asyncio.get_running_loop()
+
+        def read() -> None:
+            try:
+                for frame in self._arrived():
+                    receive(frame)
+            except (EOFError, ValueError) as error:
+                self.detach()
+                end(str(error))
+
+        self._loop.add_reader(self._reading, read)
+        self._write()
+
+    def detach(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._reading)
+            self._loop.remove_writer(self._writing)
+        self._loop = None
+
+    def send(self, head: Mapping[str, Any], arrays: Arrays | None = None) -> None:
+        """Write as much as the pipe takes now, and the rest when it can; to one that is broken, nothing."""
+        self._outgoing += encode(head, arrays or {})
+        self._write()
+
+    def wait(self) -> list[Frame]:
+        """Block until something has come; what is still to be written is written meanwhile."""
+        while True:
+            if frames := list(self._arrived()):
+                return frames
+            select.select([self._reading], [self._writing] if self._outgoing else [], [])
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            while self._outgoing:
+                del self._outgoing[: os.write(self._writing, self._outgoing[:_PIECE])]
+        except BlockingIOError:
+            if self._loop is not None:
+                self._loop.add_writer(self._writing, self._write)
+            return
+        except OSError:  # the other side is gone; reading says so
+            self._outgoing.clear()
+        if self._loop is not None:
+            self._loop.remove_writer(self._writing)
+
+    def _arrived(self) -> Iterator[Frame]:
+        """Every whole message that can be had without waiting."""
+        is_over = False
+        try:
+            while piece := os.read(self._reading, _PIECE):
+                self._incoming += piece
+            is_over = True
+        except BlockingIOError:
+            pass
+        yield from self._whole()
+        if is_over:
+            raise EOFError("the other side is gone")
+
+    def _whole(self) -> Iterator[Frame]:
+        while len(self._incoming) >= _LENGTHS.size:
+            text, body = _LENGTHS.unpack_from(self._incoming)
+            if text + body > _LONGEST:
+                raise ValueError(f"a message of {text + body} bytes is announced: something else writes to the pipe")
+            start, end = _LENGTHS.size, _LENGTHS.size + text + body
+            if len(self._incoming) < end:
+                return
+            whole = bytes(self._incoming[start:end])
+            del self._incoming[:end]
+            yield decode(whole[:text], whole[text:])

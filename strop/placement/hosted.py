@@ -1,0 +1,73 @@
+"""An engine on the event loop of a process that somebody else runs, and weights as bytes on their way there."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from strop.roles import Engine
+from strop.types import Completion, IntArray, Sampling, WeightVersion
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Hosted:
+    """Every verb of an engine, to be called from afar; an engine without weights loads no torch here."""
+
+    def __init__(self, path: Sequence[str], engine: bytes, threads: int, is_deterministic: bool) -> None:
+        sys.path += [each for each in path if each not in sys.path]  # before the engine, whose module may lie there
+        self._engine: Engine = pickle.loads(engine)  # from whoever started this process
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(is_deterministic, warn_only=True)
+
+    async def open(self, model: str) -> int:
+        """Read the model; answers with the process that computes."""
+        self._engine.open(Path(model))
+        return os.getpid()
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        return await self._engine.sample(prompt, sampling, key)
+
+    async def load(self, version: WeightVersion, location: Any) -> str:
+        weights = unpacked(location) if isinstance(location, Mapping) else location
+        return await self._engine.load(replace(version, location=weights))
+
+    async def abort(self, key: int) -> None:
+        self._engine.abort(key)
+
+    async def forget(self) -> None:
+        self._engine.forget()
+
+    async def ping(self) -> None:
+        return None
+
+
+def packed(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Type, shape and bytes of each: numpy, which can be mapped without a copy, does not know every type torch has."""
+    import torch
+
+    return {
+        name: (
+            str(tensor.dtype).removeprefix("torch."),
+            tuple(tensor.shape),
+            tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy(),
+        )
+        for name, tensor in weights.items()
+    }
+
+
+def unpacked(found: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The inverse, over the same memory."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the memory may be read-only, and nobody writes to it
+        return {n: torch.from_numpy(b).view(getattr(torch, kind)).view(shape) for n, (kind, shape, b) in found.items()}

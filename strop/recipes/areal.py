@@ -1,0 +1,20 @@
+"""AReaL (Fu et al., 2505.24298): generation runs a few versions ahead, decoupled PPO learns from what it made.
+
+`anchor` is what the clip is measured from: proximal (the weights before the step, AReaL's own), averaged (PPO-EWMA,
+2110.00641) or interpolated (A-3PO, 2512.06547).
+"""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.batch_standard import BatchStandard
+from strop.train.losses.decoupled import Decoupled
+from strop.train.trainers.torch import TorchTrainer
+
+
+def areal(setting: Setting = Setting(lag=4), anchor: str = "proximal", minibatches: int = 4) -> Run:
+    """No critic and no reference; advantages standardised over the batch, several clipped steps per draw."""
+    window = max(setting.lag, 1) if anchor == "averaged" else 0
+    trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, average_window=window)
+    return setting.run("areal", BatchStandard(), (Decoupled(anchor=anchor),), minibatches=minibatches, trainer=trainer)

@@ -1,0 +1,27 @@
+"""Old logprobs restored ("Missing Old Logits", 2605.12070): a symmetric mask for mismatch, PPO's clip for staleness.
+
+`old` is what stands between behaviour and policy: old (exact, from kept weights) or averaged (a proxy without them).
+"""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.corrections.separated import Separated
+from strop.train.losses.clip import Clip
+from strop.train.trainers.torch import TorchTrainer
+
+
+def missing_old_logits(setting: Setting = Setting(lag=4), old: str = "old", limit: float = 2.0) -> Run:
+    """policy / behaviour = mismatch * staleness, each with a rule of its own."""
+    snapshots, window = (setting.lag + 1, 0) if old == "old" else (0, max(setting.lag, 1))
+    return setting.run(
+        "missing_old_logits",
+        GroupStandard(),
+        (Clip(anchor=old),),
+        correction=Separated(limit, old),
+        trainer=TorchTrainer(
+            learning_rate=setting.learning_rate, device=setting.device, snapshots=snapshots, average_window=window
+        ),
+    )

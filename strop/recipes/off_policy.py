@@ -1,0 +1,34 @@
+"""RLOO on stale data with a correction of choice: what a lag sweep compares."""
+
+from __future__ import annotations
+
+from strop.errors import ConfigurationError, nearest
+from strop.recipes.setting import Setting
+from strop.roles import Correction
+from strop.run import Run
+from strop.train.advantages.leave_one_out import LeaveOneOut
+from strop.train.corrections.clamped import Clamped
+from strop.train.corrections.geometric import Geometric
+from strop.train.corrections.masked import Masked
+from strop.train.corrections.sequence_masked import SequenceMasked
+from strop.train.corrections.sequence_truncated import SequenceTruncated
+from strop.train.corrections.truncated import Truncated
+from strop.train.corrections.veto import Veto
+from strop.train.losses.reinforce import Reinforce
+
+
+def off_policy(setting: Setting = Setting(lag=4), correction: str = "truncated") -> Run:
+    """The plain policy gradient; `correction` is none, truncated, masked, clamped, veto, geometric or sequence_..."""
+    known: dict[str, Correction | None] = {
+        "none": None,
+        "truncated": Truncated(),
+        "masked": Masked(),
+        "clamped": Clamped(),
+        "veto": Veto(Truncated()),
+        "geometric": Geometric(inner=Truncated()),
+        "sequence_truncated": SequenceTruncated(),
+        "sequence_masked": SequenceMasked(),
+    }
+    if correction not in known:
+        raise ConfigurationError(f"there is no correction {correction!r}: {nearest(correction, known)}")
+    return setting.run("off_policy", LeaveOneOut(), (Reinforce(),), correction=known[correction])

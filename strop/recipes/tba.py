@@ -1,0 +1,21 @@
+"""Trajectory balance with asynchrony (TBA, 2503.18929): learn from anybody's attempts without importance ratios."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.replay.mostly_recent import MostlyRecent
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.trajectory_balance import TrajectoryBalance
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def tba(setting: Setting = Setting(lag=2), beta: float = 0.05, recent: float = 0.95) -> Run:
+    """Siblings are balanced against each other until the policy is reference * exp(reward / beta)."""
+    return setting.run(
+        "tba",
+        Constant(),
+        (TrajectoryBalance(beta),),
+        reduction=SequenceMean(),
+        buffer=MostlyRecent(recent, seed=setting.seed),
+    )

@@ -1,0 +1,100 @@
+"""TBA's replay (2503.18929): mostly what was just made, now and then anything ever seen.
+
+A loss that is right for anybody's attempts (trajectory balance) may learn from both. TBA draws answers per task; worlds
+without end give every task once, so here a task's answers are its group, and whole groups are drawn.
+Papers: tba
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from strop.errors import CheckpointError, ConfigurationError
+from strop.types import Group
+
+
+@dataclass
+class MostlyRecent:
+    """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
+
+    In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
+    before all others were. The length is that of the new groups alone: old ones wait for nobody, and a pace must not
+    count them. The choice depends on seed and step only.
+    """
+
+    recent: float = 0.95
+    capacity: int = 1000  # old groups that are kept, the newest
+    seed: int = 0
+
+    _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _old: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _turn: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # old, not yet taken again
+    _missing: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # with times trained
+
+    def __post_init__(self) -> None:
+        if not 0 < self.recent <= 1 or self.capacity < 0:
+            raise ConfigurationError(
+                f"MostlyRecent needs 0 < recent <= 1 and capacity >= 0, got {self.recent} and {self.capacity}"
+            )
+
+    def add(self, group: Group) -> None:
+        if group.number in self._new or group.number in self._old:
+            raise ValueError(f"group {group.number} is already in the buffer")
+        group.times_trained = self._missing.pop(group.number, 0)
+        (self._old if group.times_trained else self._new)[group.number] = group
+
+    def draw(self, count: int, step: int) -> list[Group] | None:
+        if self._missing:
+            raise CheckpointError(f"the checkpoint's groups {sorted(self._missing)} were not put back into the buffer")
+        if len(self._new) < count:
+            return None
+        random = np.random.default_rng([self.seed, step])
+        # how many places fell to old groups before each of the new ones
+        num_old = int(random.geometric(self.recent, count).sum()) - count
+        again = self._take_old(min(num_old, len(self._old)), random)
+        fresh = [self._new.pop(number) for number in sorted(self._new)[:count]]
+        for group in (*again, *fresh):
+            self._old[group.number] = group
+            group.times_trained += 1
+        self._forget()
+        return [*fresh, *again]
+
+    @property
+    def trained_before(self) -> list[int]:
+        """Numbers of the old groups a restored checkpoint held that were not added again yet."""
+        return sorted(number for number, times in self._missing.items() if times)
+
+    def __len__(self) -> int:
+        return len(self._new)
+
+    def state(self) -> dict[str, Any]:
+        held = {**self._old, **self._new}
+        return {
+            "times_trained": {str(number): group.times_trained for number, group in sorted(held.items())},
+            "turn": list(self._turn),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._new, self._old, self._turn = {}, {}, [int(number) for number in state["turn"]]
+        self._missing = {int(number): int(times) for number, times in state["times_trained"].items()}
+
+    def _take_old(self, count: int, random: np.random.Generator) -> list[Group]:
+        """Different ones; whoever was not taken since the last time all were goes first."""
+        taken: list[Group] = []
+        self._turn = [number for number in self._turn if number in self._old]
+        while len(taken) < count:
+            free = [number for number in self._turn if self._old[number] not in taken]
+            if free:
+                number = free[int(random.integers(len(free)))]
+                self._turn.remove(number)
+                taken.append(self._old[number])
+            else:
+                self._turn += sorted(self._old)
+        return taken
+
+    def _forget(self) -> None:
+        for number in sorted(self._old)[: max(len(self._old) - self.capacity, 0)]:
+            del self._old[number]

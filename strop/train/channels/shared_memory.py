@@ -1,0 +1,37 @@
+"""Weights for several processes of one machine: written once per version, mapped by every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from strop.errors import ConfigurationError
+from strop.fingerprint import fingerprint
+from strop.placement.shared_weights import Alternating
+from strop.roles import Engine, Trainer
+from strop.train.delivery import deliver
+from strop.types import WeightVersion
+
+
+@dataclass
+class SharedMemory:
+    """A version's location is a buffer of shared memory; two take turns, so that the newest is always whole.
+
+    A buffer is written again only after every engine has proven that it holds a later version.
+    """
+
+    _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
+    _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
+    _buffers: Alternating = field(default_factory=Alternating, init=False, repr=False, compare=False)
+
+    def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None:
+        self._trainer, self._engines = trainer, tuple(engines)
+
+    async def publish(self, step: int) -> WeightVersion:
+        """Write the current weights and have every engine prove that it holds them."""
+        if self._trainer is None:
+            raise ConfigurationError("SharedMemory has no trainer yet: call connect(trainer, engines) first")
+        weights = self._trainer.weights()
+        version = WeightVersion(step, fingerprint(weights), self._buffers.write(weights))
+        await deliver(version, self._engines)
+        return version

@@ -1,0 +1,29 @@
+"""Clamped importance sampling: the ratio held in a band, so that no token is lost and none counts too much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from strop.train.ratios import FROZEN, check_policy, log_weights, needed
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """Weigh a token by target / behaviour held within [low, high], detached."""
+
+    low: float = 0.5
+    high: float = 2.0
+    target: str = "current"
+
+    def __post_init__(self) -> None:
+        check_policy(self.target, ("current", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needed(self.target)
+
+    def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
+        return log_weights(self.target, batch, logprobs).exp().clamp(self.low, self.high)  # [T]

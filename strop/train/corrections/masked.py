@@ -1,0 +1,33 @@
+"""Masked importance sampling (Liu, Li et al., 2025; 2512.23075): tokens whose ratio leaves the band leave the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from strop.train.ratios import FROZEN, check_policy, log_weights, needed
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Weigh a token by ratio * [low <= ratio <= high] with ratio = target / behaviour, detached.
+
+    A masked token keeps its place in the denominator, so the others do not grow.
+    """
+
+    low: float = 0.5
+    high: float = 2.0
+    target: str = "current"
+
+    def __post_init__(self) -> None:
+        check_policy(self.target, ("current", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needed(self.target)
+
+    def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
+        ratio = log_weights(self.target, batch, logprobs).exp()  # [T]
+        return ratio.where((ratio >= self.low) & (ratio <= self.high), ratio.new_zeros(()))

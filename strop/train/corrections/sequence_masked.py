@@ -1,0 +1,34 @@
+"""Masked importance sampling of whole attempts: one that became too likely leaves the loss with all its tokens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from strop.train.ratios import FROZEN, check_policy, needed, sequence_log_weights
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class SequenceMasked:
+    """Weigh every token of an attempt by product * [product <= cap], product = that of its tokens' ratios, detached.
+
+    Products grow with length, so this removes long attempts first: watch the `correction` figure.
+    """
+
+    cap: float = 8.0
+    target: str = "current"
+
+    def __post_init__(self) -> None:
+        check_policy(self.target, ("current", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needed(self.target)
+
+    def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
+        total = sequence_log_weights(self.target, batch, logprobs)  # [A]
+        kept = total <= math.log(self.cap)  # in log space: the product itself may not be finite
+        return batch.on_tokens(total.where(kept, total.new_full((), -math.inf)).exp())  # [T]

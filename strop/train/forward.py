@@ -1,0 +1,76 @@
+"""Forward passes of a policy over packed batches, in one precision on one device; what every trainer shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from strop.roles import Metrics, Objective
+from strop.train.logprobs import PolicyOutput
+from strop.train.sequences import Sequences
+from strop.types import Batch
+
+
+@dataclass(eq=False)
+class Forward:
+    """Holds no weights: the model comes with each call."""
+
+    device: str
+    dtype: str  # what is computed in; weights stay fp32
+    chunk: int  # rows of logits that exist at once
+    _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
+
+    def loss(self, model: Any, batch: Batch, objective: Objective) -> tuple[Tensor, Metrics]:
+        """What a batch adds to the step's loss and figures."""
+        with self._precision():
+            return objective(*self._output(model, batch))
+
+    def logprobs(self, model: Any, batch: Batch) -> Tensor:
+        """[T], zero where not trainable."""
+        with torch.no_grad(), self._precision():
+            output, _ = self._output(model, batch)
+            return output.logprobs.to(batch.tokens.device)
+
+    def nothing(self, model: Any, batch: Batch) -> Tensor:
+        """A zero that depends on every weight, for a rank that has no token to train but must keep step."""
+        with self._precision():
+            output, _ = self._output(model, replace(batch, trainable=torch.zeros_like(batch.trainable)))
+            return output.logprobs.sum()
+
+    def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
+        layout = self._layout(batch)
+        batch = _moved(batch, self.device)
+        return PolicyOutput(model, layout.sequences.hidden_states(model), batch, self.chunk, layout.rows), batch
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")
+
+    def _layout(self, batch: Batch) -> _Layout:
+        """Worked out once per batch, for annotate and for every epoch."""
+        if (layout := self._layouts.get(batch)) is None:
+            lengths = [size for size in batch.segments.bincount().tolist() if size]
+            rows = batch.trainable.nonzero().squeeze(1).to(self.device)
+            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
+            layout = self._layouts[batch] = _Layout(sequences, rows)
+        return layout
+
+
+@dataclass(eq=False)
+class _Layout:
+    """How a batch's tokens lie, on the device."""
+
+    sequences: Sequences
+    rows: Tensor  # [R], the trainable tokens
+
+
+def _moved(batch: Batch, device: str) -> Batch:
+    """The batch on a device; itself where it is there already."""
+    if batch.tokens.device == torch.device(device):
+        return batch
+    found = {each.name: getattr(batch, each.name) for each in fields(batch)}
+    moved: dict[str, Any] = {name: value.to(device) for name, value in found.items() if isinstance(value, Tensor)}
+    return replace(batch, **moved)

@@ -1,0 +1,58 @@
+"""Trajectory balance from any policy's attempts (TBA, 2503.18929), with VarGrad's estimate of the normaliser.
+
+Papers: tba
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics, Output
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class TrajectoryBalance:
+    """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole attempt - reward / beta.
+
+    It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the attempts: nothing is left to correct.
+    Every token carries its attempt's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
+    and the gradient grows as 1 / beta. The temperature of the attempts is that of both policies.
+    """
+
+    beta: float = 0.05
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2  # a single attempt has no siblings to balance with
+    contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
+
+    def __post_init__(self) -> None:
+        if self.beta <= 0:
+            raise ConfigurationError(f"TrajectoryBalance needs beta > 0, got {self.beta}")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.reference_logprobs is None:
+            raise ConfigurationError("TrajectoryBalance needs reference log-probabilities, the batch has none")
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        surplus = gains - batch.rewards.to(gains.dtype) / self.beta  # [A]
+        mean = _group_mean(surplus, batch)  # [A]; its gradient cancels within the group
+        loss = torch.where(batch.trainable, batch.on_tokens((surplus - mean).square()), 0.0)  # [T]
+        return loss, {
+            "log_normaliser": batch.figure(batch.on_tokens(-mean)),
+            "reference_kl": batch.figure(batch.log_ratio(output.logprobs.detach(), batch.reference_logprobs)),
+        }
+
+
+def _group_mean(values: Tensor, batch: Batch) -> Tensor:
+    """Each attempt's group mean of an [A] quantity: [A]."""
+    count = len(batch.group_numbers)
+    sums = values.new_zeros(count).index_add(0, batch.groups, values)
+    sizes = values.new_zeros(count).index_add(0, batch.groups, torch.ones_like(values))
+    return (sums / sizes)[batch.groups]

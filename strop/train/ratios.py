@@ -1,0 +1,46 @@
+"""From the policy that sampled to the one being trained: policy / behaviour = (middle / behaviour) * (policy / middle).
+
+A correction weighs the first factor, a loss that names the middle as its anchor holds the second; preflight sees to it
+that both name the same middle, so no part is counted twice and none is forgotten.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from strop.errors import ConfigurationError, nearest
+from strop.types import Batch
+
+FROZEN = ("proximal", "old", "averaged")  # what a trainer can fill in before a step
+
+
+def check_policy(name: str, valid: tuple[str, ...], owner: object) -> None:
+    """Refuse a policy that is not one of these."""
+    if name not in valid:
+        raise ConfigurationError(f"{type(owner).__name__} knows no policy {name!r}: {nearest(name, valid)}")
+
+
+def needed(name: str) -> frozenset[str]:
+    """What the trainer must fill so that this policy's logprobs are there."""
+    return frozenset({name} if name in FROZEN else ())
+
+
+def logprobs_of(name: str, batch: Batch, current: Tensor) -> Tensor:
+    """Log-probabilities of a policy by its name: [T]; only those of `current` carry a gradient."""
+    if name == "current":
+        return current
+    found: Tensor | None = getattr(batch, f"{name}_logprobs")
+    if found is None:
+        raise ConfigurationError(f"the batch has no {name} log-probabilities: the trainer was not asked for them")
+    return found
+
+
+def log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
+    """log(policy / behaviour) per token, detached: [T], 0 for tokens nobody sampled (version -1: a teacher's)."""
+    ratio = batch.log_ratio(logprobs_of(name, batch, current).detach(), batch.behavior_logprobs)
+    return ratio.where(batch.versions >= 0, ratio.new_zeros(()))
+
+
+def sequence_log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
+    """log(policy / behaviour) of whole attempts, all turns together: [A]."""
+    return batch.per_attempt(log_weights(name, batch, current))

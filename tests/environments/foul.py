@@ -1,0 +1,71 @@
+"""A world that does what worlds must not do, when a reply tells it to; the third step ends an attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from strop.types import Message, Observation, Task
+
+
+@dataclass(frozen=True)
+class Foul:
+    """Pays 1 at the third step, unless the reply there is a word that means trouble."""
+
+    level: int = 1
+    name: str = "foul"
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return Task((Message("user", f"{2 * index + heldout}="),), "1", self.name, self.level)
+
+    def environment(self) -> FoulPlay:
+        return FoulPlay()
+
+    def check(self, task: Task, reply: str) -> float:
+        return 1.0
+
+
+@dataclass
+class FoulPlay:
+    steps: int = field(default=0, init=False)
+
+    async def reset(self, task: Task) -> None:
+        self.steps = 0
+
+    async def step(self, reply: Message) -> Observation:
+        self.steps += 1
+        if self.steps < 3:
+            return Observation((Message("user", "on"),), done=False, reward=0.0)
+        await trouble(reply.content)
+        return Observation(done=True, reward=float(reply.content.isdigit()))
+
+    async def close(self) -> None:
+        pass
+
+
+async def trouble(word: str) -> None:
+    if word == "wait":
+        await asyncio.sleep(3600)
+    if word == "hang":
+        time.sleep(3600)
+    if word == "raise":
+        raise OSError("the box is gone")
+    if word == "exit":
+        os._exit(3)
+    if word == "fork":
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+
+
+@dataclass(frozen=True)
+class Unloadable(Foul):
+    """Cannot be unpickled anywhere."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return _refuse, ("no such simulator",)
+
+
+def _refuse(reason: str) -> None:
+    raise OSError(reason)

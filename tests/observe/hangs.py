@@ -1,0 +1,40 @@
+"""Parts that hang, importable by name."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.single_turn import SingleTurn
+from strop.roles import Metrics, Objective
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Batch, Message, Observation
+
+
+@dataclass
+class Hanging(SingleTurn):
+    is_blocking: bool = False
+
+    async def step(self, reply: Message) -> Observation:
+        if self.is_blocking:
+            time.sleep(3600)
+        await asyncio.sleep(3600)
+        return Observation()
+
+
+@dataclass(frozen=True)
+class HangingWorld(Arithmetic):
+    is_blocking: bool = False
+
+    def environment(self) -> SingleTurn:
+        return Hanging(self, self.is_blocking)
+
+
+@dataclass
+class HangingTrainer(TorchTrainer):
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
+        time.sleep(3600)
+        return {}

@@ -1,0 +1,81 @@
+"""Engines without weights, quick to start in another process, that misbehave when asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from strop.errors import ConfigurationError, ModelError
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+
+DEADLY, STUCK, REFUSED, BROKEN, NOISY = 1001, 1002, 1003, 1004, 1005  # keys
+
+
+@dataclass
+class Letters:
+    """Writes tokens that follow from key and position alone, at a pace, stamped with the version it holds."""
+
+    seconds_per_token: float = 0.0
+    refuses: str = ""  # what it finds wrong with any model
+    is_lagging: bool = False  # answers with the fingerprint of the version before
+    version: int = field(init=False, repr=False, compare=False, default=0)
+    asked: list[int] = field(init=False, repr=False, compare=False, default_factory=list)  # keys
+    forgot: int = field(init=False, repr=False, compare=False, default=0)
+    _held: str = field(init=False, repr=False, compare=False, default="nothing")
+    _aborted: set[int] = field(init=False, repr=False, compare=False, default_factory=set)
+
+    def open(self, model: Path) -> None:
+        if self.refuses:
+            raise ModelError(f"{model}: {self.refuses}")
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        self.asked.append(key)
+        self._misbehave(key)
+        tokens: list[int] = []
+        versions: list[int] = []
+        while len(tokens) < sampling.max_tokens and key not in self._aborted:
+            tokens.append(letter(key, len(prompt) + len(tokens)))
+            versions.append(self.version)
+            await asyncio.sleep(self.seconds_per_token)
+        stop = Stop.ABORTED if key in self._aborted else Stop.LENGTH
+        self._aborted.discard(key)
+        logprobs = -np.arange(len(tokens), dtype=np.float32)
+        return Completion(np.array(tokens, np.int64), logprobs, np.array(versions, np.int64), stop)
+
+    async def load(self, version: WeightVersion) -> str:
+        before, self._held, self.version = self._held, version.fingerprint, version.step
+        return before if self.is_lagging else self._held
+
+    def forget(self) -> None:
+        self.forgot += 1
+
+    def abort(self, key: int) -> None:
+        self._aborted.add(key)
+
+    def _misbehave(self, key: int) -> None:
+        if key == DEADLY:
+            print("these are my last words", file=sys.stderr, flush=True)
+            os._exit(7)
+        if key == STUCK:
+            time.sleep(600)
+        if key == REFUSED:
+            raise ConfigurationError("a prompt must have 1 to 9 tokens, got 10")
+        if key == BROKEN:
+            raise ValueError("no such thing")
+        if key == NOISY:
+            print("noise " * 20000, flush=True)
+
+
+def letter(key: int, position: int) -> int:
+    return (key * 31 + position * 7) % 97
+
+
+def written(key: int, prompt: int, count: int) -> list[int]:
+    """What a prompt of so many tokens is continued with."""
+    return [letter(key, prompt + place) for place in range(count)]

@@ -1,0 +1,139 @@
+"""Weights reach engines in other processes, proven there; what does not arrive stops the run and names the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import ConfigurationError, DeliveryError
+from strop.fingerprint import fingerprint
+from strop.generate.engines.several import Several
+from strop.generate.engines.torch import TorchEngine
+from strop.placement.process import LocalProcess
+from strop.train.channels.memory import Memory
+from strop.train.channels.shared_memory import SharedMemory
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Completion, IntArray, Sampling, WeightVersion
+from tests.models import save_tiny_model
+from tests.placement.light import Letters
+
+LONG = Sampling(max_tokens=20)
+PROMPT = np.arange(4, 12)
+
+
+@dataclass
+class Tampering:
+    """Flips one bit of what is on its way to an engine, in one version."""
+
+    inner: LocalProcess
+    step: int
+
+    def open(self, model: Path) -> None:
+        self.inner.open(model)
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        return await self.inner.sample(prompt, sampling, key)
+
+    async def load(self, version: WeightVersion) -> str:
+        if version.step == self.step:
+            next(iter(version.location.values())).view(torch.uint8).view(-1)[17] ^= 4
+        return await self.inner.load(version)
+
+    def abort(self, key: int) -> None: ...
+    def forget(self) -> None: ...
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def change(trainer: TorchTrainer) -> None:
+    for tensor in trainer.weights().values():
+        tensor.mul_(1.25)
+
+
+def test_torch_engines_prove_what_they_hold_and_sample_from_it(tmp_path: Path) -> None:
+    model = save_tiny_model(tmp_path, "llama", eos_token_id=None)
+    trainer, inline = TorchTrainer(), TorchEngine(rows=4)
+    trainer.open(model, 0)
+    inline.open(model)
+    engine = LocalProcess(TorchEngine(rows=4))
+    placed = Tampering(engine, step=3)
+
+    async def steps() -> None:
+        placed.open(model)
+        channel, plain = SharedMemory(), Memory()
+        for each in (channel, plain):
+            each.connect(trainer, [placed, inline])
+        await channel.publish(0)
+        change(trainer)
+        version = await channel.publish(1)
+        assert version.fingerprint == fingerprint(trainer.weights())
+        expected = await inline.sample(PROMPT, LONG, 5)
+        found = await engine.sample(PROMPT, LONG, 5)
+        assert found.tokens.tolist() == expected.tokens.tolist()
+        assert found.logprobs.tolist() == expected.logprobs.tolist() and set(found.versions) == {1}
+        # a replacement holds the published weights and not those of the model folder or of a trainer that went on
+        change(trainer)
+        running = asyncio.create_task(engine.sample(PROMPT, LONG, 5))
+        os.kill(engine.pid, signal.SIGKILL)
+        again = await running
+        assert (again.tokens.tolist(), again.versions.tolist()) == (expected.tokens.tolist(), [1] * 20)
+        await plain.publish(2)  # tensors of this process find their way too
+        change(trainer)
+        with pytest.raises(DeliveryError, match=r"engine 0 \(Tampering\) samples from weights \w+ after step 3"):
+            await channel.publish(3)
+
+    async def whole() -> None:
+        try:
+            await steps()
+        finally:
+            await placed.close()
+
+    asyncio.run(whole())
+
+
+def test_a_channel_that_leads_nowhere() -> None:
+    with pytest.raises(ConfigurationError, match="connect"):
+        asyncio.run(SharedMemory().publish(0))
+    assert eval(repr(SharedMemory())) == SharedMemory() == pickle.loads(pickle.dumps(SharedMemory()))
+
+
+def test_an_engine_that_lags_is_named() -> None:
+    engines = Several((LocalProcess(Letters()), LocalProcess(Letters(is_lagging=True))))
+
+    async def publish() -> str:
+        engines.open(Path("nowhere"))
+        try:
+            return await engines.load(WeightVersion(5, "five", "folder"))
+        finally:
+            await engines.close()
+
+    with pytest.raises(DeliveryError, match=r"engine 1 \(LocalProcess\) samples from weights nothing after step 5"):
+        asyncio.run(publish())
+
+
+def test_a_replacement_that_holds_other_weights_stops_the_run() -> None:
+    engine = LocalProcess(Letters(seconds_per_token=0.05, is_lagging=True))
+
+    async def lose_it() -> Any:
+        engine.open(Path("nowhere"))
+        try:
+            for _ in range(2):  # the second time it answers with what it was given the first time
+                await engine.load(WeightVersion(5, "five", "folder"))
+            running = asyncio.create_task(engine.sample(PROMPT, LONG, 1))
+            await asyncio.sleep(0.1)
+            os.kill(engine.pid, signal.SIGKILL)
+            return await running
+        finally:
+            await engine.close()
+
+    with pytest.raises(DeliveryError, match="the new process of Letters samples from weights nothing after step 5"):
+        asyncio.run(lose_it())

@@ -1,0 +1,76 @@
+"""Asynchronous recipes run, with the lag their papers use, and measure mismatch apart from staleness."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from strop import checkpoint
+from strop.fingerprint import fingerprint
+from strop.folder import RunFolder, read_rows
+from strop.launch import launch, relaunch
+from strop.preflight import check
+from strop.recipes import build, recipe_named
+from tests.models import save_pocket_like
+from tests.parts import LongerIsBetter
+
+RECIPES = [
+    ("areal", {}, 4),
+    ("areal", {"anchor": "averaged"}, 4),
+    ("areal", {"anchor": "interpolated"}, 4),
+    ("llamarl", {}, 1),
+    ("icepop", {}, 1),
+    ("missing_old_logits", {}, 4),
+    ("missing_old_logits", {"old": "averaged"}, 4),
+    ("vcpo", {}, 10),
+    ("tba", {}, 2),
+    ("off_policy", {"correction": "sequence_truncated"}, 4),
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize(("name", "values", "lag"), RECIPES)
+def test_three_steps(model: Path, tmp_path: Path, name: str, values: dict[str, str], lag: int) -> None:
+    sizes = {"groups_per_step": 4, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "steps": 3}
+    run = build(recipe_named(name), {"model": str(model), "learning_rate": 1e-3, **sizes, **values})
+    run.rewards = (LongerIsBetter(),)
+    check(run)
+    assert run.pace.lag == lag  # type: ignore[attr-defined]
+    launch(run, tmp_path, "run")
+    rows = read_rows(RunFolder(tmp_path / "run").metrics)
+    assert rows[-1]["step"] == 3 and math.isfinite(rows[-1]["loss"])
+    if "old" in (run.correction.needs if run.correction else ()):  # how stale the data was depends on timing
+        assert rows[-1]["mismatch"] < 1e-4
+        assert rows[-1]["staleness"] == pytest.approx(rows[-1]["drift"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("areal", {"anchor": "averaged"}), ("missing_old_logits", {}), ("vcpo", {}), ("tba", {"recent": 0.5})],
+)
+def test_resumed_in_the_middle_it_ends_with_the_same_bits(
+    model: Path, tmp_path: Path, name: str, values: dict[str, object]
+) -> None:
+    sizes = {"groups_per_step": 4, "group_size": 3, "max_tokens": 8, "heldout_tasks": 2, "steps": 6, "lag": 0}
+    run = build(
+        recipe_named(name), {"model": str(model), "learning_rate": 1e-3, "checkpoint_every": 3, **sizes, **values}
+    )
+    run.rewards = (LongerIsBetter(),)
+    launch(run, tmp_path, "run")
+    folder = RunFolder(tmp_path / "run")
+    found = []
+    for _ in range(2):
+        last = checkpoint.listed(folder.checkpoints)[-1]
+        assert last.name == "step-6"
+        found.append((fingerprint(load_file(last / "model.safetensors")), folder.metrics.read_text()))
+        shutil.rmtree(last)  # as if it had been killed before
+        relaunch(folder.path)
+    assert found[0] == found[1]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+
+from strop.errors import CheckpointError, ConfigurationError
+from strop.replay.mostly_recent import MostlyRecent
+from tests.building import make_group
+
+
+def filled(buffer: MostlyRecent, numbers: range) -> MostlyRecent:
+    for number in numbers:
+        buffer.add(make_group([1.0, 0.0], number=number))
+    return buffer
+
+
+def numbers(buffer: MostlyRecent, count: int, step: int) -> list[int] | None:
+    drawn = buffer.draw(count, step)
+    return None if drawn is None else [group.number for group in drawn]
+
+
+def test_only_recent_is_first_in_first_out() -> None:
+    buffer = filled(MostlyRecent(recent=1.0), range(5))
+    assert numbers(buffer, 2, 0) == [0, 1] and len(buffer) == 3
+    assert numbers(buffer, 2, 1) == [2, 3]
+    assert numbers(buffer, 2, 2) is None
+    with pytest.raises(ValueError, match="group 0 is already"):
+        filled(buffer, range(1))
+
+
+def test_the_share_of_old_groups_is_the_one_asked_for() -> None:
+    buffer, old, steps = MostlyRecent(recent=0.75), 0, 400
+    for step in range(steps):
+        filled(buffer, range(step * 8, step * 8 + 8))
+        drawn = buffer.draw(8, step)
+        assert drawn is not None and len({group.number for group in drawn}) == len(drawn)
+        assert [group.number for group in drawn[:8]] == list(range(step * 8, step * 8 + 8))  # no new one waits
+        old += len(drawn) - 8
+    assert old / (old + 8 * steps) == pytest.approx(0.25, abs=0.02)
+
+
+def test_none_again_before_all_others_were() -> None:
+    buffer = filled(MostlyRecent(recent=0.4), range(40))
+    assert numbers(buffer, 6, 0) == [0, 1, 2, 3, 4, 5]  # nothing is old yet
+    for step in range(1, 35):
+        buffer.draw(1, step)
+        begun = [group.times_trained for number, group in sorted(buffer._old.items()) if number < 6]
+        assert max(begun) - min(begun) <= 1
+    assert min(begun) > 1
+
+
+def test_the_oldest_beyond_the_capacity_are_forgotten() -> None:
+    buffer = filled(MostlyRecent(recent=1.0, capacity=3), range(8))
+    buffer.draw(8, 0)
+    assert sorted(buffer._old) == [5, 6, 7]
+
+
+def test_it_resumes_to_the_same_draws() -> None:
+    buffer = filled(MostlyRecent(recent=0.5), range(12))
+    buffer.draw(6, 0)
+    buffer.draw(4, 1)
+    other = MostlyRecent(recent=0.5)
+    other.restore(buffer.state())
+    with pytest.raises(CheckpointError, match="not put back"):
+        other.draw(2, 2)
+    waiting = sorted(buffer._new)
+    assert other.trained_before == sorted(buffer._old) and set(waiting).isdisjoint(other.trained_before)
+    for number in (*waiting, *other.trained_before):
+        other.add(make_group([1.0, 0.0], number=number))
+    assert other.trained_before == [] and len(other) == len(buffer)
+    for step in range(2, 5):
+        assert numbers(buffer, 2, step) == numbers(other, 2, step)
+    assert buffer.state() == other.state()
+
+
+def test_misuse_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="0 < recent <= 1"):
+        MostlyRecent(recent=0.0)

@@ -1,0 +1,235 @@
+"""Two ranks do what one does: the same steps but for rounding, the same checkpoints, and no hang when one dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from strop import checkpoint
+from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
+from strop.roles import Metrics
+from strop.train.losses.clip import Clip
+from strop.train.losses.dpo import Dpo
+from strop.train.losses.entropy import Entropy
+from strop.train.losses.kl import Kl
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.train.reductions.token_mean import TokenMean
+from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
+from strop.train.trainers.ranks import Ranks
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Batch
+from tests.train.test_trainer import _Explosive
+from tests.train.tiny import random_groups, save_gpt2, save_llama
+
+INNER = TorchTrainer(
+    learning_rate=1e-2, chunk=16, warmup_steps=2, weight_decay=0.1, max_tokens=30, step_scale=EffectiveSampleSize()
+)
+OBJECTIVE = Objective((Clip(), Entropy(weight=0.1), Kl()))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_llama(tmp_path_factory.mktemp("llama"), is_tied=True)
+
+
+@pytest.fixture(scope="module")
+def crew(folder: Path) -> Iterator[Ranks]:
+    """One for the whole file: starting processes takes longer than all tests."""
+    trainer = Ranks(INNER, ranks=2, seconds=60)
+    trainer.open(folder, 0)
+    yield trainer
+    asyncio.run(trainer.close())
+
+
+def alone(folder: Path) -> TorchTrainer:
+    trainer = replace(INNER)
+    trainer.open(folder, 0)
+    return trainer
+
+
+def batches_of(trainer: TorchTrainer | Ranks, objective: Objective = OBJECTIVE, seed: int = 0) -> list[Batch]:
+    batches = pack(random_groups(4, 2, seed), SequenceMean(), 0, trainer.max_tokens, objective.scope)
+    trainer.annotate(batches, objective.needs)
+    return batches
+
+
+def stepped(trainer: TorchTrainer | Ranks, seed: int, objective: Objective = OBJECTIVE) -> Metrics:
+    return trainer.step(batches_of(trainer, objective, seed), objective)
+
+
+def copied(trainer: TorchTrainer | Ranks) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in trainer.weights().items()}
+
+
+def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
+    """The largest relative difference of a weight matrix; a bias that never moved is 0 in both."""
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).norm() / other[name].norm().clamp(min=1e-9)) for name in one)
+
+
+def same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("objective", [OBJECTIVE, Objective((Dpo(), Entropy(weight=0.1)))])
+def test_two_ranks_take_the_steps_of_one(crew: Ranks, folder: Path, objective: Objective) -> None:
+    crew.open(folder, 0)
+    one = alone(folder)
+    before = copied(one)
+    for seed in range(3):
+        expected, found = stepped(one, seed, objective), stepped(crew, seed, objective)
+        assert found.keys() == expected.keys()
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert distance(crew.weights(), one.weights()) < 1e-6
+    assert distance(before, one.weights()) > 1e-3  # they have moved
+
+
+def test_gpt2_and_a_rank_without_a_token_to_train(crew: Ranks, tmp_path: Path) -> None:
+    folder = save_gpt2(tmp_path)
+    one = alone(folder)
+    crew.open(folder, 0)
+    batches = pack(random_groups(1, 1), TokenMean(), 0, 1000)  # one attempt for two ranks
+    assert len(batches) == 1
+    objective = Objective((Clip(),))
+    assert crew.step(batches, objective) == pytest.approx(one.step(batches, objective), rel=1e-4, abs=1e-6)
+    assert distance(crew.weights(), one.weights()) < 1e-6
+
+
+def test_annotated_logprobs_are_those_of_one_rank(crew: Ranks, folder: Path) -> None:
+    crew.open(folder, 0)
+    one = alone(folder)
+    stepped(crew, 0), stepped(one, 0)
+    both = frozenset({"reference", "proximal"})
+    batches = [pack(random_groups(5, 3), TokenMean(), 0, 60) for _ in range(2)]
+    crew.annotate(batches[0], both)
+    one.annotate(batches[1], both)
+    for found, expected in zip(*batches, strict=True):
+        assert found.reference_logprobs is not None and found.proximal_logprobs is not None
+        torch.testing.assert_close(found.reference_logprobs, expected.reference_logprobs)
+        torch.testing.assert_close(found.proximal_logprobs, expected.proximal_logprobs)
+        assert not torch.equal(found.reference_logprobs, found.proximal_logprobs)
+
+
+def test_resumed_to_the_same_bits_and_a_checkpoint_moves_between_one_and_two(
+    crew: Ranks, folder: Path, tmp_path: Path
+) -> None:
+    crew.open(folder, 0)
+    stepped(crew, 0)
+    crew.save(tmp_path)
+    saved = copied(crew)
+    expected = [stepped(crew, seed) for seed in (1, 2)]
+    weights = copied(crew)
+    crew.resume(tmp_path)
+    assert same_bits(saved, crew.weights())
+    assert [stepped(crew, seed) for seed in (1, 2)] == expected
+    assert same_bits(weights, crew.weights())
+
+    one = alone(folder)
+    one.resume(tmp_path)
+    assert same_bits(saved, copied(one))
+    for seed in (1, 2):
+        stepped(one, seed)
+    assert distance(one.weights(), weights) < 1e-6
+    (tmp_path / "back").mkdir()
+    one.save(tmp_path / "back")
+    expected_next = stepped(one, 3)
+    crew.resume(tmp_path / "back")
+    assert stepped(crew, 3) == pytest.approx(expected_next, rel=1e-4, abs=1e-6)
+    assert distance(crew.weights(), one.weights()) < 1e-6
+
+
+def test_it_writes_the_files_that_one_rank_writes(crew: Ranks, folder: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for each, trainer in zip(folders, (alone(folder), crew), strict=True):
+        each.mkdir()
+        if trainer is crew:
+            trainer.open(folder, 0)
+        trainer.save(each)
+    names = [sorted(path.name for path in each.iterdir()) for each in folders]
+    assert names[0] == names[1]
+    assert all((folders[0] / name).read_bytes() == (folders[1] / name).read_bytes() for name in names[0])
+
+
+@dataclass
+class Holder:
+    """As much of a run as a checkpoint needs."""
+
+    trainer: Ranks
+
+
+def test_a_checkpoint_holds_its_weights_once(crew: Ranks, folder: Path, tmp_path: Path) -> None:
+    crew.open(folder, 0)
+    saved = copied(crew)
+    written = checkpoint.write(tmp_path, 1, Holder(crew), {"note": 1})
+    assert not [path for path in written.iterdir() if path.is_dir()]  # none for the inner trainer
+    stepped(crew, 0)
+    assert not same_bits(saved, crew.weights())
+    assert checkpoint.read(written, Holder(crew)) == {"note": 1}
+    assert same_bits(saved, crew.weights())
+
+
+@pytest.mark.parametrize("is_finite", [False, True])
+def test_numbers_that_are_not_finite_touch_nothing_and_name_the_tasks(
+    crew: Ranks, folder: Path, is_finite: bool
+) -> None:
+    crew.open(folder, 0)
+    stepped(crew, 0)
+    before = copied(crew)
+    batches = pack(random_groups(4), TokenMean(), 0, 1, scope="group")
+    with pytest.raises(NumericsError, match=r"step 2: .* 1 of 4 batches, with tasks task-2; the weights were not"):
+        crew.step(batches, Objective((_Explosive("task-2", is_finite),)))
+    assert same_bits(before, crew.weights())
+    after = stepped(crew, 1)
+    assert after["learning_rate"] == pytest.approx(1e-2 * after["step_scale"])
+
+
+def test_misuse_is_refused_and_the_ranks_live_on(crew: Ranks, folder: Path, tmp_path: Path) -> None:
+    crew.open(folder, 0)
+    with pytest.raises(CheckpointError, match="cannot read the model"):
+        crew.resume(tmp_path / "nowhere")
+    with pytest.raises(ConfigurationError, match="not teacher"):
+        crew.annotate([], frozenset({"teacher"}))
+    with pytest.raises(ConfigurationError, match="at least 1 batch, got 0"):
+        crew.step([], OBJECTIVE)
+    with pytest.raises(ConfigurationError, match="call open"):
+        Ranks().weights()
+    with pytest.raises(ConfigurationError, match="ranks >= 1, got 0"):
+        Ranks(ranks=0)
+    crew.open(folder, 0)
+    assert stepped(crew, 0)["loss"] != 0
+
+
+def test_its_settings_travel() -> None:
+    trainer = Ranks(TorchTrainer(learning_rate=3e-4), ranks=3)
+    assert eval(repr(trainer)) == trainer and trainer.max_tokens == 3 * 4096
+    assert pickle.loads(pickle.dumps(trainer)) == trainer
+
+
+def test_a_dead_rank_is_named_with_its_last_words_and_nothing_hangs(crew: Ranks, folder: Path) -> None:
+    """Last in this file: it ends the processes that all tests share."""
+    crew.open(folder, 0)
+    batches = batches_of(crew)
+    assert crew._crew is not None
+    processes, scratch = crew._crew._processes, crew._crew.scratch
+    with (scratch / "rank-1.log").open("a") as log:
+        log.write("out of memory, perhaps\n")
+    os.kill(processes[1].pid, signal.SIGKILL)
+    begin = time.monotonic()
+    with pytest.raises(RankError, match=r"(?s)rank 1 of 2 died \(signal SIGKILL\) when told to step\n.*out of memory"):
+        crew.step(batches, OBJECTIVE)
+    assert time.monotonic() - begin < 15
+    assert all(process.poll() is not None for process in processes) and not scratch.exists()
+    with pytest.raises(RankError, match="no ranks left to weights"):
+        crew.weights()
