@@ -6,30 +6,40 @@ The world wants numbers counted down, `57>04`; how far is Pareto (see counting.p
 times the median's tokens. A pocket model that half knows it is trained further by GRPO, with the same seeds, steps and
 attempts per step in each setting: synchronous with one thread, with two, and in two processes; asynchronous with lag 4
 in two processes of one thread each. Settings take turns, each run in a process of its own. Counted are the steps
-between the second and the last, so no start-up and no evaluation. The `ratio` is samples/s of the asynchronous setting
-over the best synchronous one.
+between the second and the last, so no start-up and no evaluation. The `ratio` is trained tokens per second of the
+asynchronous setting over the best synchronous one.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import platform
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from counting import MOST_TOKENS, Counting
+from counting import MOST_TOKENS, Counting, half_taught
 
 from strop.control.samplers.uniform import Uniform
+from strop.effects import paired
 from strop.evaluation import Evaluation
 from strop.generate.engines.torch import TorchEngine
 from strop.launch import launch
 from strop.ledger import Ledger
 from strop.placement.place import place
-from strop.recipes.pocket import pocket
+from strop.recipes.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
 from strop.run import Run
@@ -91,7 +101,7 @@ def _core_seconds(pid: int) -> float:
 
 
 def recipe(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> Run:
-    """GRPO without a reference: clipped against the policy that sampled, which is right with and without lag."""
+    """GRPO, clipped against the policy that sampled, which is right with and without lag."""
     setting = Setting(
         model=str(model),
         seed=seed,
@@ -105,12 +115,11 @@ def recipe(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> Run:
     )
     worlds = (Counting(seed=seed),)
     run = replace(
-        pocket(setting),
+        grpo(setting),
         worlds=worlds,
         sampler=Uniform(worlds),
         engine=TorchEngine(keep_cache=arm.lag > 0),
         evaluation=Evaluation(every=0, tasks=tasks),
-        rescore_every=0,
     )
     with warnings.catch_warnings():  # without lag the processes take turns, so they do not fight for cores
         warnings.simplefilter("ignore" if arm.lag == 0 else "default")
@@ -123,26 +132,188 @@ def measure(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> dict[st
     watch = Stopwatch(run)
     with tempfile.TemporaryDirectory() as root:
         summary = launch(run, Path(root), "run", [watch])
-        ledger = Ledger(Path(root) / "run" / "ledger.db", read_only=True)
-        groups = [(step, group) for step in ledger.trained_steps() for group in ledger.draw(step)]
-        ledger.close()
-    first, last = watch.marks[_WARM], watch.marks[-2]
-    wall, count = last.wall - first.wall, last.step - first.step
-    turns = [(step, turn) for step, group in groups for each in group.trajectories for turn in each.turns]
-    lags = Counter(int(lag) for step, turn in turns for lag in step - 1 - turn.versions)
+        lags, lengths = trained_on(Path(root) / "run" / "ledger.db")
+    kept = ("heldout_before", "heldout_after", "tokens_trained")
     return {
-        "seconds_per_step": wall / count,
-        "samples_per_second": count * GROUPS_PER_STEP * GROUP_SIZE / wall,
-        "tokens_per_step": (last.tokens - first.tokens) / count,
-        "tokens_per_second": (last.tokens - first.tokens) / wall,
-        "trainer_core_seconds_per_step": (last.trainer - first.trainer) / count,
-        "engine_core_seconds_per_step": (last.engine - first.engine) / count,
-        "trainer_idle": 1 - (last.trainer - first.trainer) / wall,
-        "engine_idle": 1 - (last.engine - first.engine) / wall if arm.where == "process" else None,
-        "cores_idle": 1 - (last.trainer - first.trainer + last.engine - first.engine) / wall / CORES,
-        "heldout_before": summary["heldout_before"],
-        "heldout_after": summary["heldout_after"],
-        "tokens_trained": summary["tokens_trained"],
-        "lags": dict(sorted(lags.items())),
-        "lengths": sorted(len(turn.tokens) for _, turn in turns),
+        **rates(watch.marks[_WARM], watch.marks[-2], arm),
+        **{name: summary[name] for name in kept},
+        "lags": lags,
+        "lengths": lengths,
     }
+
+
+def rates(first: Mark, last: Mark, arm: Arm) -> dict[str, Any]:
+    """Figures of the steps between two marks."""
+    wall, count, tokens = last.wall - first.wall, last.step - first.step, last.tokens - first.tokens
+    trainer, engine = last.trainer - first.trainer, last.engine - first.engine
+    return {
+        "samples_per_second": count * GROUPS_PER_STEP * GROUP_SIZE / wall,
+        "tokens_per_second": tokens / wall,
+        "tokens_per_step": tokens / count,
+        "seconds_per_step": wall / count,
+        "trainer_core_seconds_per_step": trainer / count,
+        "engine_core_seconds_per_step": engine / count if arm.where == "process" else None,
+        "trainer_idle": 1 - trainer / wall,  # below 0 where two threads work at once
+        "engine_idle": 1 - engine / wall if arm.where == "process" else None,
+        "cores_idle": 1 - (trainer + engine) / wall / CORES,
+    }
+
+
+def trained_on(path: Path) -> tuple[dict[int, int], list[int]]:
+    """Trained tokens by how many versions old they were, and how many tokens each reply had."""
+    ledger = Ledger(path, read_only=True)
+    lags: Counter[int] = Counter()
+    lengths = []
+    for step in ledger.trained_steps():
+        for attempt in (attempt for group in ledger.draw(step) for attempt in group.trajectories):
+            lengths.append(attempt.num_tokens)
+            for turn in attempt.turns:
+                lags.update((step - 1 - turn.versions).tolist())
+    ledger.close()
+    return dict(sorted(lags.items())), lengths
+
+
+def compare(seeds: int, steps: int, tasks: int) -> dict[str, Any]:
+    """Every setting with every seed, in turn."""
+    model = half_taught()
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ARMS}
+    for seed in range(seeds):
+        for name in ARMS:
+            runs[name].append(_apart(name, model, seed, steps, tasks))
+            print(f"{name}, seed {seed}: {runs[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
+    return figures_of(runs) | {"seeds": seeds, "steps": steps, **circumstances()}
+
+
+def _apart(name: str, model: Path, seed: int, steps: int, tasks: int) -> dict[str, Any]:
+    """One run in a process of its own, so that none inherits another's threads or memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        target, log = Path(folder) / "figures.json", Path(folder) / "log"
+        command = [sys.executable, __file__, "--one", name, str(model), str(seed), str(steps), str(tasks), str(target)]
+        with log.open("w") as words:
+            done = subprocess.run(command, stdout=words, stderr=words, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+        if done.returncode:
+            raise SystemExit(f"{name}, seed {seed}, ended with {done.returncode}:\n{log.read_text()[-4000:]}")
+        figures: dict[str, Any] = json.loads(target.read_text())
+        return figures
+
+
+def figures_of(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """How much faster, whether as good, and who waited."""
+    arms = {name: _of_arm(each) for name, each in runs.items()}
+    best = max((name for name in runs if name != ASYNC), key=lambda name: arms[name]["tokens_per_second"])
+    lengths = sorted(length for each in runs.values() for run in each for length in run["lengths"])
+    after = {name: [run["heldout_after"] for run in runs[name]] for name in (ASYNC, best)}
+    pairs = list(zip(runs[ASYNC], runs[best], strict=True))
+    result = {
+        "benchmark": "async_vs_sync",
+        "ratio": arms[ASYNC]["tokens_per_second"] / arms[best]["tokens_per_second"],
+        "ratio_of_samples": arms[ASYNC]["samples_per_second"] / arms[best]["samples_per_second"],
+        "ratio_by_seed": [ours["tokens_per_second"] / theirs["tokens_per_second"] for ours, theirs in pairs],
+        "tokens_ratio": sum(a["tokens_trained"] for a, _ in pairs) / sum(b["tokens_trained"] for _, b in pairs),
+        "best_sync": best,
+        "heldout_difference": interval([a - b for a, b in zip(*after.values(), strict=True)]),
+        "lag_max": max(lag for lag in arms[ASYNC]["lags"]),
+        "lengths": {
+            "median": statistics.median(lengths),
+            "mean": statistics.fmean(lengths),
+            "longest": lengths[-1],
+            "longest_over_median": lengths[-1] / statistics.median(lengths),
+        },
+        "arms": arms,
+    }
+    return result | {"is_reached": _is_reached(result)}
+
+
+def _is_reached(result: dict[str, Any]) -> bool:
+    _, low, high = result["heldout_difference"]
+    is_as_good = low <= 0 <= high
+    is_heavy = result["lengths"]["longest_over_median"] >= 16
+    return bool(result["ratio"] >= NEED and is_as_good and is_heavy and result["lag_max"] <= LAG)
+
+
+def _of_arm(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over seeds; accuracies with their intervals."""
+    numbers = [name for name, value in runs[0].items() if isinstance(value, float) and "heldout" not in name]
+    lags: Counter[int] = Counter()
+    for run in runs:
+        lags.update({int(lag): count for lag, count in run["lags"].items()})
+    return {
+        **{name: statistics.fmean(run[name] for run in runs) for name in numbers},
+        **{name: interval([run[name] for run in runs]) for name in ("heldout_before", "heldout_after")},
+        "heldout_after_by_seed": [run["heldout_after"] for run in runs],
+        "tokens_trained": [run["tokens_trained"] for run in runs],
+        "lags": {lag: count / lags.total() for lag, count in sorted(lags.items())},
+    }
+
+
+def interval(values: list[float]) -> list[float]:
+    """Mean, low, high over seeds (95%, Student); a single seed has no interval."""
+    if len(values) < 2:
+        return [values[0]] * 3
+    found = paired(values, [0.0] * len(values))
+    return [found.mean, found.low, found.high]
+
+
+def table(result: dict[str, Any]) -> str:
+    lines = [
+        f"{'':20}{'samples/s':>10}{'tokens/s':>10}{'s/step':>8}{'trainer':>9}{'engine':>8}{'cores':>7}"
+        f"{'held-out before and after (95%)':>46}",
+        f"{'':48}{'idle':>9}{'idle':>8}{'idle':>7}",
+    ]
+    for name, arm in result["arms"].items():
+        engine = f"{arm['engine_idle']:.0%}" if "engine_idle" in arm else "-"
+        lines.append(
+            f"{name:20}{arm['samples_per_second']:>10.1f}{arm['tokens_per_second']:>10.0f}"
+            f"{arm['seconds_per_step']:>8.2f}{max(arm['trainer_idle'], 0):>9.0%}{engine:>8}{arm['cores_idle']:>7.0%}"
+            f"{_shown(arm['heldout_before']):>24}{_shown(arm['heldout_after']):>24}"
+        )
+    length, lags = result["lengths"], result["arms"][ASYNC]["lags"]
+    return "\n".join(
+        [
+            *lines,
+            f"lengths: median {length['median']:.0f}, mean {length['mean']:.1f}, longest {length['longest']}",
+            "tokens by lag: " + ", ".join(f"{lag}: {share:.0%}" for lag, share in lags.items()),
+            f"held-out, asynchronous minus {result['best_sync']}: {_shown(result['heldout_difference'])}; "
+            f"trained tokens {result['tokens_ratio']:.2f} times",
+            f"ratio {result['ratio']:.2f} against {result['best_sync']} (by seed "
+            + ", ".join(f"{ratio:.2f}" for ratio in result["ratio_by_seed"])
+            + f"; of samples/s {result['ratio_of_samples']:.2f}; at least {NEED} is wanted)",
+        ]
+    )
+
+
+def _shown(figures: list[float]) -> str:
+    return f"{figures[0]:.3f} ({figures[1]:.3f} to {figures[2]:.3f})"
+
+
+def circumstances() -> dict[str, Any]:
+    """When, where and with what."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("strop", "torch", "transformers")},
+    }
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["--one"]:
+        name, model, seed, steps, tasks, target = sys.argv[2:]
+        figures = measure(ARMS[name], Path(model), int(seed), int(steps), int(tasks))
+        Path(target).write_text(json.dumps(figures))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--quick", action="store_true", help="one seed and few steps: rough")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=30)
+    arguments = parser.parse_args()
+    with redirect_stdout(sys.stderr):
+        seeds, steps, tasks = (1, 12, 64) if arguments.quick else (arguments.seeds, arguments.steps, 256)
+        result = compare(seeds, steps, tasks)
+    print(json.dumps(result) if arguments.json else table(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

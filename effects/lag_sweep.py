@@ -16,11 +16,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from strop.control.paces.exact_lag import ExactLag
 from strop.effects import paired
 from strop.evaluation import Evaluation
 from strop.folder import read_rows
@@ -31,28 +32,8 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.corrections.truncated import Truncated
 from strop.train.losses.clip import Clip
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Standing
 
 HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class ExactLag:
-    """A queue of `lag` versions: a step waits until all that was admitted is done, and trains on the oldest of it."""
-
-    lag: int
-    steps: int
-
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
-        return running + waiting < self._depth(step) * groups_per_step
-
-    def draws(self, standing: Standing) -> int:
-        is_full = len(standing.waiting) >= self._depth(standing.step) * standing.groups_per_step
-        return standing.groups_per_step if is_full and not standing.running else 0
-
-    def _depth(self, step: int) -> int:
-        """Draws that are made ahead; none that no step is left for."""
-        return min(self.lag + 1, self.steps - step)
 
 
 LOSSES: dict[str, Callable[[Run], Run]] = {

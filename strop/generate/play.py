@@ -1,8 +1,8 @@
 """Play one attempt from start to outcome: the one place where a world's failure becomes data.
 
 Only calls of the environment are guarded, and each has a deadline. A world that blocks the event loop or crashes its
-process cannot be helped from here: `environments/apart.py` gives it a process of its own. Whatever else raises (an engine, a wrong configuration, our own code) stops
-the run, and a cancelled attempt stays cancelled.
+process cannot be helped from here: `environments/apart.py` gives it a process of its own. Whatever else raises (an
+engine, a wrong configuration, our own code) stops the run, and a cancelled attempt stays cancelled.
 """
 
 from __future__ import annotations
