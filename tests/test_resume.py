@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
-import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,19 +61,25 @@ def leftovers(path: Path) -> tuple[str, str, str]:
     return fingerprint(tensors), folder.metrics.read_text(), ledger.digest()
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """Start work in a forked process; returns its id."""
-    child = os.fork()
-    if child:
-        return child
-    try:
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, 1)
-        os.dup2(devnull, 2)
-        work()
-        os._exit(0)
-    except BaseException:
-        os._exit(1)
+# children are forked from a server that has imported everything and run nothing: a fork of this process could inherit
+# a lock that another of its threads holds
+CONTEXT = multiprocessing.get_context("forkserver")
+
+
+def begin(model: Path, path: Path) -> None:
+    _hush()
+    launch(make_run(model), path.parent, path.name)
+
+
+def go_on(path: Path) -> None:
+    _hush()
+    relaunch(path)
+
+
+def _hush() -> None:
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.dup2(devnull, 2)
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "dapo", "ppo"])
@@ -98,44 +103,29 @@ def test_killed_at_random_moments_and_resumed_the_run_ends_with_the_same_bits(mo
     launch(make_run(model), tmp_path, "whole")
     duration = time.monotonic() - began
     expected = leftovers(tmp_path / "whole")
+    CONTEXT.set_forkserver_preload(["tests.test_resume"])
     moments = random.Random(0)
     kills = 0
-    for attempt in range(100):
-        path = tmp_path / f"killed-{attempt}"
-        child = in_child(lambda path=path: launch(make_run(model), tmp_path, path.name))
-        while kills < KILLS and not _ends_within(child, moments.uniform(0.05, 0.9) * duration):
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+    while kills < KILLS:
+        path = tmp_path / f"killed-{kills}"
+        child = CONTEXT.Process(target=begin, args=(model, path))
+        child.start()
+        while kills < KILLS:
+            child.join(moments.uniform(0.05, 1.2) * duration)
+            if not child.is_alive():
+                break
+            child.kill()
+            child.join()
             kills += 1
-            if not (path / "recipe.py").is_file() or not (path / "recipe.py").read_text():
+            is_born = (path / "recipe.py").is_file() and "launch(run)" in (path / "recipe.py").read_text()
+            child = CONTEXT.Process(target=go_on, args=(path,)) if is_born else None
+            if child is None:
                 break  # killed before the run existed: there is nothing to resume
-            child = in_child(lambda path=path: relaunch(path))
-        else:
-            if kills == KILLS:
-                _, status = os.waitpid(child, 0) if not _is_reaped(child) else (0, 0)
-                assert status == 0
+            child.start()
+        if child is not None:
+            child.join(120)
+            assert child.exitcode == 0
             assert leftovers(path) == expected
-        if kills == KILLS:
-            break
-    assert kills == KILLS
-
-
-def _ends_within(child: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if _is_reaped(child):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-_REAPED: set[int] = set()
-
-
-def _is_reaped(child: int) -> bool:
-    if child not in _REAPED and os.waitpid(child, os.WNOHANG)[0] == child:
-        _REAPED.add(child)
-    return child in _REAPED
 
 
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_ends_with_the_same_bits(
