@@ -1,6 +1,6 @@
 """How much staleness does each loss bear? Lags 0 to 64 with and without an importance correction, on the pocket model.
 
-    python effects/lag_sweep.py [--steps 80] [--seeds 3] [--lags 0 1 4 16 64]
+    python effects/lag_sweep.py [--steps 160] [--seeds 3] [--lags 0 1 4 16 64] [--jobs 16]
 
 Every token is trained exactly `lag` versions after it was written, or as many as there are yet, so that runs differ in
 nothing else and are the same each time. Writes results/lag_sweep.json and .md beside this file.
@@ -12,23 +12,29 @@ import argparse
 import datetime
 import itertools
 import json
+import multiprocessing
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from strop.cli.models import hush
 from strop.control.paces.exact_lag import ExactLag
 from strop.effects import paired
+from strop.errors import StropError
 from strop.evaluation import Evaluation
 from strop.folder import read_rows
 from strop.launch import launch
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
+from strop.train.corrections.masked import Masked
+from strop.train.corrections.sequence_truncated import SequenceTruncated
 from strop.train.corrections.truncated import Truncated
 from strop.train.losses.clip import Clip
 from strop.train.losses.reinforce import Reinforce
@@ -39,6 +45,8 @@ HERE = Path(__file__).parent
 LOSSES: dict[str, Callable[[Run], Run]] = {
     "uncorrected": lambda run: replace(run, losses=(Reinforce(),)),
     "truncated": lambda run: replace(run, losses=(Reinforce(),), correction=Truncated()),
+    "masked": lambda run: replace(run, losses=(Reinforce(),), correction=Masked()),
+    "sequence": lambda run: replace(run, losses=(Reinforce(),), correction=SequenceTruncated()),
     "clip": lambda run: replace(run, losses=(Clip(),)),
 }
 
@@ -52,14 +60,18 @@ def recipe(loss: str, lag: int, seed: int, steps: int, learning_rate: float) -> 
         checkpoint_every=steps,
     )
     run = setting.run("lag-sweep", GroupStandard(), (), pace=ExactLag(lag, steps))
-    return LOSSES[loss](replace(run, evaluation=Evaluation(every=max(steps // 4, 1), tasks=100), rescore_every=0))
+    return LOSSES[loss](replace(run, evaluation=Evaluation(every=max(steps // 8, 1), tasks=100), rescore_every=0))
 
 
 def measure(loss: str, lag: int, seed: int, steps: int, learning_rate: float) -> dict[str, Any]:
-    """One run: where it ended, how low it fell on the way, and how far it went from what had sampled."""
-    began = time.process_time()
+    """One run: where it ended, how far it fell on the way, and how far it went from what had sampled."""
+    hush()
+    began, stopped = time.process_time(), ""
     with tempfile.TemporaryDirectory() as root:
-        launch(recipe(loss, lag, seed, steps, learning_rate), Path(root), "run")
+        try:
+            launch(recipe(loss, lag, seed, steps, learning_rate), Path(root), "run")
+        except StropError as error:  # one that diverges is a result too
+            stopped = str(error)
         rows = read_rows(Path(root) / "run" / "metrics.jsonl")
     heldout = [row["heldout"] for row in rows if "heldout" in row]
     trained = [row for row in rows if "kl" in row]
@@ -69,10 +81,11 @@ def measure(loss: str, lag: int, seed: int, steps: int, learning_rate: float) ->
         "seed": seed,
         "before": heldout[0],
         "after": heldout[-1],
-        "lowest": min(heldout),
+        "fall": max(best - now for best, now in zip(itertools.accumulate(heldout, max), heldout, strict=True)),
         "lag_max": max(row["lag_max"] for row in trained),
         "kl_max": max(row["kl"] for row in trained),
         "grad_norm_max": max(row["grad_norm"] for row in trained),
+        "stopped": stopped,
         "core_seconds": time.process_time() - began,
     }
 
@@ -83,9 +96,9 @@ def summarize(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     lags = sorted({row["lag"] for row in rows})
     for loss, lag in itertools.product(LOSSES, lags):
         mine, fresh = _by_seed(rows, loss, lag), _by_seed(rows, loss, 0)
-        if not mine:
-            continue
         both = [seed for seed in mine if seed in fresh]
+        if not both:  # yet
+            continue
         after = [mine[seed]["after"] for seed in mine]
         lines.append(
             {
@@ -94,9 +107,10 @@ def summarize(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "seeds": len(mine),
                 "after": interval(after),
                 "against_no_lag": interval([mine[seed]["after"] - fresh[seed]["after"] for seed in both]),
-                "lowest": min(row["lowest"] for row in mine.values()),
+                "fall": max(row["fall"] for row in mine.values()),
                 "lag_max": max(row["lag_max"] for row in mine.values()),
                 "kl_max": max(row["kl_max"] for row in mine.values()),
+                "stopped": [row["stopped"] for row in mine.values() if row["stopped"]],
             }
         )
     return lines
@@ -116,15 +130,17 @@ def interval(values: Sequence[float]) -> list[float]:
 
 def as_markdown(result: dict[str, Any]) -> str:
     """The result as a table."""
-    head = ("loss", "lag", "held-out after (95%)", "against lag 0 (95%)", "lowest on the way", "lag seen", "largest KL")
+    head = ("loss", "lag", "held-out after (95%)", "against lag 0 (95%)", "largest fall", "lag seen", "largest KL")
     lines = [
         "# Lag sweep",
         "",
         f"Pocket model on arithmetic:4, {result['steps']} steps of 4 groups x 8, learning rate "
         f"{result['learning_rate']:g}, seeds {result['seeds']}; held-out accuracy before: {result['before']:.3f}.",
         "Every token is trained exactly `lag` versions after it was written (as many as there are yet, at the start).",
-        "`uncorrected` is REINFORCE, `truncated` the same with importance weights up to 2, `clip` PPO's clip against",
-        "the policy that sampled. KL is that of the sampling policy to the trained one, the mean of a step.",
+        "`uncorrected` is REINFORCE; the next three are the same with importance weights: `truncated` of tokens, cut",
+        "at 2, `masked` of tokens, dropped outside 0.5 to 2, `sequence` of whole attempts, cut at 8; `clip` is PPO's",
+        "clip against the policy that sampled. Fall: from the best held-out accuracy to a later one, the largest over",
+        "seeds. KL is that of the sampling policy to the trained one, the mean of a step.",
         "",
         "| " + " | ".join(head) + " |",
         "|---" * len(head) + "|",
@@ -133,7 +149,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         after, change = line["after"], line["against_no_lag"]
         lines.append(
             f"| {line['loss']} | {line['lag']} | {after[0]:.3f} ({after[1]:.3f} to {after[2]:.3f}) "
-            f"| {change[0]:+.3f} ({change[1]:+.3f} to {change[2]:+.3f}) | {line['lowest']:.3f} "
+            f"| {change[0]:+.3f} ({change[1]:+.3f} to {change[2]:+.3f}) | {line['fall']:.3f} "
             f"| {line['lag_max']:.0f} | {line['kl_max']:.3g} |"
         )
     return "\n".join(lines) + "\n"
@@ -141,24 +157,26 @@ def as_markdown(result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--steps", type=int, default=160)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--lags", type=int, nargs="+", default=[0, 1, 4, 16, 64])
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, default=list(LOSSES))
     parser.add_argument("--learning-rate", type=float, default=1e-4)
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side, each in a process with one thread")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder; what it has is not run again")
     arguments = parser.parse_args()
     target: Path = arguments.results / "lag_sweep.json"
     chosen = {"steps": arguments.steps, "learning_rate": arguments.learning_rate}
     rows = _kept(target, chosen)
     done = {(row["loss"], row["lag"], row["seed"]) for row in rows}
-    for seed in range(arguments.seeds):
-        for lag in sorted({0, *arguments.lags}):
-            for loss in LOSSES:
-                if (loss, lag, seed) in done:
-                    continue
-                rows.append(measure(loss, lag, seed, **chosen))
-                print(json.dumps(rows[-1]), flush=True)
-                _write(target, chosen, rows)
+    # the longest first, so that no job is left alone at the end; a whole seed before the next, for early results
+    wanted = itertools.product(range(arguments.seeds), sorted({0, *arguments.lags}, reverse=True), arguments.losses)
+    left = [(loss, lag, seed) for seed, lag, loss in wanted if (loss, lag, seed) not in done]
+    with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+        for each in as_completed([pool.submit(measure, *which, **chosen) for which in left]):
+            rows.append(row := each.result())
+            print(json.dumps(row), flush=True)
+            _write(target, chosen, rows)
 
 
 def _kept(target: Path, chosen: dict[str, Any]) -> list[dict[str, Any]]:
@@ -168,6 +186,7 @@ def _kept(target: Path, chosen: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _write(target: Path, chosen: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    rows.sort(key=lambda row: (row["seed"], row["lag"], list(LOSSES).index(row["loss"])))
     result = {
         **chosen,
         "seeds": sorted({row["seed"] for row in rows}),

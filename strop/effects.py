@@ -9,9 +9,11 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import multiprocessing
 import platform
 import runpy
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +48,7 @@ class Experiment:
     metric: str = "heldout_after"  # a figure of summary.json
     higher_is_better: bool = True
     smallest: float = 0.02  # a difference below this would not matter
+    folder: Path | None = None  # where its file is, once loaded from one; other processes load it from there, too
 
     def __post_init__(self) -> None:
         if self.tokens < 1:
@@ -73,7 +76,7 @@ def load_experiment(folder: Path, key: str) -> Experiment:
         raise ConfigurationError(f"{path} defines no `experiment`")
     if experiment.key != key:
         raise ConfigurationError(f"{path} is the experiment of {experiment.key!r}: its file name must be its key")
-    return experiment
+    return replace(experiment, folder=folder)
 
 
 def run_experiment(
@@ -81,16 +84,51 @@ def run_experiment(
     seeds: Sequence[int],
     root: Path,
     tell: Callable[[str, int, Figures], None] = lambda arm, seed, figures: None,
+    jobs: int = 1,
 ) -> Figures:
-    """All arms over all seeds, arms of a seed one after the other; returns the result."""
+    """All arms over all seeds, `jobs` of them side by side, each then in a process of its own; returns the result."""
     if len(seeds) < 2:
         raise ConfigurationError(f"an interval over seeds needs at least 2 seeds, got {len(seeds)}")
-    figures: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
-    for seed in seeds:
-        for arm in ARMS:
-            figures[arm].append(_run_arm(experiment, arm, seed, root))
-            tell(arm, seed, figures[arm][-1])
-    return judge(experiment, seeds, figures)
+    wanted = [(arm, seed) for seed in seeds for arm in ARMS]
+    made: dict[tuple[str, int], Figures] = {}
+
+    def note(which: tuple[str, int], figures: Figures) -> None:
+        made[which] = figures
+        tell(*which, figures)
+
+    if jobs > 1:
+        _run_apart(experiment, wanted, root, note, jobs)
+    else:
+        for which in wanted:
+            note(which, _run_arm(experiment, *which, root))
+    return judge(experiment, seeds, {arm: [made[arm, seed] for seed in seeds] for arm in ARMS})
+
+
+def _run_apart(
+    experiment: Experiment,
+    wanted: Sequence[tuple[str, int]],
+    root: Path,
+    note: Callable[[tuple[str, int], Figures], None],
+    jobs: int,
+) -> None:
+    """Arms are functions of a file and cannot be sent to a process: each loads the file itself."""
+    if experiment.folder is None:
+        raise ConfigurationError(f"only an experiment of a file can run side by side, and {experiment.key} is of none")
+    folder, key, tokens = experiment.folder, experiment.key, experiment.tokens
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        begun: dict[Future[Figures], tuple[str, int]] = {
+            pool.submit(_load_and_run_arm, folder, key, tokens, *which, root): which for which in wanted
+        }
+        try:
+            for each in as_completed(begun):
+                note(begun[each], each.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _load_and_run_arm(folder: Path, key: str, tokens: int, arm: str, seed: int, root: Path) -> Figures:
+    return _run_arm(replace(load_experiment(folder, key), tokens=tokens), arm, seed, root)
 
 
 def _run_arm(experiment: Experiment, arm: str, seed: int, root: Path) -> Figures:

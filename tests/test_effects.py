@@ -115,3 +115,32 @@ def test_all_arms_spend_the_same_tokens(tmp_path: Path) -> None:
     spent = [row["tokens_generated"] for rows in result["arms"].values() for row in rows]
     assert all(60 <= tokens < 60 + 2 * 2 * 6 for tokens in spent)
     assert result["difference"] == 0.0 and result["verdict"] == "does not hold"  # three times the same run
+
+
+_TINY = """
+from strop.effects import Experiment
+from strop.recipes.grpo import grpo
+from strop.recipes.setting import Setting
+
+
+def tiny(seed):
+    return grpo(Setting("arithmetic:1", {model!r}, seed, 1, 2, 2, max_tokens=6, heldout_tasks=2, heldout_every=0))
+
+
+experiment = Experiment("alpha", "It helps.", tiny, tiny, tiny, tokens=1000)
+"""
+
+
+def test_side_by_side_or_one_by_one_the_figures_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "alpha.py").write_text(_TINY.format(model=str(save_pocket_like(tmp_path / "model"))))
+    experiment = replace(load_experiment(tmp_path, "alpha"), tokens=60)
+    arms = []
+    for jobs in (1, 2):
+        result = run_experiment(experiment, [0, 1], tmp_path / f"runs{jobs}", jobs=jobs)
+        arms.append({name: [{**row, "seconds": 0} for row in rows] for name, rows in result["arms"].items()})
+    assert arms[0] == arms[1]
+
+
+def test_an_experiment_of_no_file_runs_one_by_one_only(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="only an experiment of a file"):
+        run_experiment(EXPERIMENT, [0, 1], tmp_path, jobs=2)

@@ -152,12 +152,13 @@ def effect(
     tokens: Annotated[int, typer.Option("--tokens", min=0, help="Generated per arm; 0: as the experiment says.")] = 0,
     folder: Annotated[Path, typer.Option("--effects", help="Where experiments are.")] = Path("effects"),
     runs: Runs = Path("runs/effects"),
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs side by side, each in its own process.")] = 1,
     debug: Debug = False,
 ) -> None:
     """Does a mechanism do what its paper claims? Treatment, control and negative control at equal tokens."""
     from strop.cli.effect import run_effect
 
-    run_effect(key, seeds, tokens, folder, runs)
+    run_effect(key, seeds, tokens, folder, runs, jobs)
 
 
 def main() -> None:

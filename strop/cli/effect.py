@@ -11,7 +11,7 @@ from strop.cli.models import hush
 from strop.effects import Figures, load_experiment, run_experiment, write_result
 
 
-def run_effect(key: str, seeds: int, tokens: int, folder: Path, runs: Path) -> None:
+def run_effect(key: str, seeds: int, tokens: int, folder: Path, runs: Path, jobs: int = 1) -> None:
     """All arms over all seeds, then the verdict."""
     hush()
     console = Console(highlight=False)
@@ -27,7 +27,7 @@ def run_effect(key: str, seeds: int, tokens: int, folder: Path, runs: Path) -> N
 
     console.print(f"[bold]{key}[/]: {experiment.claim}", soft_wrap=True)
     console.print(f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per arm")
-    result = run_experiment(experiment, range(seeds), runs, tell)
+    result = run_experiment(experiment, range(seeds), runs, tell, jobs)
     colour = {"holds": "green", "does not hold": "red"}.get(result["verdict"], "yellow")
     console.print(
         f"[bold {colour}]{result['verdict']}[/]: treatment - control {result['difference']:+.3f} "
