@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import signal
 import sqlite3
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,6 +34,7 @@ from strop.preflight import check
 from strop.roles import Metrics
 from strop.run import Run
 from strop.source import from_source, to_source
+from strop.stopping import gentle_stop
 
 _KEPT = 2  # checkpoints; the one before the newest serves if the newest is damaged
 POCKET = Path(__file__).parent / "pocket" / "model"
@@ -132,18 +131,20 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
-    with Status(folder, flow):
+    with Status(folder, flow), gentle_stop(progress):
         try:
             await (_restore(flow, folder, journal) if resume else _begin(flow))
-            with _gentle_stop(progress):
-                await train(flow)
+            await train(flow)
         finally:
+            # from here on within a bound
+            progress.stages.enter(STOP, f"closes after {error!r}" if (error := sys.exception()) else "closes")
             for part in [run.engine, run.trainer, *run.worlds]:
                 await _close(part)
             thread.shutdown(cancel_futures=True)
             await scorer.close()
             await judge.close()
             ledger.close()
+            progress.stages.leave(STOP)
             for tracker in run.trackers:
                 tracker.close()
     return _summarize(run, folder, progress)
@@ -195,33 +196,6 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
         flow.run.buffer.add(flow.ledger.group(number))
     flow.resumed = flow.ledger.running()
     await flow.publish(step)
-
-
-@contextmanager
-def _gentle_stop(progress: Progress) -> Iterator[None]:
-    """The first Ctrl-C ends the run after the current step, saved; the second ends it at once."""
-    loop, current = asyncio.get_running_loop(), asyncio.current_task()
-    assert current is not None
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def interrupt() -> None:
-        if progress.is_stopping:
-            progress.stages.enter(STOP, "stops at once")
-            current.cancel()
-        else:
-            progress.is_stopping = True
-            print("\nfinishing this step and saving; press Ctrl-C again to stop at once", file=sys.stderr)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread receives signals
-        return
-    for number in numbers:
-        loop.add_signal_handler(number, interrupt)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any]:

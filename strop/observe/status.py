@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 STOP = "run"  # whose stage says that the run must end now
 _TICK = 0.5  # seconds between two looks at the request file; every other one writes
-_END_SECONDS = 30.0  # after the second Ctrl-C
+_END_SECONDS = 30.0  # after the second Ctrl-C, or for closing everything
 _GROUPS = 32  # written at most
-_INTERRUPTED = 130
+_INTERRUPTED, _FAILED = 130, 1
 
 
 class Status:
@@ -136,9 +136,12 @@ class Status:
         if stop is None or time.monotonic() - stop.since < _END_SECONDS:
             return
         self._dump()
-        self._write(f"did not stop within {_END_SECONDS:g} s")
-        print(f"it did not stop within {_END_SECONDS:g} s and is ended; see {self._folder.stacks}", file=sys.stderr)
-        os._exit(_INTERRUPTED)  # a thread that hangs cannot be ended otherwise; the last checkpoint is whole
+        how = f"did not stop within {_END_SECONDS:g} s ({stop.what})"
+        self._write(how)
+        print(f"it {how} and is ended; see {self._folder.stacks}", file=sys.stderr)
+        os._exit(
+            _INTERRUPTED if self._flow.progress.is_stopping else _FAILED
+        )  # a thread that hangs cannot be ended otherwise; the last checkpoint is whole
 
 
 def _group(number: str, stage: Stage, now: float) -> dict[str, Any]:

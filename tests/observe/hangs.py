@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
+from strop.generate.engines.torch import TorchEngine
 from strop.roles import Metrics, Objective
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Batch, Message, Observation
@@ -38,3 +39,9 @@ class HangingTrainer(TorchTrainer):
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         time.sleep(3600)
         return {}
+
+
+@dataclass
+class HangingEngine(TorchEngine):
+    async def close(self) -> None:
+        await asyncio.sleep(3600)

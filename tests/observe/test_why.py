@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from strop import checkpoint
 from strop.cli.why import ask_for_stacks, explain
+from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -29,7 +31,7 @@ from strop.observe.why import lines, sentence
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from tests.models import save_pocket_like
-from tests.observe.hangs import HangingWorld
+from tests.observe.hangs import HangingEngine, HangingTrainer, HangingWorld
 from tests.test_pipeline import Same
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills forked processes")
@@ -88,6 +90,7 @@ def test_stages_know_the_oldest() -> None:
 
 # forked from a server that has run nothing: a fork of this process could inherit a lock that another thread holds
 CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["strop.launch", "tests.observe.hangs"])
 
 
 def hang(run: Run, root: Path, told: Path) -> None:
@@ -188,3 +191,26 @@ def test_the_error_that_ended_a_run_is_told(model: Path, tmp_path: Path, capsys:
         launch(run, tmp_path, "run")
     explain(tmp_path / "run", with_stacks=False, as_json=False)
     assert capsys.readouterr().out.startswith("not running: it is over (StarvationError: step 1 needs 2 groups")
+
+
+@pytest.mark.parametrize("lag", [0, 1])  # the trainer hangs in the loop's own thread, or in another
+def test_told_to_stop_twice_it_ends_within_a_bound_whatever_hangs(model: Path, tmp_path: Path, lag: int) -> None:
+    run = Hung(model, tmp_path, trainer=HangingTrainer(), pace=BoundedLag(lag)).wait()
+    assert "step 1 has been training for" in sentence(read_status(run.folder.status))
+    began = time.monotonic()
+    for _ in range(2):
+        os.kill(run.pid, signal.SIGINT)
+        time.sleep(0.3)
+    assert run.code() == 130 and time.monotonic() - began < 20
+    told = (tmp_path / "told").read_text()
+    assert "press Ctrl-C again" in told and "did not stop within 1 s" in told and "and is ended" in told
+    assert "hangs.py" in run.folder.stacks.read_text() and not is_running(run.folder)
+    assert read_status(run.folder.status)["ended"].startswith("did not stop within 1 s")
+
+
+def test_an_engine_that_does_not_close_ends_within_a_bound(model: Path, tmp_path: Path) -> None:
+    """Also where nobody asked: the last step is done and saved, and the run must not hold its machine for ever."""
+    run = Hung(model, tmp_path, engine=HangingEngine())
+    assert run.code() == 1
+    assert read_status(run.folder.status)["ended"] == "did not stop within 1 s (closes)"
+    assert checkpoint.newest_whole(run.folder.checkpoints)[0].name == "step-3"
