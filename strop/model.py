@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +30,31 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
     return model
 
 
-def hidden_states(model: Any, tokens: Tensor, positions: Tensor, plan: Plan) -> Tensor:
-    """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token."""
-    output = model.base_model(
-        input_ids=tokens.unsqueeze(0), position_ids=positions.unsqueeze(0), use_cache=False, plan=plan
-    )
+def hidden_states(
+    model: Any, tokens: Tensor, positions: Tensor, plan: Plan, embeddings: Tensor | None = None
+) -> Tensor:
+    """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token.
+
+    With `embeddings` [T, hidden] those are read in place of the tokens' own.
+    """
+    read = {"input_ids": tokens} if embeddings is None else {"inputs_embeds": embeddings}
+    read = {name: each.unsqueeze(0) for name, each in (*read.items(), ("position_ids", positions))}
+    output = model.base_model(**read, use_cache=False, plan=plan)
     return output.last_hidden_state[0]  # type: ignore[no-any-return]
 
 
 def logits(model: Any, hidden: Tensor) -> Tensor:
     """[C, hidden] -> [C, V], with the scaling and capping some families add after their output layer."""
-    scores: Tensor = model.get_output_embeddings()(hidden)
-    config = model.config
+    return _logits(model.get_output_embeddings(), model.config, hidden)
+
+
+def head_of(model: Any) -> Callable[[Tensor], Tensor]:
+    """`logits` of the model as it is now, whatever becomes of its weights."""
+    return partial(_logits, copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config)
+
+
+def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
+    scores: Tensor = layer(hidden)
     if (scale := getattr(config, "logit_scale", None)) is not None:
         scores = scores * scale
     if (divisor := getattr(config, "logits_scaling", None)) is not None:

@@ -23,10 +23,10 @@ from strop.ledger import Ledger
 from strop.observe.metrics import Tally
 from strop.observe.rescore import rescored
 from strop.observe.stages import Stages
-from strop.roles import Metrics, World
+from strop.roles import Agent, Metrics, World
 from strop.train.objective import Objective
 from strop.train.pack import pack
-from strop.types import Group, Outcome, Standing, Start, Task, Verdict
+from strop.types import Group, Outcome, Standing, Start, Task, Trajectory, Verdict
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -154,8 +154,12 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     """Attempt, score, learn from the result, keep it or drop it."""
     run, progress = flow.run, flow.progress
     starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
-    world, seconds = world_of(run.worlds, task), run.world_seconds
-    player = partial(play, run.agent, flow.policy, world, task, seconds=seconds, stages=progress.stages)
+    playing = partial(play, policy=flow.policy, world=world_of(run.worlds, task), task=task)
+    playing = partial(playing, seconds=run.world_seconds, stages=progress.stages)
+
+    async def player(start: Start, agent: Agent | None = None) -> Trajectory:
+        return await playing(agent or run.agent, start=start)
+
     trajectories = await run.strategy(task, starts, player)  # GENERATE
     group = Group(number, task, trajectories, version)
     progress.stages.enter(f"group {number}", "rewards")
@@ -291,17 +295,27 @@ def _standing(flow: Flow) -> tuple[int, int, int]:
 
 def learn(run: Run, groups: Sequence[Group], version: int) -> Metrics:
     """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
+    if noted := notes_needed(run):
+        run.trainer.note(groups, noted)
     if run.values is not None:
         run.values.predict(groups)
     run.advantage(groups)
     objective = Objective(run.losses, run.correction)
     size = -(-len(groups) // run.minibatches)
     parts = [groups[i : i + size] for i in range(0, len(groups), size)]
-    packed = [pack(part, run.reduction, version, run.trainer.max_tokens, objective.scope) for part in parts]
+    most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
+    packed = [pack(part, run.reduction, version, most, scope, aux) for part in parts]
     run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
     proof = rescored(run, packed[0], version)
     rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
     metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
     if run.values is not None:
         metrics |= run.values.learn(groups)
+    for attempt in (attempt for group in groups for attempt in group.trajectories):
+        attempt.notes = {}  # or a buffer that keeps the group would keep them
     return metrics
+
+
+def notes_needed(run: Run) -> frozenset[str]:
+    """What advantage and value model want to know of the policy before they judge."""
+    return frozenset[str]().union(*(getattr(part, "needs", ()) for part in (run.values, run.advantage)))

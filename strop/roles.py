@@ -102,7 +102,9 @@ class World(Protocol):
 class Player(Protocol):
     """Plays one attempt at a task that is already chosen; what a strategy composes."""
 
-    async def __call__(self, start: Start) -> Trajectory: ...
+    async def __call__(self, start: Start, agent: Agent | None = None) -> Trajectory:
+        """Let the run's agent play, or another one for this attempt."""
+        ...
 
 
 class Dialogue(Protocol):
@@ -208,13 +210,16 @@ class Buffer(Protocol):
 
 
 class Advantage(Protocol):
-    """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns)."""
+    """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns).
+
+    One that looks at what the policy thought says so in `needs`, a frozenset of notes (see `Trainer.note`).
+    """
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
 
 
 class ValueModel(Protocol):
-    """What was expected? Fills `values` before credit is given and learns from `returns` after."""
+    """What was expected? Fills `values` before credit is given and learns from `returns` after; may have `needs`."""
 
     def open(self, model: Path, seed: int) -> None: ...
     def predict(self, groups: Sequence[Group]) -> None: ...
@@ -228,8 +233,27 @@ class Output(Protocol):
     def logprobs(self) -> Tensor: ...
     @property
     def entropy(self) -> Tensor: ...
-    def over_logits(self, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T]."""
+    @property
+    def states(self) -> Tensor:
+        """The hidden state in which each token was chosen, the last before the output layer: [T, H]."""
+        ...
+
+    def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
+        """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T].
+
+        Further [T] columns are cut alike and handed on. `where` [T] asks about other tokens than the trainable ones.
+        """
+        ...
+
+    def over_both(self, function: Callable[..., Tensor], policy: str, *columns: Tensor) -> Tensor:
+        """The same for `function(logits, frozen_logits, tokens, ...)`; the loss `needs` "logits:" + the policy."""
+        ...
+
+    def reread(self, others: Tensor, share: float) -> Output:
+        """The batch read again with embeddings (1 - share) * own + share * that of `others` [T], none of them learning.
+
+        What the policy read and did not write stays as it is.
+        """
         ...
 
 
@@ -249,7 +273,8 @@ class Loss(Protocol):
 
     `scope` is the smallest unit a micro-batch may not split: attempt or group. A loss whose ratio is taken against
     the policy that sampled says `contains_ratio`; one whose ratio begins at a frozen policy names it as its `anchor`,
-    and a correction must reach exactly that far.
+    and a correction must reach exactly that far. Only written tokens are ever trained, unless a loss says
+    `covers = "observed"`: then it is about what the world said, and nothing else.
     """
 
     scope: ClassVar[str]
@@ -289,8 +314,18 @@ class Trainer(Protocol):
 
     def open(self, model: Path, seed: int) -> None: ...
 
+    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+        """Write what the current policy thinks into each attempt's `notes`, before there is any credit.
+
+        entropy, logprobs and reference_logprobs [N], hidden [N, H], prompt_hidden [P, H] of the first prompt's tokens.
+        """
+        ...
+
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill what is needed: logprobs of the reference, proximal, old or averaged policy, or score_norms."""
+        """Fill what is needed: logprobs of the reference, proximal, old or averaged policy, or score_norms.
+
+        "model:FOLDER" are the logprobs of another model, "logits:POLICY" its whole distributions (`Output.over_both`).
+        """
         ...
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -143,6 +143,7 @@ class Trajectory:
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
+    notes: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], see `Trainer.note`
 
     @property
     def num_tokens(self) -> int:
@@ -226,6 +227,14 @@ class Standing:
         return sorted((*self.running, *self.waiting[drawn:]))
 
 
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """A policy that does not move, at the R trainable tokens of a batch: `head(hidden)` are its logits [R, V]."""
+
+    hidden: Tensor  # [R, H], the state in which each token was chosen
+    head: Callable[[Tensor], Tensor]
+
+
 @dataclass(eq=False)
 class Batch:
     """Packed tensors without padding for one forward pass; T tokens of A attempts of G groups.
@@ -258,10 +267,25 @@ class Batch:
     old_logprobs: Tensor | None = None  # [T], of the weights each token was sampled with, by the trainer's own kernels
     averaged_logprobs: Tensor | None = None  # [T], of a running average of the weights
     score_norms: Tensor | None = None  # [A], squared norm of the gradient of an attempt's log-probability
+    observed: Tensor | None = None  # [T] bool, what the world said after the attempt began: read, not written
+    observed_share: Tensor | None = None  # [T], the mean over an attempt's observed tokens, then over attempts
+    aux: dict[str, Tensor] = field(default_factory=dict)  # [T, ...] from `Turn.aux`, 0 where a turn has none
+    model_logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of other models by folder
+    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of other policies by name
 
     @property
     def num_attempts(self) -> int:
         return len(self.attempt_ids)
+
+    def changed(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
+        """A copy with `change(name, tensor)` in place of every tensor but those of frozen policies."""
+        found: dict[str, Any] = {}
+        for name, value in ((each.name, getattr(self, each.name)) for each in fields(self)):
+            if isinstance(value, dict) and name != "frozen":
+                found[name] = {key: change(name, tensor) for key, tensor in value.items()}
+            elif hasattr(value, "dtype"):
+                found[name] = change(name, value)
+        return replace(self, **found)
 
     def per_attempt(self, values: Tensor) -> Tensor:
         """Sum a [T] quantity over the trainable tokens of each attempt: [A]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -22,10 +22,19 @@ class Said:
     entropy: Tensor
     logits: Tensor | None = None
     tokens: Tensor | None = None
+    others: dict[str, Tensor] = field(default_factory=dict)  # logits [T, V] of frozen policies
+    states: Tensor = field(default_factory=lambda: torch.zeros(0))
 
-    def over_logits(self, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
         assert self.logits is not None and self.tokens is not None
-        return function(self.logits, self.tokens)
+        return function(self.logits, self.tokens, *columns)
+
+    def over_both(self, function: Callable[..., Tensor], policy: str, *columns: Tensor) -> Tensor:
+        assert self.logits is not None and self.tokens is not None
+        return function(self.logits, self.others[policy], self.tokens, *columns)
+
+    def reread(self, others: Tensor, share: float) -> Said:
+        return self
 
 
 def turn(num_tokens: int, version: int = 0) -> Turn:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from strop.roles import Metrics, Objective
 from strop.train.logprobs import PolicyOutput
 from strop.train.sequences import Sequences
-from strop.types import Batch
+from strop.types import Batch, Frozen
 
 
 @dataclass(eq=False)
@@ -35,6 +36,17 @@ class Forward:
             output, _ = self._output(model, batch)
             return output.logprobs.to(batch.tokens.device)
 
+    def frozen(self, model: Any, batch: Batch, head: Callable[[Tensor], Tensor]) -> Frozen:
+        """What is needed for the model's distributions at the trainable tokens; `head` makes them of hidden states."""
+        with torch.no_grad(), self._precision():
+            output, _ = self._output(model, batch)
+            return Frozen(output.hidden.index_select(0, output.rows - 1), head)
+
+    def look(self, model: Any, batch: Batch, wanted: Callable[[PolicyOutput], Tensor]) -> Tensor:
+        """Something the model says about a batch, without gradient, on the batch's own device."""
+        with torch.no_grad(), self._precision():
+            return wanted(self._output(model, batch)[0]).float().to(batch.tokens.device)
+
     def nothing(self, model: Any, batch: Batch) -> Tensor:
         """A zero that depends on every weight, for a rank that has no token to train but must keep step."""
         with self._precision():
@@ -44,7 +56,8 @@ class Forward:
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
         layout = self._layout(batch)
         batch = _moved(batch, self.device)
-        return PolicyOutput(model, layout.sequences.hidden_states(model), batch, self.chunk, layout.rows), batch
+        sequences = layout.sequences
+        return PolicyOutput(model, sequences.hidden_states(model), batch, self.chunk, layout.rows, sequences), batch
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")
@@ -71,6 +84,4 @@ def _moved(batch: Batch, device: str) -> Batch:
     """The batch on a device; itself where it is there already."""
     if batch.tokens.device == torch.device(device):
         return batch
-    found = {each.name: getattr(batch, each.name) for each in fields(batch)}
-    moved: dict[str, Any] = {name: value.to(device) for name, value in found.items() if isinstance(value, Tensor)}
-    return replace(batch, **moved)
+    return batch.changed(lambda _, tensor: tensor.to(device))

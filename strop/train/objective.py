@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss, Metrics, Output
 from strop.train.ratios import log_weights
 from strop.types import Batch
+
+_AUX = "aux:"
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,15 @@ class Objective:
     def needs(self) -> frozenset[str]:
         """Batch fields the trainer must fill first."""
         of_correction: frozenset[str] = frozenset() if self.correction is None else self.correction.needs
-        return of_correction.union(*(loss.needs for loss in self.losses))
+        asked = of_correction.union(*(loss.needs for loss in self.losses))
+        return frozenset(need for need in asked if not need.startswith(_AUX))
+
+    @property
+    def aux(self) -> frozenset[str]:
+        """Names of `Turn.aux` that must come along in the batch."""
+        return frozenset(
+            need.removeprefix(_AUX) for loss in self.losses for need in loss.needs if need.startswith(_AUX)
+        )
 
     @property
     def scope(self) -> str:
@@ -41,12 +52,22 @@ class Objective:
         total = output.logprobs.new_zeros(())
         for loss in self.losses:
             per_token, figures = loss(output, batch)
-            # a loss may be anything, even infinite, at tokens the policy did not write
-            total = total + loss.weight * (share * per_token.where(batch.trainable, per_token.new_zeros(()))).sum()
+            covered, parts = _covered(loss, batch, share)
+            # a loss may be anything, even infinite, at tokens it does not cover
+            total = total + loss.weight * (parts * per_token.where(covered, per_token.new_zeros(()))).sum()
             _merge(metrics, figures, type(loss).__name__)
         if "averaged" in self.needs:  # whose usefulness is judged by it
             metrics["alive_share"] = _alive_share(total, output.logprobs, batch)
         return total, metrics | policy_figures(output, batch)
+
+
+def _covered(loss: Loss, batch: Batch, share: Tensor) -> tuple[Tensor, Tensor]:
+    """The tokens a loss is about and their shares [T]: what the policy wrote, unless it says it means the world's."""
+    if getattr(loss, "covers", "written") != "observed":
+        return batch.trainable, share
+    if batch.observed is None or batch.observed_share is None:
+        raise ConfigurationError(f"{type(loss).__name__} learns what the world said, and the batch does not say where")
+    return batch.observed, batch.observed_share
 
 
 def policy_figures(output: Output, batch: Batch) -> Metrics:

@@ -26,6 +26,7 @@ class Contexts:
     segments: IntArray  # [T], ascending
     attempts: IntArray  # [T], ascending
     written: NDArray[np.bool_]  # [T], the tokens the policy wrote
+    observed: NDArray[np.bool_]  # [T], what the world said in answer: neither written nor part of a first prompt
 
     @property
     def starts(self) -> list[int]:
@@ -35,16 +36,25 @@ class Contexts:
 
 
 def pack(
-    groups: Sequence[Group], reduction: Reduction, version: int, max_tokens: int, scope: str = "attempt"
+    groups: Sequence[Group],
+    reduction: Reduction | None,
+    version: int,
+    max_tokens: int,
+    scope: str = "attempt",
+    aux: frozenset[str] = frozenset(),
 ) -> list[Batch]:
-    """Batches of at most `max_tokens` tokens, or of one attempt (one group where `scope` says so) that is longer."""
-    shares = reduction(groups)
+    """Batches of at most `max_tokens` tokens, or of one attempt (one group where `scope` says so) that is longer.
+
+    Without a reduction they are only to be looked at: all advantages and shares are 0.
+    """
+    shares = None if reduction is None else reduction(groups)
     owners = [(index, attempt) for index, group in enumerate(groups) for attempt in group.scored if attempt.num_tokens]
     attempts = [attempt for _, attempt in owners]
     if not attempts:
         return []
     contexts = lay_out(attempts)
     columns = _columns(contexts, attempts, shares)
+    columns |= {f"aux.{name}": _aux(name, attempts) for name in aux}
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
     bounds = _bounds(group_of, scope)  # attempts at which a batch may begin
@@ -65,6 +75,7 @@ def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
     sizes = np.array([len(piece) for piece in pieces])
     owner = np.array([index for index, _ in turns])  # by turn
     opens = np.array([turn.fresh for _, turn in turns]) | (np.diff(owner, prepend=-1) > 0)
+    answers = np.stack([~opens, np.zeros_like(opens)], 1).ravel()  # by piece
     segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 2), sizes)
     segment_sizes = np.bincount(segments)
     segment_starts = np.cumsum(segment_sizes) - segment_sizes
@@ -74,6 +85,7 @@ def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
         segments=segments,
         attempts=np.repeat(np.repeat(owner, 2), sizes),
         written=np.repeat(np.tile([False, True], len(turns)), sizes),
+        observed=np.repeat(answers, sizes),
     )
     _check_first_tokens(contexts, attempts)
     return contexts
@@ -100,7 +112,7 @@ def _bounds(group_of: IntArray, scope: str) -> list[int]:
     return [*np.flatnonzero(np.diff(group_of, prepend=-1)).tolist(), count]
 
 
-def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[str, FloatArray]) -> Columns:
+def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[str, FloatArray] | None) -> Columns:
     """Per-turn and per-attempt arrays, put where their tokens stand."""
     turns = [turn for attempt in attempts for turn in attempt.turns]
     # temperature 0 is a greedy choice, which has no gradient: it is trained as a draw at temperature 1
@@ -114,14 +126,40 @@ def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[st
         "behavior_logprobs": _placed([turn.logprobs for turn in turns], contexts.written, np.float32),
         "versions": _placed([turn.versions for turn in turns], contexts.written, np.int64, -1),
         "temperature": _placed([temperature], contexts.written, np.float32, 1),
-        "advantages": _credit("advantages", attempts, lambda attempt: attempt.advantages, contexts),
-        "share": _credit("shares of the loss", attempts, lambda attempt: shares.get(attempt.id), contexts),
+        "observed": contexts.observed,
+        "observed_share": _observed_share(contexts),
     }
+    if shares is None:
+        return columns | dict.fromkeys(("advantages", "share"), np.zeros(len(contexts.tokens), dtype=np.float32))
+    columns["advantages"] = _credit("advantages", attempts, lambda attempt: attempt.advantages, contexts)
+    columns["share"] = _credit("shares of the loss", attempts, lambda attempt: shares.get(attempt.id), contexts)
     if any(attempt.returns is not None for attempt in attempts):
         columns["returns"] = _credit("returns", attempts, lambda attempt: attempt.returns, contexts)
     if any(attempt.values is not None for attempt in attempts):
         columns["values"] = _credit("values", attempts, lambda attempt: attempt.values, contexts)
     return columns
+
+
+def _observed_share(contexts: Contexts) -> FloatArray:
+    """1 / (attempts * observed tokens of the attempt) at each of them: [T]."""
+    counts = np.bincount(contexts.attempts, contexts.observed)  # [A]
+    each = 1 / (len(counts) * np.maximum(counts, 1))
+    return np.where(contexts.observed, each[contexts.attempts], 0).astype(np.float32)
+
+
+def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
+    """What turns hold under this name for each token of their prompt and reply; 0 where they hold nothing: [T, ...]."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    shape = next((turn.aux[name].shape[1:] for turn in turns if name in turn.aux), ())
+    empty = np.zeros(shape, dtype=np.float32)
+    pieces = []
+    for turn in turns:
+        size = len(turn.prompt) + len(turn.tokens)
+        piece = turn.aux.get(name, np.broadcast_to(empty, (size, *shape)))
+        if len(piece) != size:
+            raise ConfigurationError(f"aux {name!r} has {len(piece)} rows for a turn of {size} tokens, prompt included")
+        pieces.append(piece.astype(np.float32))
+    return np.concatenate(pieces)
 
 
 def _credit(
@@ -162,12 +200,14 @@ def _check_first_tokens(contexts: Contexts, attempts: Sequence[Trajectory]) -> N
 def _batch(
     columns: Columns, low: int, high: int, attempts: Sequence[Trajectory], group_of: IntArray, groups: Sequence[Group]
 ) -> Batch:
-    tensors = {name: torch.from_numpy(column[low:high]) for name, column in columns.items()}
+    found = {name: torch.from_numpy(column[low:high]) for name, column in columns.items()}
+    tensors = {name: tensor for name, tensor in found.items() if "." not in name}
     for name in ("segments", "attempts"):
         tensors[name] = tensors[name] - tensors[name][0]
     present, group_index = np.unique(group_of, return_inverse=True)
     return Batch(
         **tensors,  # type: ignore[arg-type]
+        aux={name.removeprefix("aux."): tensor for name, tensor in found.items() if "." in name},
         groups=torch.from_numpy(group_index.astype(np.int64)),
         rewards=torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float32),
         group_numbers=tuple(groups[index].number for index in present),

@@ -14,7 +14,11 @@ from strop.types import Batch
 _PER_TOKEN = (
     "tokens", "positions", "trainable", "behavior_logprobs", "advantages", "share", "temperature", "versions"
 )  # fmt: skip
-_OPTIONAL = ("returns", "values", "reference_logprobs", "proximal_logprobs", "old_logprobs", "averaged_logprobs")
+_OPTIONAL = (
+    "returns", "values", "reference_logprobs", "proximal_logprobs", "old_logprobs", "averaged_logprobs", "observed",
+    "observed_share"
+)  # fmt: skip
+_BY_NAME = ("aux", "model_logprobs", "frozen")
 
 
 def score_norms(model: Any, batch: Batch, logprob_sum: Callable[[Any, Batch], Tensor]) -> Tensor:
@@ -33,7 +37,7 @@ def alone(batch: Batch, index: int) -> Batch:
     rows = (batch.attempts == index).nonzero().squeeze(1)  # contiguous
     part = slice(int(rows[0]), int(rows[-1]) + 1)
     mine: dict[str, Any] = {name: getattr(batch, name)[part] for name in _PER_TOKEN}
-    mine |= dict.fromkeys(_OPTIONAL)
+    mine |= dict.fromkeys(_OPTIONAL) | {name: {} for name in _BY_NAME}
     return replace(
         batch,
         **mine,

@@ -33,6 +33,7 @@ class Sequences:
         places = (np.cumsum(is_computed) - 1)[owners]  # [T], among the computed
         kept = torch.from_numpy(np.flatnonzero(is_computed))  # [U]
         self._tokens, self._positions = (each.cpu()[kept].to(device) for each in (tokens, positions))
+        self._kept = kept.to(device)
         self._places = torch.from_numpy(np.where(is_read, places, 0)).to(device)
         self._plan = Packed((sizes - 1)[sizes > 1], device, places[is_read])
 
@@ -43,6 +44,14 @@ class Sequences:
     def hidden_states(self, model: Any) -> Tensor:
         """[T, hidden]; those of each segment's last token mean nothing."""
         return hidden_states(model, self._tokens, self._positions, self._plan).index_select(0, self._places)
+
+    def hidden_states_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
+        """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""
+        embed = model.get_input_embeddings()
+        with torch.no_grad():
+            part = share.index_select(0, self._kept).unsqueeze(1)
+            mixed = torch.lerp(embed(self._tokens), embed(others.index_select(0, self._kept)), part)
+        return hidden_states(model, self._tokens, self._positions, self._plan, mixed).index_select(0, self._places)
 
 
 def _owners(tokens: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:

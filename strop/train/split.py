@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from strop.types import Batch
 
-_OF_ATTEMPTS = ("groups", "rewards", "attempt_ids", "task_ids", "score_norms")  # [A]; every other tensor is [T]
+_OF_ATTEMPTS = ("groups", "rewards", "score_norms")  # [A]; every other tensor is [T]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +53,14 @@ def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> Part:
 
 
 def _cut(batch: Batch, low: int, high: int, start: int, stop: int) -> Batch:
-    found: dict[str, Any] = {each.name: getattr(batch, each.name) for each in fields(batch)}
-    for name, value in found.items():
-        if name in _OF_ATTEMPTS and value is not None:
-            found[name] = value[low:high]
-        elif isinstance(value, Tensor):
-            found[name] = value[start:stop]
-    for name in ("segments", "attempts"):
-        found[name] = found[name] - found[name][0]
-    present, found["groups"] = found["groups"].unique(return_inverse=True)
-    found["group_numbers"] = tuple(batch.group_numbers[index] for index in present.tolist())
-    return Batch(**found)
+    part = batch.changed(lambda name, each: each[low:high] if name in _OF_ATTEMPTS else each[start:stop])
+    present, groups = part.groups.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    return replace(
+        part,
+        segments=part.segments - part.segments[0],
+        attempts=part.attempts - part.attempts[0],
+        groups=groups,
+        group_numbers=tuple(batch.group_numbers[index] for index in present.tolist()),
+        attempt_ids=batch.attempt_ids[low:high],
+        task_ids=batch.task_ids[low:high],
+    )

@@ -38,8 +38,10 @@ def write_batches(path: Path, batches: Sequence[Batch]) -> None:
     facts: list[dict[str, Any]] = []
     for index, batch in enumerate(batches):
         found = {each.name: getattr(batch, each.name) for each in fields(batch)}
+        named = {n: v for n, v in found.items() if isinstance(v, dict)}
         tensors |= {f"{index}.{n}": v.contiguous() for n, v in found.items() if isinstance(v, torch.Tensor)}
-        facts.append({n: v for n, v in found.items() if not isinstance(v, torch.Tensor)})
+        tensors |= {f"{index}.{n}.{key}": v.contiguous() for n, by_name in named.items() for key, v in by_name.items()}
+        facts.append({n: v for n, v in found.items() if not isinstance(v, torch.Tensor | dict)})
     save_file(tensors, path, {"batches": json.dumps(facts)})
 
 
@@ -47,8 +49,9 @@ def read_batches(path: Path) -> list[Batch]:
     with safe_open(path, "pt") as file:
         batches: list[dict[str, Any]] = json.loads(file.metadata()["batches"])
         for key in file.keys():  # noqa: SIM118
-            index, _, name = key.partition(".")
-            batches[int(index)][name] = file.get_tensor(key)
+            index, name, *within = key.split(".", 2)
+            place = batches[int(index)].setdefault(name, {}) if within else batches[int(index)]
+            place[within[0] if within else name] = file.get_tensor(key)
     return [_batch(**found) for found in batches]
 
 

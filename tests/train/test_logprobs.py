@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from strop.attention import Packed
+from strop.errors import ConfigurationError
 from strop.model import hidden_states, load_model
+from strop.roles import Metrics, Output
 from strop.train.logprobs import PolicyOutput
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.torch import TorchTrainer
 from strop.types import Batch
 from tests.train.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
 
@@ -128,3 +132,72 @@ def _long_batch(size: int) -> Batch:
     groups[0].trajectories = attempts
     (batch,) = pack(groups, TokenMean(), 0, 10_000)
     return batch
+
+
+@torch.no_grad()
+def test_other_tokens_and_columns_can_be_asked_about(tmp_path: Path) -> None:
+    model, batch = load_model(save_llama(tmp_path)), one_batch()
+    assert batch.observed is not None and bool(batch.observed.any())
+    batch.temperature.fill_(1.0)
+    output = output_of(model, batch, 5)
+    asked = replace(batch, trainable=batch.observed)
+    found = output.over_logits(
+        lambda scores, tokens, column: column * scores.log_softmax(-1).gather(1, tokens.unsqueeze(1)).squeeze(1),
+        torch.full((len(batch.tokens),), 2.0),
+        where=batch.observed,
+    )
+    torch.testing.assert_close(found, 2.0 * output_of(model, asked, 1000).logprobs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["reference", "proximal"])
+def test_two_policies_side_by_side(policy: str, tmp_path: Path) -> None:
+    """The exact KL to a frozen policy by chunks is that of two plain forward passes, and it does not move along."""
+    trainer = TorchTrainer(max_tokens=10_000, chunk=5)
+    trainer.open(save_llama(tmp_path), 0)
+    batch = one_batch()
+    trainer.annotate([batch], frozenset({f"logits:{policy}"}))
+    model = trainer._ready().model
+    frozen = load_model(tmp_path)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.1)
+
+    def kl(own: Tensor, other: Tensor, tokens: Tensor) -> Tensor:
+        return (own.log_softmax(-1).exp() * (own.log_softmax(-1) - other.log_softmax(-1))).sum(-1)
+
+    found: list[Tensor] = []
+
+    def objective(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        found.append(output.over_both(kl, policy))
+        with pytest.raises(ConfigurationError, match="logits:nobody"):
+            output.over_both(kl, "nobody")
+        return found[0].sum(), {}
+
+    trainer._ready().forward.loss(model, batch, objective)
+    scores = [output_of(each, batch, 1000).over_logits for each in (model, frozen)]
+    together = torch.stack([torch.stack([s(lambda x, t, i=i: x[:, i]) for i in range(VOCABULARY)], 1) for s in scores])
+    expected = kl(together[0], together[1], batch.tokens) * batch.trainable
+    assert expected.max() > 1e-3
+    torch.testing.assert_close(found[0].detach(), expected.detach(), rtol=0, atol=1e-5)
+
+
+def test_reading_again_between_two_tokens(tmp_path: Path) -> None:
+    """Share 0 is the batch itself, share 1 a batch that wrote the other tokens; embeddings do not learn from it."""
+    trainer = TorchTrainer(max_tokens=10_000)
+    trainer.open(save_llama(tmp_path), 0)
+    model, batch = trainer._ready().model, one_batch()
+    others = (batch.tokens + 1) % VOCABULARY
+
+    def objective(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        torch.testing.assert_close(output.reread(others, 0.0).logprobs, output.logprobs)
+        between = output.reread(others, 1.0)
+        changed = replace(batch, tokens=torch.where(batch.trainable, others, batch.tokens))
+        read = output_of(model, changed, 100)
+        read.batch = batch  # what is predicted are the true tokens
+        torch.testing.assert_close(between.logprobs, read.logprobs, rtol=1e-4, atol=1e-4)
+        return between.logprobs.sum(), {}
+
+    loss, _ = trainer._ready().forward.loss(model, batch, objective)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert model.get_input_embeddings().weight.grad is None
+    assert model.get_output_embeddings().weight.grad.abs().max() > 0

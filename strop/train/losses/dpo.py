@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
+from strop.train.ratios import check_policy, logprobs_of
 from strop.types import Batch
 
 
@@ -25,14 +26,19 @@ class Dpo:
 
     beta: float = 0.1
     weight: float = 1.0
+    against: str = "reference"  # or old: the weights that wrote the pair, where rounds begin anew from those
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     scope: ClassVar[str] = "group"
 
+    def __post_init__(self) -> None:
+        check_policy(self.against, ("reference", "old"), self)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.against})
+
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("Dpo needs reference log-probabilities, the batch has none: give the trainer one")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, logprobs_of(self.against, batch, output.logprobs)))
         margins = self.beta * _per_group(_side(batch).to(gains.dtype) * gains, batch)  # [G]
         on_tokens = batch.on_tokens(margins[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-on_tokens), 0.0)  # -log sigmoid(x) = softplus(-x)

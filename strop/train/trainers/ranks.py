@@ -24,7 +24,7 @@ from strop.train.crew import Crew
 from strop.train.split import Part, split
 from strop.train.trainers.torch import TorchTrainer, refusal
 from strop.train.wire import write_batches
-from strop.types import Batch
+from strop.types import Batch, Group
 
 
 @dataclass
@@ -62,6 +62,10 @@ class Ranks:
             room = 3 * sum(path.stat().st_size for path in Path(model).glob("*.safetensors"))
             self._crew = Crew(self.inner, self.ranks, self.seconds, room)
         self._all("open", model=str(Path(model).resolve()), seed=seed)
+
+    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+        """Refused: attempts would have to be sent to the ranks before they are packed."""
+        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {', '.join(sorted(needs))}: use ranks=1")
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
         """Fill reference_logprobs and proximal_logprobs where they are needed."""

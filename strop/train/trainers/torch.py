@@ -15,18 +15,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from strop.errors import CheckpointError, ConfigurationError, NumericsError, nearest
-from strop.model import load_model, parameters
+from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError, nearest
+from strop.model import head_of, load_model, logits, parameters
 from strop.roles import Metrics, Objective, Output, StepScale
 from strop.train.averaged import Average
 from strop.train.earlier import FILLED, Earlier
 from strop.train.forward import Forward
+from strop.train.notes import take_notes
 from strop.train.old_logprobs import Snapshots
 from strop.train.optimizer import Optimizer
 from strop.train.ratios import sequence_log_weights
-from strop.types import Batch
+from strop.types import Batch, Group
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_LOGITS, _MODEL = "logits:", "model:"
 _COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt", "*.model", "*.jinja")
 
 
@@ -62,18 +64,22 @@ class TorchTrainer:
     def open(self, model: Path, seed: int) -> None:
         self._opened = self._open(model, model, seed)
 
+    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+        """Write what the current policy thinks into each attempt's notes."""
+        forward = self._ready().forward
+        take_notes(
+            groups,
+            needs,
+            lambda policy, batch, wanted: forward.look(self._policy(policy), batch, wanted),
+            self.max_tokens,
+        )
+
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill what is needed of reference, proximal, old, averaged and score_norms."""
+        """Fill what is needed of reference, proximal, old, averaged, score_norms, other models and whole logits."""
         opened = self._ready()
         check_needs(needs - FILLED)
-        if "reference" in needs and opened.reference is None:
-            folder = opened.source if self.reference is None else Path(self.reference)
-            opened.reference = load_model(folder, device=self.device).requires_grad_(False)
-        for batch in batches:
-            if "reference" in needs:
-                batch.reference_logprobs = opened.forward.logprobs(opened.reference, batch)
-            if "proximal" in needs:
-                batch.proximal_logprobs = opened.forward.logprobs(opened.model, batch)
+        for need in sorted(needs - FILLED):
+            self._fill(batches, need, need.removeprefix(_LOGITS))
         opened.earlier.fill(opened.model, batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
@@ -126,6 +132,30 @@ class TorchTrainer:
         earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
         return _Opened(model, forward, earlier, optimizer, Path(source), seed)
 
+    def _fill(self, batches: Sequence[Batch], need: str, policy: str) -> None:
+        """Logprobs of one policy, or what makes its whole distributions."""
+        opened, model = self._ready(), self._policy(policy)
+        head = head_of(model) if policy == "proximal" and need != policy else partial(logits, model)
+        for batch in batches:
+            if need != policy:
+                batch.frozen[policy] = opened.forward.frozen(model, batch, head)
+            elif policy.startswith(_MODEL):
+                batch.model_logprobs[policy.removeprefix(_MODEL)] = opened.forward.logprobs(model, batch)
+            else:
+                setattr(batch, f"{policy}_logprobs", opened.forward.logprobs(model, batch))
+
+    def _policy(self, name: str) -> Any:
+        """A model by the name of its policy; those that never move are loaded when first needed."""
+        opened = self._ready()
+        if name == "proximal":
+            return opened.model
+        if name not in opened.frozen:
+            folder = Path(name.removeprefix(_MODEL) if name.startswith(_MODEL) else self.reference or opened.source)
+            if name.startswith(_MODEL):
+                check_same_words(opened.source, folder)
+            opened.frozen[name] = load_model(folder, device=self.device).requires_grad_(False)
+        return opened.frozen[name]
+
     def _ready(self) -> _Opened:
         if self._opened is None:
             raise ConfigurationError("TorchTrainer has no model yet: call open(model, seed) first")
@@ -167,7 +197,7 @@ class _Opened:
     optimizer: Optimizer
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
-    reference: Any = None
+    frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
 
 
 def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
@@ -181,8 +211,24 @@ def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
 
 
 def check_needs(needs: frozenset[str]) -> None:
-    if unknown := needs - {"reference", "proximal"}:
-        raise ConfigurationError(f"TorchTrainer fills reference and proximal, not {', '.join(sorted(unknown))}")
+    policies = {need: need.removeprefix(_LOGITS) for need in needs}
+    unknown = sorted(n for n, p in policies.items() if p not in ("reference", "proximal") and not p.startswith(_MODEL))
+    if unknown:
+        raise ConfigurationError(
+            f"TorchTrainer fills reference, proximal, model:FOLDER and logits: of these, not {', '.join(unknown)}"
+        )
+
+
+def check_same_words(ours: Path, theirs: Path) -> None:
+    """Refuse another model whose token ids mean something else."""
+    from transformers import AutoTokenizer
+
+    if not theirs.is_dir():
+        raise ModelError(f"model folder {theirs} does not exist; need a local Hugging Face model folder")
+    own, other = (AutoTokenizer.from_pretrained(each, local_files_only=True).get_vocab() for each in (ours, theirs))
+    if own != other:
+        differing = len(set(own.items()) ^ set(other.items()))
+        raise ModelError(f"{theirs} has another vocabulary than {ours}: {differing} entries differ, need 0")
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:

@@ -1,0 +1,59 @@
+"""What the policy thought while it wrote, noted on each attempt before anybody gives credit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError, nearest
+from strop.train.logprobs import PolicyOutput
+from strop.train.pack import pack
+from strop.types import Batch, Group, Trajectory
+
+Look: TypeAlias = Callable[[str, Batch, Callable[[PolicyOutput], Tensor]], Tensor]  # by the name of a policy
+
+_OF_WRITTEN: dict[str, tuple[str, Callable[[PolicyOutput], Tensor]]] = {
+    "entropy": ("proximal", lambda output: output.entropy),
+    "logprobs": ("proximal", lambda output: output.logprobs),
+    "hidden": ("proximal", lambda output: output.states),
+    "reference_logprobs": ("reference", lambda output: output.logprobs),
+}
+_PROMPT = "prompt_hidden"
+NOTES = (*_OF_WRITTEN, _PROMPT)
+
+
+def take_notes(groups: Sequence[Group], needs: frozenset[str], look: Look, max_tokens: int) -> None:
+    """Fill `notes` of every attempt that counts and wrote something."""
+    if unknown := sorted(needs - set(NOTES)):
+        raise ConfigurationError(f"no trainer notes {unknown[0]!r}: {nearest(unknown[0], NOTES)}")
+    attempts = {attempt.id: attempt for group in groups for attempt in group.scored}
+    for batch in pack(groups, None, 0, max_tokens):
+        owners = [attempts[each] for each in batch.attempt_ids]
+        for need in sorted(needs & set(_OF_WRITTEN)):
+            policy, wanted = _OF_WRITTEN[need]
+            _hand_out(need, look(policy, batch, wanted), batch.trainable, batch, owners)
+        if _PROMPT in needs:
+            _hand_out(
+                _PROMPT, look("proximal", batch, lambda output: output.hidden), _first_prompts(batch), batch, owners
+            )
+
+
+def _hand_out(need: str, values: Tensor, where: Tensor, batch: Batch, owners: Sequence[Trajectory]) -> None:
+    """Give each attempt its part of the [T, ...] values."""
+    counts = torch.zeros(batch.num_attempts, dtype=torch.int64).index_add(0, batch.attempts, where.to(torch.int64))
+    array, ends = values[where].numpy(), np.cumsum(counts.numpy()).tolist()
+    for owner, (low, high) in zip(owners, pairwise([0, *ends]), strict=True):
+        owner.notes[need] = array[low:high]
+
+
+def _first_prompts(batch: Batch) -> Tensor:
+    """What each attempt read before it first wrote: [T] bool."""
+    written = batch.trainable.to(torch.int64).cumsum(0)
+    sizes = batch.attempts.bincount()
+    before = (written - batch.trainable.to(torch.int64))[sizes.cumsum(0) - sizes]  # [A], written by those before it
+    return (written == batch.on_tokens(before)) & ~batch.trainable

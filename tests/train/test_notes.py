@@ -1,0 +1,104 @@
+"""What the trainer notes on attempts is what a plain forward pass says about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from strop.errors import ConfigurationError, ModelError
+from strop.train.notes import NOTES
+from strop.train.pack import pack
+from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.ranks import Ranks
+from strop.train.trainers.torch import TorchTrainer
+from tests.models import save_pocket_like
+from tests.train.tiny import make_attempt, make_turn, random_groups, save_llama
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> TorchTrainer:
+    trainer = TorchTrainer(max_tokens=20)
+    trainer.open(save_llama(tmp_path / "model"), 0)
+    return trainer
+
+
+@torch.no_grad()
+def test_notes_of_each_written_token(trainer: TorchTrainer, tmp_path: Path) -> None:
+    groups = random_groups()
+    for group in groups:
+        for attempt in group.trajectories:
+            attempt.advantages = None  # nobody gave credit yet
+    with torch.no_grad():
+        trainer._ready().model.get_output_embeddings().weight.mul_(1.5)  # no longer the reference
+    trainer.note(groups, frozenset(NOTES))
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
+    attempt = next(a for group in groups for a in group.trajectories if len(a.turns) == 2)
+    tokens = np.concatenate([piece for turn in attempt.turns for piece in (turn.prompt, turn.tokens)])
+    written = np.concatenate([[i] * len(p) for turn in attempt.turns for i, p in enumerate((turn.prompt, turn.tokens))])
+    said = theirs(input_ids=torch.from_numpy(tokens)[None], output_hidden_states=True)
+    rows = np.flatnonzero(written)
+    states = said.hidden_states[-1][0]
+    np.testing.assert_allclose(attempt.notes["hidden"], states[rows - 1], atol=1e-5)
+    np.testing.assert_allclose(attempt.notes["prompt_hidden"], states[: len(attempt.turns[0].prompt)], atol=1e-5)
+    temperature = torch.tensor([t.sampling.temperature for t in attempt.turns for _ in t.tokens])[:, None]
+    for name, scale in (("logprobs", 1.5), ("reference_logprobs", 1.0)):
+        own = (said.logits[0][rows - 1] * scale / temperature).log_softmax(-1)
+        expected = own.gather(1, torch.from_numpy(tokens[rows])[:, None])[:, 0]
+        np.testing.assert_allclose(attempt.notes[name], expected, atol=1e-4)
+        if name == "logprobs":
+            np.testing.assert_allclose(attempt.notes["entropy"], -(own.exp() * own).sum(-1), atol=1e-4)
+
+
+def test_unknown_notes_are_refused(trainer: TorchTrainer) -> None:
+    with pytest.raises(ConfigurationError, match="entropy"):
+        trainer.note(random_groups(), frozenset({"entrop"}))
+    with pytest.raises(ConfigurationError, match="takes no notes"):
+        Ranks().note([], frozenset({"entropy"}))
+
+
+def test_other_models_are_asked_by_folder(trainer: TorchTrainer, tmp_path: Path) -> None:
+    other = str(save_llama(tmp_path / "other", layers=1))
+    (batch,) = pack(random_groups(), TokenMean(), 0, 10_000)
+    trainer.annotate([batch], frozenset({f"model:{other}", "reference", f"logits:model:{other}"}))
+    assert list(batch.model_logprobs) == [other] and list(batch.frozen) == [f"model:{other}"]
+    assert batch.reference_logprobs is not None
+    assert float((batch.model_logprobs[other] - batch.reference_logprobs).abs().max()) > 0.1
+    again = TorchTrainer(reference=other)
+    again.open(tmp_path / "model", 0)
+    (same,) = pack(random_groups(), TokenMean(), 0, 10_000)
+    again.annotate([same], frozenset({"reference"}))
+    assert same.reference_logprobs is not None
+    assert torch.equal(same.reference_logprobs, batch.model_logprobs[other])
+    stranger = save_pocket_like(tmp_path / "stranger")
+    with pytest.raises(ModelError, match="another vocabulary"):
+        trainer.annotate([batch], frozenset({f"model:{stranger}"}))
+
+
+def test_what_the_world_said_is_marked_and_shared_out() -> None:
+    first = make_attempt("a", [make_turn([1, 2], [3]), make_turn([4, 5, 6], [7]), make_turn([8], [9])])
+    second = make_attempt("b", [make_turn([1], [2, 3]), make_turn([4, 5], [6], fresh=True)])
+    (group,) = random_groups(1, 1)
+    group.trajectories = [first, second]
+    (batch,) = pack([group], TokenMean(), 0, 100)
+    assert batch.observed is not None and batch.observed_share is not None
+    assert batch.tokens[batch.observed].tolist() == [4, 5, 6, 8]  # no first prompt, also not that of a fresh context
+    assert batch.observed_share[batch.observed].tolist() == pytest.approx([1 / 8] * 4)  # 2 attempts, 4 tokens
+    assert not batch.observed_share[~batch.observed].any()
+
+
+def test_aux_of_turns_comes_along_where_asked() -> None:
+    marked = make_turn([1, 2], [3])
+    marked.aux["hints"] = np.array([0, 1, 0])  # type: ignore[index]
+    (group,) = random_groups(1, 1)
+    group.trajectories = [make_attempt("a", [marked, make_turn([4], [5, 6])])]
+    (batch,) = pack([group], TokenMean(), 0, 100, aux=frozenset({"hints"}))
+    assert batch.aux["hints"].tolist() == [0, 1, 0, 0, 0, 0]
+    (plain,) = pack([group], TokenMean(), 0, 100)
+    assert plain.aux == {}
+    marked.aux["hints"] = np.array([0, 1])  # type: ignore[index]
+    with pytest.raises(ConfigurationError, match="2 rows for a turn of 3 tokens"):
+        pack([group], TokenMean(), 0, 100, aux=frozenset({"hints"}))
