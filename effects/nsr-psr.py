@@ -1,0 +1,50 @@
+"""Learning from wrong attempts alone (2506.01347) against learning from right ones alone: what happens to pass@8?
+
+Papers: nsr-psr
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.filter.rewards.best_sibling import BestSibling
+from strop.filter.rewards.constant import Constant
+from strop.recipes.nsr_psr import nsr_psr
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+ATTEMPTS = 8
+
+
+def _run(seed: int, sides: str) -> Run:
+    """Held-out accuracy is pass@8: every attempt of a task is paid what the best of them was."""
+    setting = Setting(world="countdown:4", seed=seed, heldout_tasks=192, heldout_every=0, learning_rate=2e-5)
+    run = nsr_psr(setting, sides)
+    return replace(run, evaluation=replace(run.evaluation, attempts=ATTEMPTS, rewards=(BestSibling(),)))
+
+
+def treatment(seed: int) -> Run:
+    """Push wrong attempts down; right ones are left out."""
+    return _run(seed, "negative")
+
+
+def control(seed: int) -> Run:
+    """Push right attempts up; wrong ones are left out."""
+    return _run(seed, "positive")
+
+
+def negative(seed: int) -> Run:
+    """Every attempt is called wrong."""
+    return replace(treatment(seed), rewards=(Constant(0.0),))
+
+
+experiment = Experiment(
+    key="nsr-psr",
+    claim="At equal generated tokens, training on wrong attempts alone leaves a higher held-out pass@8 than training "
+    "on right attempts alone.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=200_000,
+)

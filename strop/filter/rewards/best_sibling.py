@@ -1,0 +1,22 @@
+"""What the best of a group was paid, given to all of it: as the reward of an evaluation with k attempts, pass@k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class BestSibling:
+    """The largest sum of turn rewards among the attempts that count."""
+
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+    relative: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        best = max((float(sum(attempt.turn_rewards)) for attempt in group.scored), default=0.0)
+        return [best] * len(group.trajectories)

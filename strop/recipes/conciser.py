@@ -1,0 +1,28 @@
+"""ConciseR (2505.21178): learn to be right first, then to be short where every attempt is right."""
+
+from __future__ import annotations
+
+from strop.errors import ConfigurationError
+from strop.filter.gates.zero_variance import ZeroVariance
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.brevity_when_all_right import BrevityWhenAllRight
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.entropy import Entropy
+
+
+def conciser(
+    setting: Setting = Setting(world="countdown:3"),
+    stage: int = 2,
+    low: float = 0.2,
+    high: float = 0.28,
+    entropy: float = 0.001,
+) -> Run:
+    """Stage 1 is GRPO with clip-higher, dynamic sampling and an entropy bonus; start stage 2 from its model."""
+    if stage not in (1, 2):
+        raise ConfigurationError(f"conciser has stages 1 and 2, got {stage}")
+    if stage == 1:
+        losses = (Clip(low, high), Entropy(entropy))
+        return setting.run("conciser", GroupStandard(), losses, gates=(ZeroVariance(),))
+    return setting.run("conciser", BrevityWhenAllRight(GroupStandard(), setting.max_tokens), (Clip(low, high),))

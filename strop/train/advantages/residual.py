@@ -1,0 +1,28 @@
+"""The reward minus what a value model expected, token by token: Monte Carlo returns with a learned baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A_t = reward - V_t, undivided, with the reward as the return of every token: Gae with trace and discount 1."""
+
+    needs_values: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            values = attempt.values
+            if values is None or len(values) != attempt.num_tokens:
+                found = 0 if values is None else len(values)
+                raise ConfigurationError(f"Residual needs a value for each of {attempt.num_tokens} tokens, got {found}")
+            attempt.returns = np.full(attempt.num_tokens, attempt.reward, dtype=np.float32)
+            attempt.advantages = (attempt.reward - values.astype(np.float64)).astype(np.float32)
