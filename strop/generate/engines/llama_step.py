@@ -18,7 +18,7 @@ from torch import Tensor
 from strop.attention import Packed, Plan
 from strop.model import hidden_states
 
-_FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
 
 Linear: TypeAlias = tuple[Tensor, Tensor | None]  # weight and bias
@@ -76,7 +76,7 @@ class LlamaStep:
         self._embedding = inner.embed_tokens
         self._rotary = inner.rotary_emb
         self._norm = _norm(inner.norm)
-        self._layers = [_layer(module) for module in inner.layers]
+        self._layers = [layer_of(module) for module in inner.layers]
 
     def __call__(self, tokens: Tensor, positions: Tensor, plan: Plan) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden]."""
@@ -91,7 +91,7 @@ class LlamaStep:
         return self._norm(state)
 
 
-def _layer(module: Any) -> Layer:
+def layer_of(module: Any) -> Layer:
     attention, feed_forward = module.self_attn, module.mlp
     has_norms = hasattr(attention, "q_norm")
     return Layer(
@@ -135,7 +135,7 @@ def _joined(parameters: Sequence[Tensor], lie: Callable[[Tensor], Tensor]) -> Te
 @torch.no_grad()
 def llama_step(model: Any) -> LlamaStep | None:
     """The quick step for this model, or None where the family is another or the proof against its own forward fails."""
-    if type(model).__name__ not in _FAMILIES or model.config.hidden_act != "silu":
+    if type(model).__name__ not in FAMILIES or model.config.hidden_act != "silu":
         return None
     step = LlamaStep(model)
     weight = model.get_input_embeddings().weight

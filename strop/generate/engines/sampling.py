@@ -32,6 +32,13 @@ def draw(
     return tokens.cpu().numpy(), chosen.cpu().numpy()
 
 
+def truncated(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
+    """`distribution` with its parameters on the device, for rows of which some are truncated."""
+    is_greedy = temperature == 0
+    scores = (logits.float() / temperature.where(~is_greedy, 1.0).unsqueeze(1)).log_softmax(-1)
+    return _truncate(scores, top_k.where(~is_greedy, 1), top_p)
+
+
 def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p: FloatArray) -> Tensor:
     """Log-probabilities [N, V] that are sampled from, in float32; -inf where truncated."""
     is_greedy = temperature == 0

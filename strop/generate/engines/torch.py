@@ -63,7 +63,7 @@ class TorchEngine:
         """Read the model from a Hugging Face folder."""
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
-        self._model = load_model(model, _dtype(self.dtype), self.device)
+        self._model = load_model(model, named_dtype(self.dtype), self.device)
         forward = llama_step(self._model) or partial(hidden_states, self._model)
         self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
         self._ends = end_tokens(self._model)
@@ -89,7 +89,7 @@ class TorchEngine:
     async def load(self, version: WeightVersion) -> str:
         """Take new weights; nothing else runs meanwhile, so this is between two steps."""
         weights = parameters(self._model)
-        _copy(_read(version.location, self._model), weights)
+        copy_weights(read_weights(version.location, self._model), weights)
         self._decoder.renew(keep_active=self.keep_cache)
         self.version = version.step
         return fingerprint(weights)
@@ -188,20 +188,25 @@ class TorchEngine:
                 tell(request)
 
     def _check(self, prompt: IntArray, sampling: Sampling) -> None:
-        context, vocabulary = self._decoder.context, self._model.get_input_embeddings().weight.shape[0]
-        if not 0 < len(prompt) < context:
-            raise ConfigurationError(f"a prompt must have 1 to {context - 1} tokens for this model, got {len(prompt)}")
-        if prompt.min() < 0 or prompt.max() >= vocabulary:
-            raise ConfigurationError(
-                f"token ids must be in 0..{vocabulary - 1} for this model, got {prompt.min()}..{prompt.max()}"
-            )
-        is_possible = sampling.temperature >= 0 and 0 < sampling.top_p <= 1 and sampling.top_k >= 0
-        if not is_possible or sampling.max_tokens < 1:
-            raise ConfigurationError(
-                f"need temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1, got {sampling}"
-            )
+        vocabulary = self._model.get_input_embeddings().weight.shape[0]
+        check_request(prompt, sampling, self._decoder.context, vocabulary)
         if sampling.stop:
             self._strings.open()
+
+
+def check_request(prompt: IntArray, sampling: Sampling, context: int, vocabulary: int) -> None:
+    """Refuse what no engine could continue."""
+    if not 0 < len(prompt) < context:
+        raise ConfigurationError(f"a prompt must have 1 to {context - 1} tokens for this model, got {len(prompt)}")
+    if prompt.min() < 0 or prompt.max() >= vocabulary:
+        raise ConfigurationError(
+            f"token ids must be in 0..{vocabulary - 1} for this model, got {prompt.min()}..{prompt.max()}"
+        )
+    is_possible = sampling.temperature >= 0 and 0 < sampling.top_p <= 1 and sampling.top_k >= 0
+    if not is_possible or sampling.max_tokens < 1:
+        raise ConfigurationError(
+            f"need temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1, got {sampling}"
+        )
 
 
 def _fail(error: Exception, request: Request) -> None:
@@ -218,14 +223,14 @@ async def _let_others_run(passes: int) -> None:
         await asyncio.sleep(0)
 
 
-def _dtype(name: str) -> torch.dtype:
+def named_dtype(name: str) -> torch.dtype:
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if name not in dtypes:
         raise ConfigurationError(f"unknown dtype {name!r}: {nearest(name, dtypes)}")
     return dtypes[name]
 
 
-def _read(location: Any, model: Any) -> Mapping[str, Tensor]:
+def read_weights(location: Any, model: Any) -> Mapping[str, Tensor]:
     """Weights by name, from a mapping or from a Hugging Face folder of the same architecture."""
     if isinstance(location, Mapping):
         return location
@@ -235,7 +240,7 @@ def _read(location: Any, model: Any) -> Mapping[str, Tensor]:
 
 
 @torch.no_grad()
-def _copy(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+def copy_weights(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
     """All or nothing: names and shapes are compared before the first weight changes."""
     if source.keys() != target.keys():
         missing, unknown = sorted(target.keys() - source.keys()), sorted(source.keys() - target.keys())

@@ -1,0 +1,251 @@
+"""What runs on the device between two looks of the host: slots that each write one token per step.
+
+Everything a step needs lies in tensors that never move, so that a whole step is one CUDA graph; tokens are drawn, ends
+recognised and logprobs kept there. What the host does per step does not grow with the number of slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.generate.engines.paged_llama import Cache, PagedLlama
+from strop.generate.engines.sampling import truncated
+from strop.kernels.decode import PAGE, Operations, Sheet, Where, invert, uniforms
+from strop.types import FloatArray, IntArray, Sampling
+
+_RUN = 64  # consecutive tokens of a slot that one program of a prefill attends
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """What a request brings to its slot."""
+
+    slot: int
+    context: IntArray  # [N]; all but the last token's keys are computed before the first step
+    limit: int  # tokens of the context at its longest
+    key: np.uint64
+    sampling: Sampling
+    pages: Sequence[int]
+    start: int  # tokens whose keys are there already
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the host will see of some slots once `event` has passed."""
+
+    order: IntArray  # [B]
+    is_active: Tensor  # [B]
+    lengths: Tensor  # [B]
+    event: Any = None
+
+    @property
+    def is_here(self) -> bool:
+        return self.event is None or bool(self.event.query())
+
+
+class Board:
+    """Slots on a device; the last one is nobody's and fills up a step's rows."""
+
+    def __init__(
+        self, llama: PagedLlama, operations: Operations, cache: Cache, slots: int, context: int, ends: IntArray
+    ) -> None:
+        self._llama, self._operations, self._cache = llama, operations, cache
+        self.context, self._idle = context, slots
+        self.device = cache.keys.device
+
+        def whole(fill: float, dtype: torch.dtype, *shape: int) -> Tensor:
+            return torch.full((slots + 1, *shape), fill, dtype=dtype, device=self.device)
+
+        self.sheet = Sheet(
+            tokens=whole(0, torch.int32, context),
+            logprobs=whole(0, torch.float32, context),
+            versions=whole(0, torch.int32, context),
+            lengths=whole(1, torch.int32),
+            limits=whole(1, torch.int32),
+            is_active=whole(False, torch.bool),
+            version=torch.zeros(1, dtype=torch.int32, device=self.device),
+            ends=torch.from_numpy(ends).to(self.device),
+        )
+        self.tables = whole(0, torch.int32, -(-context // PAGE))
+        self.keys = whole(0, torch.int64)
+        self.temperature, self.top_p = whole(1, torch.float32), whole(1, torch.float32)
+        self.top_k = whole(0, torch.int64)
+        self.order = torch.full((slots,), slots, dtype=torch.int64, device=self.device)
+        self._last: IntArray = np.zeros(0, np.int64)
+        self._graphs: dict[int, Any] = {}
+        self._is_cuda = self.device.type == "cuda"
+        self._pool: Any = torch.cuda.graph_pool_handle() if self._is_cuda else None
+        self.stream: Any = _stream(self.device, -1) if self._is_cuda else None
+        self._copies: Any = _stream(self.device, 0) if self._is_cuda else None
+
+    # ---- what the host does now and then
+
+    @torch.inference_mode()
+    def seat(self, seats: Sequence[Seat]) -> None:
+        """Put requests into their slots; they write from the next step on."""
+        rows = self._put(np.array([seat.slot for seat in seats]))
+        width = max(len(seat.context) for seat in seats)
+        tokens = np.zeros((len(seats), width), np.int32)
+        tables = np.zeros((len(seats), max(len(seat.pages) for seat in seats)), np.int32)
+        for row, seat in enumerate(seats):
+            tokens[row, : len(seat.context)] = seat.context
+            tables[row, : len(seat.pages)] = seat.pages
+        self.sheet.tokens[:, :width].index_copy_(0, rows, self._put(tokens))
+        self.tables[:, : tables.shape[1]].index_copy_(0, rows, self._put(tables))
+        heat = [seat.sampling for seat in seats]
+        for target, values in (
+            (self.sheet.lengths, np.array([len(seat.context) for seat in seats], np.int32)),
+            (self.sheet.limits, np.array([seat.limit for seat in seats], np.int32)),
+            (self.keys, np.array([seat.key for seat in seats], np.uint64).view(np.int64)),
+            (self.temperature, np.array([each.temperature for each in heat], np.float32)),
+            (self.top_p, np.array([each.top_p for each in heat], np.float32)),
+            (self.top_k, np.array([each.top_k for each in heat], np.int64)),
+        ):
+            target.index_copy_(0, rows, self._put(values))
+        self.sheet.is_active.index_fill_(0, rows, True)
+
+    @torch.inference_mode()
+    def prefill(self, pieces: Sequence[tuple[int, int, IntArray]]) -> None:
+        """Compute the keys of tokens that stand in (slot, from position): they may build on each other in order."""
+        counts = np.array([len(tokens) for _, _, tokens in pieces])
+        slots = np.repeat([slot for slot, _, _ in pieces], counts)
+        positions = np.concatenate([np.arange(start, start + len(tokens)) for _, start, tokens in pieces])
+        tokens = np.concatenate([tokens for _, _, tokens in pieces])
+        packed = self._put(np.stack((slots, positions, tokens)).astype(np.int32))
+        runs = self._put(_runs(np.array([start for _, start, _ in pieces]), counts))
+        where = Where(packed[0], packed[1], self.tables, runs)
+        self._llama.states(packed[2], where, self._cache)
+
+    @torch.inference_mode()
+    def empty(self, slots: Sequence[int]) -> None:
+        """These slots write no more."""
+        self.sheet.is_active.index_fill_(0, self._put(np.array(slots)), False)
+
+    @torch.inference_mode()
+    def advance(self, order: IntArray, steps: int, is_truncated: bool) -> Look:
+        """Let these slots write up to `steps` tokens each, and say where to look afterwards."""
+        rows = _bucket(len(order), len(self.order))
+        if not np.array_equal(order, self._last):
+            padded = np.full(rows, self._idle)
+            padded[: len(order)] = order
+            self.order[:rows].copy_(self._put(padded))
+            self._last = order
+        for _ in range(steps):
+            if is_truncated or not self._is_cuda:
+                self._step(self.order[:rows], is_truncated)
+            else:
+                self._graph(rows).replay()
+        return self._look(order)
+
+    @torch.inference_mode()
+    def read(self, slots: Sequence[int], after: Look | None) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
+        """Tokens, logprobs and versions [N, longest] and lengths [N] of slots that stand still since `after`."""
+        if self._is_cuda and after is not None:
+            self._copies.wait_event(after.event)
+            with torch.cuda.stream(self._copies):  # beside the steps that run meanwhile
+                return self._read(slots)
+        return self._read(slots)
+
+    def turn(self) -> AbstractContextManager[Any]:
+        """Whatever is done within is done in order, after what was done before; others' work runs beside it."""
+        return torch.cuda.stream(self.stream) if self._is_cuda else nullcontext()
+
+    # ---- one step
+
+    def _step(self, slots: Tensor, is_truncated: bool = False) -> None:
+        lengths = self.sheet.lengths.index_select(0, slots)
+        at = lengths - 1
+        tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
+        where = Where(slots.int(), at, self.tables)
+        scores = self._llama.scores(self._llama.states(tokens, where, self._cache))
+        temperature, keys = self.temperature.index_select(0, slots), self.keys.index_select(0, slots)
+        if is_truncated:
+            drawn, logprobs = self._draw_truncated(scores, slots, temperature, keys, lengths)
+        else:
+            drawn, logprobs = self._operations.draw(scores, temperature, keys, lengths)
+        self._operations.write(self.sheet, slots, drawn, logprobs)
+
+    def _draw_truncated(
+        self, scores: Tensor, slots: Tensor, temperature: Tensor, keys: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Rows with top-k or top-p need a sort, which is slow: they are rare in training."""
+        top_k, top_p = self.top_k.index_select(0, slots), self.top_p.index_select(0, slots)
+        logprobs = truncated(scores, temperature, top_k, top_p)
+        tokens = invert(logprobs, uniforms(keys, lengths))
+        return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+    def _graph(self, rows: int) -> Any:
+        """The step for so many rows, captured when first asked for."""
+        if rows not in self._graphs:
+            slots = self.order[:rows]
+            kept = slots.clone()
+            slots.fill_(self._idle)  # a warm-up must not write anywhere
+            self._step(slots)  # kernels are compiled and libraries opened outside of the capture
+            graph = torch.cuda.CUDAGraph()
+            # another thread may train meanwhile: its allocations must not break the capture
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            self._step(slots)
+            graph.capture_end()
+            self._graphs[rows] = graph
+            slots.copy_(kept)
+        return self._graphs[rows]
+
+    # ---- between host and device
+
+    def _look(self, order: IntArray) -> Look:
+        slots = self.order[: len(order)]
+        is_active, lengths = self.sheet.is_active.index_select(0, slots), self.sheet.lengths.index_select(0, slots)
+        if not self._is_cuda:
+            return Look(order, is_active, lengths)
+        seen = [torch.empty(each.shape, dtype=each.dtype, pin_memory=True) for each in (is_active, lengths)]
+        for target, source in zip(seen, (is_active, lengths), strict=True):
+            target.copy_(source, non_blocking=True)
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()
+        return Look(order, seen[0], seen[1], event)
+
+    def _read(self, slots: Sequence[int]) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
+        rows = self._put(np.array(slots))
+        lengths = self.sheet.lengths.index_select(0, rows).cpu().numpy().astype(np.int64)
+        width = int(lengths.max())
+        tokens, logprobs, versions = (
+            each[:, :width].index_select(0, rows).cpu().numpy()
+            for each in (self.sheet.tokens, self.sheet.logprobs, self.sheet.versions)
+        )
+        return tokens.astype(np.int64), logprobs, versions.astype(np.int64), lengths
+
+    def _put(self, array: Any) -> Tensor:
+        there = torch.from_numpy(array)
+        if not self._is_cuda:
+            return there
+        return there.pin_memory().to(self.device, non_blocking=True)  # from pageable memory the host would wait
+
+
+def _stream(device: torch.device, priority: int) -> Any:
+    return torch.cuda.Stream(device, priority=priority)  # type: ignore[no-untyped-call]
+
+
+def _runs(starts: IntArray, counts: IntArray) -> IntArray:
+    """First packed token, its position and count of each stretch of at most `_RUN` tokens: [N, 3]."""
+    firsts = np.cumsum(counts) - counts
+    pieces = -(-counts // _RUN)
+    owner = np.repeat(np.arange(len(counts)), pieces)
+    offset = (np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * _RUN
+    runs = np.stack((firsts[owner] + offset, starts[owner] + offset, np.minimum(counts[owner] - offset, _RUN)), 1)
+    return runs.astype(np.int32)
+
+
+def _bucket(count: int, most: int) -> int:
+    """Rows of a step: powers of two and halfway between, so that few graphs serve all counts and little is in vain."""
+    size = 1
+    while size < count:
+        size *= 2
+    between = size * 3 // 4
+    return min(most, between if between >= count and size > 2 else size)

@@ -1,0 +1,422 @@
+"""The engine for one GPU: slots over paged keys, whole decode steps as CUDA graphs, a host that looks now and then.
+
+Siblings share their prompt's pages, prompts are computed in pieces between decode steps, weights change between two of
+them while requests go on, and a model of another family runs on the plain engine, which it says. On a CPU the same code
+runs with plain torch operations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from strop.errors import ConfigurationError, NumericsError
+from strop.fingerprint import fingerprint
+from strop.generate.engines.board import Board, Look, Seat
+from strop.generate.engines.paged_llama import PagedLlama, why_not
+from strop.generate.engines.pages import Pages, digests, pages_for
+from strop.generate.engines.random import as_key
+from strop.generate.engines.stops import StopStrings, end_tokens
+from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
+from strop.kernels.decode import PAGE, Operations, Plain
+from strop.model import context_length, load_model, parameters
+from strop.types import Completion, FloatArray, IntArray, Sampling, Stop, WeightVersion
+
+_LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
+_PREFILL = 16384  # tokens of prompts between two looks
+_PASSES = 12  # of the event loop after a request ended; see engines/torch.py
+_NAP = 3e-4  # seconds between two questions whether the device is done
+
+
+@dataclass(eq=False)
+class Request:
+    """Somebody waiting for a completion; `tokens` grow when weights change and its keys are computed anew."""
+
+    prompt: int  # tokens it began with
+    tokens: IntArray  # [N], prompt and what was written so far
+    logprobs: FloatArray  # [N], 0 over the prompt
+    versions: IntArray  # [N]
+    sampling: Sampling
+    key: int
+    future: asyncio.Future[Completion]
+    limit: int
+    slot: int = -1
+    pages: list[int] = field(default_factory=list)
+    epoch: int = 0
+    checked: int = 0  # tokens already looked through for stop strings
+
+    def completion(self, stop: Stop) -> Completion:
+        written = slice(self.prompt, None)
+        return Completion(self.tokens[written], self.logprobs[written], self.versions[written], stop)
+
+
+@dataclass
+class PagedEngine:
+    """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
+
+    rows: int = 1024
+    device: str = "cuda"
+    dtype: str = "bfloat16"
+    keep_cache: bool = False
+    context: int = 0  # tokens of the longest context; 0: the model's, at most 8192
+    cache_tokens: int = 0  # whose keys fit; 0: as `memory` allows
+    memory: float = 0.4  # share of the device's memory for keys
+    steps: int = 8  # decode steps between two looks of the host
+    version: int = field(init=False, repr=False, compare=False, default=0)
+    num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
+    num_prefilled: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts computed
+    num_reused: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts found computed
+    _slow: TorchEngine | None = field(init=False, repr=False, compare=False, default=None)
+    _model: Any = field(init=False, repr=False, compare=False, default=None)
+    _board: Board = field(init=False, repr=False, compare=False)
+    _pages: Pages = field(init=False, repr=False, compare=False)
+    _strings: StopStrings = field(init=False, repr=False, compare=False)
+    _ends: frozenset[int] = field(init=False, repr=False, compare=False, default=frozenset())
+    _waiting: deque[Request] = field(init=False, repr=False, compare=False, default_factory=deque)
+    _seated: dict[int, Request] = field(init=False, repr=False, compare=False, default_factory=dict)  # as they came
+    _free: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
+    _looks: deque[tuple[Look, list[Request]]] = field(init=False, repr=False, compare=False, default_factory=deque)
+    _epoch: int = field(init=False, repr=False, compare=False, default=0)
+    _turn: asyncio.Lock = field(init=False, repr=False, compare=False, default_factory=asyncio.Lock)
+    _pump: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
+
+    def open(self, model: Path) -> None:
+        """Read the model from a Hugging Face folder and set the room for keys aside."""
+        if self.rows < 1 or self.steps < 1:
+            raise ConfigurationError(f"an engine needs rows >= 1 and steps >= 1, got {self.rows} and {self.steps}")
+        self._model = load_model(model, named_dtype(self.dtype), self.device)
+        if reason := why_not(self._model):
+            print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
+            self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache)
+            self._slow.open(model)
+            return
+        operations = operations_on(self.device)
+        context = self.context or min(context_length(self._model), _LONGEST)
+        llama = PagedLlama(self._model, operations, context)
+        self._pages = Pages(self._num_pages(llama, context))
+        ends = end_tokens(self._model)
+        self._ends = frozenset(ends.tolist())
+        self._board = Board(llama, operations, llama.cache(self._pages.count), self.rows, context, ends)
+        self._strings = StopStrings(model)
+        self._free = list(range(self.rows - 1, -1, -1))
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        """Continue `prompt`, together with whatever else is running."""
+        if self._slow is not None:
+            return await self._slow.sample(prompt, sampling, key)
+        request = self._request(np.asarray(prompt, dtype=np.int64), sampling, key)
+        self._waiting.append(request)
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._run())
+        try:
+            return await request.future
+        except asyncio.CancelledError:
+            self._withdraw(request)
+            raise
+
+    async def load(self, version: WeightVersion) -> str:
+        """Take new weights between two decode steps; running requests go on."""
+        if self._slow is not None:
+            answer = await self._slow.load(version)
+            self.version = version.step
+            return answer
+        async with self._turn:
+            if not self.keep_cache:
+                await self._drain()
+                self._unseat()
+            weights = parameters(self._model)
+            source = read_weights(version.location, self._model)
+            with self._board.turn():
+                if self._board.stream is not None:  # whoever made the weights, and whoever changes them next
+                    self._board.stream.wait_stream(torch.cuda.default_stream())
+                copy_weights(source, weights)
+                self._board.sheet.version.fill_(version.step)
+                if self._board.stream is not None:
+                    torch.cuda.default_stream().wait_stream(self._board.stream)
+                answer = fingerprint(weights)
+            self._epoch += 1
+            self._pages.forget()
+            self.version = version.step
+            return answer
+
+    def abort(self, key: int) -> None:
+        """End every request of this key as far as it got."""
+        if self._slow is not None:
+            return self._slow.abort(key)
+        for request in [request for request in self._waiting if request.key == key]:
+            self._waiting.remove(request)
+            self._answer(request, Stop.ABORTED)
+        seated = [request for request in self._seated.values() if request.key == key]
+        if seated:
+            with self._board.turn():
+                self._board.empty([request.slot for request in seated])
+                self._fetch(seated, None)
+            for request in seated:
+                self._leave(request)
+                self._answer(request, self._how_it_ended(request) or Stop.ABORTED)
+        return None
+
+    def forget(self) -> None:
+        """Drop every kept prefix: from here on, nothing depends on what was asked before."""
+        if self._slow is not None:
+            self._slow.forget()
+        else:
+            self._pages.forget()
+            self._epoch += 1  # what runs now leaves no prefix either
+
+    # ---- the pump
+
+    async def _run(self) -> None:
+        """Keep the device busy while there is work; whatever goes wrong reaches everybody who waits."""
+        try:
+            await _let_others_run(_PASSES)
+            while self._waiting or self._seated or self._looks:
+                async with self._turn:
+                    has_ended = await self._round()
+                await _let_others_run(_PASSES if has_ended else 1)
+        except asyncio.CancelledError:
+            self._dismiss(lambda request: request.future.cancel())
+            raise
+        except Exception as error:
+            self._dismiss(partial(_fail, error))
+
+    async def _round(self) -> bool:
+        """Admit, let the device run ahead by one look, and see what the look before it shows."""
+        self._admit()
+        while self._seated and len(self._looks) < 2:
+            self._advance()
+        return bool(self._looks) and await self._see()
+
+    def _admit(self) -> None:
+        """Seat whoever finds a slot and pages, and compute what their prompts lack."""
+        seats: list[Seat] = []
+        known: dict[bytes, list[bytes]] = {}
+        budget = _PREFILL
+        while self._waiting and self._free and budget > 0:
+            seat = self._find_seat(self._waiting[0], known)
+            if seat is None:
+                break
+            self._waiting.popleft()
+            seats.append(seat)
+            budget -= len(seat.context) - 1 - seat.start
+        if seats:
+            with self._board.turn():
+                self._board.seat(seats)
+                for pieces in _pieces(seats):
+                    self._board.prefill(pieces)
+
+    def _find_seat(self, request: Request, known: dict[bytes, list[bytes]]) -> Seat | None:
+        context = request.tokens
+        content = context[:-1].tobytes()
+        if content not in known:
+            known[content] = digests(context[:-1])
+        pages = self._pages.share(known[content])
+        start, need = len(pages) * PAGE, pages_for(request.limit) - len(pages)
+        if need > self._pages.num_available:
+            self._pages.release(pages)
+            return None
+        request.pages = pages + self._pages.take(need)
+        self._pages.name(request.pages, known[content])
+        request.slot, request.epoch = self._free.pop(), self._epoch
+        self._seated[request.slot] = request
+        self.num_reused += start
+        self.num_prefilled += len(context) - 1 - start
+        return Seat(request.slot, context, request.limit, as_key(request.key), request.sampling, request.pages, start)
+
+    def _advance(self) -> None:
+        requests = list(self._seated.values())
+        order = np.fromiter(self._seated, np.int64, len(requests))
+        is_truncated = any(request.sampling.is_truncated for request in requests)
+        with self._board.turn():
+            self._looks.append((self._board.advance(order, self.steps, is_truncated), requests))
+
+    async def _see(self) -> bool:
+        """Wait for the oldest look and let go whoever has ended; answers whether somebody has."""
+        look, requests = self._looks.popleft()
+        while not look.is_here:
+            await asyncio.sleep(_NAP)
+        is_active = look.is_active.numpy()
+        still = [request for request in requests if self._seated.get(request.slot) is request]
+        ended = {
+            request
+            for request, goes_on in zip(requests, is_active, strict=True)
+            if not goes_on and self._seated.get(request.slot) is request
+        }
+        watched = [request for request in still if request.sampling.stop and request not in ended]
+        if watched:
+            ended |= self._stopped_by_string(watched)
+        finished = [request for request in still if request in ended]
+        unread = [request for request in finished if request not in watched]
+        if unread:
+            self._fetch(unread, look)
+        for request in finished:
+            self._leave(request)
+            self._answer(request, self._how_it_ended(request) or Stop.LENGTH)
+        return bool(finished)
+
+    def _stopped_by_string(self, watched: Sequence[Request]) -> set[Request]:
+        """Those in whose new tokens a stop string is complete; they have run on, and are cut there."""
+        with self._board.turn():
+            self._fetch(watched, None)
+            stopped = {request for request in watched if self._cut_at_string(request)}
+            if stopped:
+                self._board.empty([request.slot for request in stopped])
+        return stopped
+
+    def _cut_at_string(self, request: Request) -> bool:
+        begin = max(request.prompt, request.checked)
+        for end in range(begin + 1, len(request.tokens) + 1):
+            if self._strings.is_complete(request.tokens[request.prompt : end], request.sampling.stop):
+                _cut(request, end)
+                return True
+        request.checked = len(request.tokens)
+        return False
+
+    def _how_it_ended(self, request: Request) -> Stop | None:
+        """STOP at an end token or a stop string, LENGTH at the limit; None: it has not."""
+        if request.sampling.stop and self._cut_at_string(request):
+            return Stop.STOP
+        if len(request.tokens) > request.prompt and int(request.tokens[-1]) in self._ends:
+            return Stop.STOP
+        return Stop.LENGTH if len(request.tokens) >= request.limit else None
+
+    def _fetch(self, requests: Sequence[Request], look: Look | None) -> None:
+        """Bring what was written into the requests."""
+        tokens, logprobs, versions, lengths = self._board.read([request.slot for request in requests], look)
+        for row, (request, length) in enumerate(zip(requests, lengths.tolist(), strict=True)):
+            before = len(request.tokens)  # what an earlier seat wrote is not on the board with its logprobs
+            if not np.isfinite(logprobs[row, before:length]).all():
+                raise NumericsError(f"the model's logits are not finite at version {self.version}")
+            self.num_generated += length - before
+            request.tokens = tokens[row, :length].copy()
+            request.logprobs = np.concatenate((request.logprobs, logprobs[row, before:length]))
+            request.versions = np.concatenate((request.versions, versions[row, before:length]))
+
+    def _leave(self, request: Request) -> None:
+        """Free its slot; its keys stay for whoever has the same prefix."""
+        del self._seated[request.slot]
+        self._free.append(request.slot)
+        if request.epoch == self._epoch:
+            self._pages.name(request.pages, digests(request.tokens[:-1]))
+        self._pages.release(request.pages)
+        request.pages = []
+
+    def _answer(self, request: Request, stop: Stop) -> None:
+        if not request.future.done():
+            request.future.set_result(request.completion(stop))
+
+    async def _drain(self) -> None:
+        """See everything that is under way."""
+        while self._looks:
+            await self._see()
+
+    def _unseat(self) -> None:
+        """Running requests give their slots back and wait in front, to have their keys computed anew."""
+        requests = list(self._seated.values())
+        if requests:
+            with self._board.turn():
+                self._board.empty([request.slot for request in requests])
+                self._fetch(requests, None)
+        for request in requests:
+            request.epoch = -1  # its keys are of the old weights
+            self._leave(request)
+        self._waiting.extendleft(reversed(requests))
+
+    def _withdraw(self, request: Request) -> None:
+        """Forget a request that nobody waits for any more."""
+        if request in self._waiting:
+            self._waiting.remove(request)
+        elif self._seated.get(request.slot) is request:
+            with self._board.turn():
+                self._board.empty([request.slot])
+            request.epoch = -1
+            self._leave(request)
+
+    def _dismiss(self, tell: Callable[[Request], object]) -> None:
+        """Everybody leaves and is told why, so that nobody waits in vain."""
+        requests = [*self._waiting, *self._seated.values()]
+        for request in requests:
+            self._withdraw(request)
+        self._looks.clear()
+        self._pages.forget()  # keys may be half written
+        for request in requests:
+            if not request.future.done():
+                tell(request)
+
+    def _request(self, prompt: IntArray, sampling: Sampling, key: int) -> Request:
+        context = self._board.context
+        check_request(prompt, sampling, context, self._model.get_input_embeddings().weight.shape[0])
+        if sampling.stop:
+            self._strings.open()
+        limit = min(len(prompt) + sampling.max_tokens, context)
+        if pages_for(limit) >= self._pages.count:
+            raise ConfigurationError(
+                f"a context of {limit} tokens needs {pages_for(limit)} pages, and there are {self._pages.count - 1}: "
+                "give the engine more cache_tokens or memory"
+            )
+        nothing = np.zeros(len(prompt), np.float32), np.full(len(prompt), -1, np.int64)
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        return Request(len(prompt), prompt, *nothing, sampling, key, future, limit)
+
+    def _num_pages(self, llama: PagedLlama, context: int) -> int:
+        most = self.rows * pages_for(context) + 1  # more could never be used
+        if self.cache_tokens:
+            return min(most, pages_for(self.cache_tokens) + 1)
+        if torch.device(self.device).type != "cuda":
+            return min(most, self.rows * pages_for(1024) + 1)
+        free, total = torch.cuda.mem_get_info(self.device)
+        room = int(self.memory * total)
+        if room > free:
+            raise ConfigurationError(
+                f"the engine's keys would take {room / 2**30:.1f} GiB ({self.memory:.0%} of the device) and "
+                f"{free / 2**30:.1f} GiB are free: give it less memory, or free some"
+            )
+        return min(most, room // llama.page_bytes())
+
+
+def operations_on(device: str) -> Operations:
+    """Kernels where there is a GPU for them."""
+    if torch.device(device).type != "cuda":
+        return Plain()
+    from strop.kernels.triton.decode import Kernels
+
+    return Kernels()
+
+
+def _pieces(seats: Sequence[Seat]) -> list[list[tuple[int, int, IntArray]]]:
+    """What prompts lack, in order, cut so that one forward pass has no more than `_PREFILL` tokens."""
+    pieces: list[list[tuple[int, int, IntArray]]] = []
+    room = 0
+    for seat in seats:
+        start, end = seat.start, len(seat.context) - 1
+        while start < end:
+            if room == 0:
+                pieces.append([])
+                room = _PREFILL
+            count = min(room, end - start)
+            pieces[-1].append((seat.slot, start, seat.context[start : start + count]))
+            start, room = start + count, room - count
+    return pieces
+
+
+def _cut(request: Request, end: int) -> None:
+    request.tokens, request.logprobs = request.tokens[:end], request.logprobs[:end]
+    request.versions = request.versions[:end]
+
+
+def _fail(error: Exception, request: Request) -> None:
+    request.future.set_exception(error)
+
+
+async def _let_others_run(passes: int) -> None:
+    for _ in range(passes):
+        await asyncio.sleep(0)

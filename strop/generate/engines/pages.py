@@ -1,0 +1,95 @@
+"""Who holds which page of keys: siblings share those of their prompt, and a prefix is kept until its room is needed.
+
+A page is known by the digest of everything up to its end, so a prefix is found whoever left it (vLLM's prefix caching,
+Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+
+from strop.kernels.decode import PAGE
+from strop.types import IntArray
+
+
+class Pages:
+    """Counts holders; page 0 is nobody's and takes what idle rows write."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._holders = [0] * count
+        self._free = list(range(count - 1, 0, -1))
+        self._digest: dict[int, bytes] = {}  # of pages that can be found
+        self._found: dict[bytes, int] = {}
+        self._kept: OrderedDict[int, None] = OrderedDict()  # findable and held by nobody, longest unused first
+
+    @property
+    def num_available(self) -> int:
+        return len(self._free) + len(self._kept)
+
+    def share(self, digests: Sequence[bytes]) -> list[int]:
+        """Pages that already hold the longest known beginning, now held once more."""
+        pages: list[int] = []
+        for digest in digests:
+            if (page := self._found.get(digest)) is None:
+                break
+            self._holders[page] += 1
+            self._kept.pop(page, None)
+            pages.append(page)
+        return pages
+
+    def take(self, count: int) -> list[int]:
+        """Fresh pages for one holder; the caller has looked whether there are enough."""
+        pages = []
+        for _ in range(count):
+            if self._free:
+                page = self._free.pop()
+            else:
+                page, _ = self._kept.popitem(last=False)
+                self._unname(page)
+            self._holders[page] = 1
+            pages.append(page)
+        return pages
+
+    def name(self, pages: Sequence[int], digests: Sequence[bytes]) -> None:
+        """Let pages be found; one whose content another page already stands for stays unnamed."""
+        for page, digest in zip(pages, digests, strict=False):
+            if digest not in self._found and page not in self._digest:
+                self._found[digest], self._digest[page] = page, digest
+
+    def release(self, pages: Sequence[int]) -> None:
+        for page in pages:
+            self._holders[page] -= 1
+            if self._holders[page] == 0:
+                if page in self._digest:
+                    self._kept[page] = None
+                else:
+                    self._free.append(page)
+
+    def forget(self) -> None:
+        """No page is found any more; those that nobody holds are free."""
+        self._free.extend(self._kept)
+        self._kept.clear()
+        self._digest.clear()
+        self._found.clear()
+
+    def _unname(self, page: int) -> None:
+        del self._found[self._digest.pop(page)]
+
+
+def digests(tokens: IntArray) -> list[bytes]:
+    """One for each whole page of these tokens, of everything up to its end."""
+    content = np.ascontiguousarray(tokens, dtype=np.int64)
+    found, last = [], b""
+    for end in range(PAGE, len(content) + 1, PAGE):
+        last = blake2b(last + content[end - PAGE : end].tobytes(), digest_size=16).digest()
+        found.append(last)
+    return found
+
+
+def pages_for(tokens: int) -> int:
+    return -(-tokens // PAGE)

@@ -1,0 +1,175 @@
+"""The operations of a decode step over paged keys, in plain torch: what the kernels in `triton.decode` must equal.
+
+Keys lie in pages of `PAGE` tokens, so that siblings can share those of their prompt; a slot's table names its pages in
+order. `Where` says for each packed token whose it is and where it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PAGE = 16  # tokens of one page
+_GOLDEN, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685  # SplitMix64, as int64
+BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 is ever drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """Packed tokens [T]: the slot each belongs to and its position there; `tables` [S, M] name every slot's pages."""
+
+    slots: Tensor  # [T] int32
+    positions: Tensor  # [T] int32
+    tables: Tensor  # [S, M] int32
+    runs: Tensor | None = None  # [N, 3] int32: first packed token, slot's first position, count; None: one token a slot
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """How queries and keys are turned, and normalised before that where the family does."""
+
+    cosine: Tensor  # [C, D / 2] float32
+    sine: Tensor  # [C, D / 2] float32
+    query_norm: Tensor | None
+    key_norm: Tensor | None
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What slots have written, and when each is over: rows are slots."""
+
+    tokens: Tensor  # [S, C] int32
+    logprobs: Tensor  # [S, C] float32
+    versions: Tensor  # [S, C] int32
+    lengths: Tensor  # [S] int32
+    limits: Tensor  # [S] int32
+    is_active: Tensor  # [S] bool
+    version: Tensor  # [1] int32
+    ends: Tensor  # [E] int64, the tokens that end a completion
+
+
+class Operations(Protocol):
+    """What a decode step is made of."""
+
+    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+        """Add `delta` to the residual [T, hidden] (float32) in place; its normalised state in the weight's dtype."""
+        ...
+
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+        """heads [T, H + 2K, D] -> turned queries [T, H, D]; turned keys and values go to pages [pages, K, PAGE, D]."""
+        ...
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+        """[T, H, D] -> [T, H, D], each token seeing its slot up to itself."""
+        ...
+
+    def swiglu(self, gate_up: Tensor) -> Tensor:
+        """[T, 2F] -> [T, F]."""
+        ...
+
+    def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        """[T, hidden], [V, hidden] -> [T, V] in float32."""
+        ...
+
+    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """A token per row from its own random stream, and its logprob; temperature 0 takes the likeliest."""
+        ...
+
+    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
+        """Append one token to every active one of these slots [T], and end those that are over."""
+        ...
+
+
+class Plain:
+    """`Operations` on any device."""
+
+    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+        if delta is not None:
+            residual.add_(delta)
+        return F.rms_norm(residual, weight.shape, weight.float(), epsilon).to(weight.dtype)
+
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+        num_keys = keys.shape[1]
+        query, key, value = heads[:, : -2 * num_keys], heads[:, -2 * num_keys : -num_keys], heads[:, -num_keys:]
+        query, key = _normed(query, rotation.query_norm, rotation), _normed(key, rotation.key_norm, rotation)
+        at = where.positions.long()
+        cosine, sine = rotation.cosine[at].unsqueeze(1), rotation.sine[at].unsqueeze(1)  # [T, 1, D / 2]
+        pages = where.tables[where.slots.long(), at // PAGE].long()
+        keys[pages, :, at % PAGE] = _turned(key, cosine, sine).to(keys.dtype)
+        values[pages, :, at % PAGE] = value
+        return _turned(query, cosine, sine).to(heads.dtype)
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+        length = int(where.positions.max()) + 1
+        pages = where.tables[where.slots.long(), : -(-length // PAGE)].long()  # [T, N]
+        index = torch.arange(pages.shape[1] * PAGE, device=query.device)
+        mask = (index <= where.positions.unsqueeze(1))[:, None, None]  # [T, 1, 1, L]
+        key, value = (each[pages].transpose(1, 2).flatten(2, 3) for each in (keys, values))  # [T, K, L, D]
+        output = F.scaled_dot_product_attention(query.unsqueeze(2), key, value, mask, scale=scale, enable_gqa=True)
+        return output.squeeze(2)
+
+    def swiglu(self, gate_up: Tensor) -> Tensor:
+        gate, up = gate_up.chunk(2, -1)
+        return F.silu(gate) * up
+
+    def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return F.linear(hidden, weight).float()
+
+    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        is_greedy = temperature == 0
+        logprobs = (scores / temperature.where(~is_greedy, 1.0).unsqueeze(1)).log_softmax(-1)
+        tokens = torch.where(is_greedy, scores.argmax(-1), invert(logprobs, uniforms(keys, positions)))
+        chosen = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+        return tokens, torch.where(is_greedy & chosen.isfinite(), 0.0, chosen)
+
+    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
+        is_active = sheet.is_active[slots]
+        slots, tokens, logprobs = slots[is_active], tokens[is_active], logprobs[is_active]
+        at = sheet.lengths[slots].long()
+        sheet.tokens[slots, at], sheet.logprobs[slots, at] = tokens.int(), logprobs
+        sheet.versions[slots, at] = sheet.version
+        sheet.lengths[slots] += 1
+        sheet.is_active[slots] = (at + 1 < sheet.limits[slots]) & ~torch.isin(tokens, sheet.ends)
+
+
+def uniforms(keys: Tensor, positions: Tensor) -> Tensor:
+    """One number in [0, 1) per (key, position): the stream of `engines/random.py`, on the device [N] float64."""
+    streams = _mix(keys + _GOLDEN)
+    bits = _mix(streams + (positions.long() + 1) * _GOLDEN)
+    return _shifted(bits, 11).double() * 2.0**-53
+
+
+def invert(logprobs: Tensor, chances: Tensor) -> Tensor:
+    """The first token whose cumulated probability exceeds the chance [N]; in float64, or rare tokens are lost."""
+    cumulated = logprobs.double().exp_().cumsum_(-1)
+    target = (chances * BELOW_ONE).unsqueeze(1) * cumulated[:, -1:]
+    return torch.searchsorted(cumulated, target, right=True).squeeze(1).clamp_(max=logprobs.shape[-1] - 1)
+
+
+def _mix(bits: Tensor) -> Tensor:
+    bits = (bits ^ _shifted(bits, 30)) * _FIRST
+    bits = (bits ^ _shifted(bits, 27)) * _SECOND
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Tensor, count: int) -> Tensor:
+    """To the right and filled with zeros, as if unsigned."""
+    return (bits >> count) & ((1 << (64 - count)) - 1)
+
+
+def _normed(heads: Tensor, weight: Tensor | None, rotation: Rotation) -> Tensor:
+    if weight is None:
+        return heads
+    # rounded before the weight, as transformers does
+    return F.rms_norm(heads.float(), weight.shape, None, rotation.epsilon).to(heads.dtype).float() * weight.float()
+
+
+def _turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary embedding in float32."""
+    first, second = heads.float().chunk(2, -1)
+    return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)

@@ -1,0 +1,397 @@
+"""The operations of a decode step as Triton kernels: one pass over memory each, and none that waits for the host.
+
+Imported only where there is a GPU (or Triton's interpreter). Each equals its plain torch counterpart in `decode`.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from strop.kernels.decode import PAGE, Rotation, Sheet, Where
+
+_KEYS = 64  # keys looked at together
+_QUERIES = 64  # of one program of a prefill
+_VOCABULARY = 2048  # scores of one program
+_FILL = 264  # programs that keep a large GPU busy: two for each of its 132 multiprocessors
+_MAX_SPLITS = 16
+
+
+class Kernels:
+    """`decode.Operations` on a GPU."""
+
+    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+        output = torch.empty(residual.shape, dtype=weight.dtype, device=residual.device)
+        size = residual.shape[1]
+        _add_norm[(len(residual),)](
+            residual, residual if delta is None else delta, weight, output, epsilon, size,
+            HAS_DELTA=delta is not None, BLOCK=triton.next_power_of_2(size), num_warps=_warps(size),
+        )  # fmt: skip
+        return output
+
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+        tokens, total, size = heads.shape
+        num_keys = keys.shape[1]
+        num_queries = total - 2 * num_keys
+        query = torch.empty(tokens, num_queries, size, dtype=heads.dtype, device=heads.device)
+        weight = heads  # never read without norms
+        _store[(tokens,)](
+            heads, query, keys, values, where.slots, where.positions, where.tables, where.tables.shape[1],
+            rotation.cosine, rotation.sine,
+            weight if rotation.query_norm is None else rotation.query_norm,
+            weight if rotation.key_norm is None else rotation.key_norm,
+            rotation.epsilon,
+            HAS_NORM=rotation.query_norm is not None, QUERIES=num_queries, KEYS=num_keys, HALF=size // 2, PAGE=PAGE,
+            BLOCK=triton.next_power_of_2(num_queries + num_keys), VALUES=triton.next_power_of_2(num_keys), num_warps=4,
+        )  # fmt: skip
+        return query
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+        output = torch.empty_like(query)
+        if where.runs is None:
+            self._attend_one(query, keys, values, where, scale, output)
+        else:
+            num_heads, size = query.shape[1:]
+            _attend_many[(len(where.runs), num_heads)](
+                query, keys, values, output, where.runs, where.slots, where.tables, where.tables.shape[1], scale,
+                HEADS=num_heads, KEYS=keys.shape[1], SIZE=size, PAGE=PAGE, ROWS=_QUERIES, BLOCK=_KEYS,
+                num_warps=4, num_stages=2,
+            )  # fmt: skip
+        return output
+
+    def _attend_one(
+        self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float, output: Tensor
+    ) -> None:
+        tokens, num_heads, size = query.shape
+        num_keys = keys.shape[1]
+        rows = max(16, triton.next_power_of_2(num_heads // num_keys))  # a matrix unit takes no fewer
+        splits = min(_MAX_SPLITS, max(1, _FILL // (tokens * num_keys)))
+        shape = (tokens, num_keys, splits, rows)
+        partial, figures = output, output
+        if splits > 1:
+            partial = torch.empty(*shape, size, dtype=torch.float32, device=query.device)
+            figures = torch.empty(2, *shape, dtype=torch.float32, device=query.device)
+        _attend_one[(tokens, num_keys, splits)](
+            query, keys, values, output, partial, figures, where.slots, where.positions, where.tables,
+            where.tables.shape[1], tokens * num_keys * splits * rows, scale,
+            HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=rows, BLOCK=_KEYS, SPLITS=splits,
+            num_warps=4 if size > 64 else 2, num_stages=3,
+        )  # fmt: skip
+        if splits > 1:
+            _join[(tokens, num_keys)](
+                partial, figures, output, tokens * num_keys * splits * rows,
+                HEADS=num_heads, KEYS=num_keys, SIZE=size, ROWS=rows, SPLITS=splits, num_warps=4,
+            )  # fmt: skip
+
+    def swiglu(self, gate_up: Tensor) -> Tensor:
+        tokens, size = len(gate_up), gate_up.shape[1] // 2
+        output = torch.empty(tokens, size, dtype=gate_up.dtype, device=gate_up.device)
+        block = min(1024, triton.next_power_of_2(size))
+        _swiglu[(tokens, triton.cdiv(size, block))](gate_up, output, size, BLOCK=block, num_warps=4)
+        return output
+
+    def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        if hidden.dtype == torch.float32:
+            return hidden @ weight.t()
+        return torch.mm(hidden, weight.t(), out_dtype=torch.float32)  # bf16 scores would be rounded by up to 0.06
+
+    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        rows, size = scores.shape
+        blocks = triton.cdiv(size, _VOCABULARY)
+        figures = torch.empty(2, rows, blocks, dtype=torch.float32, device=scores.device)
+        likeliest = torch.empty(rows, blocks, dtype=torch.int32, device=scores.device)
+        tokens = torch.empty(rows, dtype=torch.int64, device=scores.device)
+        logprobs = torch.empty(rows, dtype=torch.float32, device=scores.device)
+        _weigh[(rows, blocks)](
+            scores, temperature, figures, likeliest, size, rows * blocks, BLOCK=_VOCABULARY, num_warps=4
+        )
+        _draw[(rows,)](
+            scores, temperature, keys, positions, figures, likeliest, tokens, logprobs, size, blocks, rows * blocks,
+            BLOCK=_VOCABULARY, BLOCKS=triton.next_power_of_2(blocks), num_warps=4,
+        )  # fmt: skip
+        return tokens, logprobs
+
+    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
+        block = min(128, triton.next_power_of_2(len(slots)))
+        _write[(triton.cdiv(len(slots), block),)](
+            slots, tokens, logprobs, sheet.tokens, sheet.logprobs, sheet.versions, sheet.version, sheet.lengths,
+            sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends, len(sheet.ends), len(slots),
+            sheet.tokens.shape[1], BLOCK=block, num_warps=4,
+        )  # fmt: skip
+
+
+def _warps(size: int) -> int:
+    return 4 if size <= 2048 else 8
+
+
+@triton.jit
+def _add_norm(
+    residual, delta, weight, output, epsilon, size, HAS_DELTA: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64) * size
+    index = tl.arange(0, BLOCK)
+    kept = index < size
+    state = tl.load(residual + row + index, mask=kept, other=0.0)
+    if HAS_DELTA:
+        state += tl.load(delta + row + index, mask=kept, other=0.0).to(tl.float32)
+        tl.store(residual + row + index, state, mask=kept)
+    factor = tl.rsqrt(tl.sum(state * state, 0) / size + epsilon)
+    scale = tl.load(weight + index, mask=kept, other=0.0).to(tl.float32)
+    tl.store(output + row + index, (state * factor * scale).to(output.dtype.element_ty), mask=kept)
+
+
+@triton.jit
+def _store(
+    heads, query, keys, values, slots, positions, tables, width, cosine, sine, query_norm, key_norm, epsilon,
+    HAS_NORM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, HALF: tl.constexpr, PAGE: tl.constexpr,
+    BLOCK: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0).to(tl.int64)
+    position = tl.load(positions + token)
+    slot = tl.load(slots + token).to(tl.int64)
+    page = tl.load(tables + slot * width + position // PAGE).to(tl.int64)
+    SIZE: tl.constexpr = 2 * HALF
+    row = heads + token * (QUERIES + 2 * KEYS) * SIZE
+    head = tl.arange(0, BLOCK)
+    half = tl.arange(0, HALF)
+    kept = (head < QUERIES + KEYS)[:, None]
+    place = head[:, None] * SIZE + half[None, :]
+    first = tl.load(row + place, mask=kept, other=0.0).to(tl.float32)
+    second = tl.load(row + place + HALF, mask=kept, other=0.0).to(tl.float32)
+    if HAS_NORM:
+        factor = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / SIZE + epsilon)[:, None]
+        is_query = (head < QUERIES)[:, None]
+        low = tl.where(is_query, tl.load(query_norm + half)[None, :], tl.load(key_norm + half)[None, :])
+        high = tl.where(is_query, tl.load(query_norm + HALF + half)[None, :], tl.load(key_norm + HALF + half)[None, :])
+        first = (first * factor).to(heads.dtype.element_ty).to(tl.float32) * low.to(tl.float32)
+        second = (second * factor).to(heads.dtype.element_ty).to(tl.float32) * high.to(tl.float32)
+    turn = tl.load(cosine + position * HALF + half)[None, :]
+    lift = tl.load(sine + position * HALF + half)[None, :]
+    low = (first * turn - second * lift).to(heads.dtype.element_ty)
+    high = (second * turn + first * lift).to(heads.dtype.element_ty)
+    is_query = (head < QUERIES)[:, None]
+    written = query + token * QUERIES * SIZE + place
+    tl.store(written, low, mask=is_query)
+    tl.store(written + HALF, high, mask=is_query)
+    is_key = kept & (head >= QUERIES)[:, None]
+    target = (page * KEYS * PAGE + position % PAGE) * SIZE
+    own = (head - QUERIES)[:, None] * PAGE * SIZE + half[None, :]
+    tl.store(keys + target + own, low, mask=is_key)
+    tl.store(keys + target + own + HALF, high, mask=is_key)
+    other = tl.arange(0, VALUES)
+    whole = tl.arange(0, SIZE)
+    exists = (other < KEYS)[:, None]
+    value = tl.load(row + (QUERIES + KEYS + other[:, None]) * SIZE + whole[None, :], mask=exists, other=0.0)
+    tl.store(values + target + other[:, None] * PAGE * SIZE + whole[None, :], value, mask=exists)
+
+
+@triton.jit
+def _attend_one(
+    query, keys, values, output, partial, figures, slots, positions, tables, width, count, scale,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr, SPLITS: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0).to(tl.int64)
+    group = tl.program_id(1)
+    split = tl.program_id(2)
+    GROUP: tl.constexpr = HEADS // KEYS
+    slot = tl.load(slots + token).to(tl.int64)
+    length = tl.load(positions + token) + 1
+    row = tl.arange(0, ROWS)
+    column = tl.arange(0, SIZE)
+    own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
+    asked = tl.load(query + own, mask=(row < GROUP)[:, None], other=0.0)
+    share = tl.cdiv(tl.cdiv(length, BLOCK), SPLITS) * BLOCK
+    begin = split * share
+    end = tl.minimum(begin + share, length)
+    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    result = tl.zeros([ROWS, SIZE], tl.float32)
+    for start in range(begin, end, BLOCK):
+        index = start + tl.arange(0, BLOCK)
+        seen = index < end
+        page = tl.load(tables + slot * width + index // PAGE, mask=seen, other=0).to(tl.int64)
+        place = ((page * KEYS + group) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
+        key = tl.load(keys + place, mask=seen[:, None], other=0.0)
+        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * (scale * 1.4426950408889634)
+        score = tl.where(seen[None, :], score, float("-inf"))
+        higher = tl.maximum(highest, tl.max(score, 1))
+        fade = tl.exp2(highest - higher)
+        weight = tl.exp2(score - higher[:, None])
+        value = tl.load(values + place, mask=seen[:, None], other=0.0)
+        total = total * fade + tl.sum(weight, 1)
+        result = result * fade[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        highest = higher
+    if SPLITS == 1:
+        result = (result / total[:, None]).to(output.dtype.element_ty)
+        tl.store(output + own, result, mask=(row < GROUP)[:, None])
+    else:
+        part = ((token * KEYS + group) * SPLITS + split) * ROWS + row
+        tl.store(partial + part[:, None] * SIZE + column[None, :], result)
+        tl.store(figures + part, highest)
+        tl.store(figures + count + part, total)
+
+
+@triton.jit
+def _join(
+    partial, figures, output, count,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr, SPLITS: tl.constexpr,
+):  # fmt: skip
+    token = tl.program_id(0).to(tl.int64)
+    group = tl.program_id(1)
+    GROUP: tl.constexpr = HEADS // KEYS
+    row = tl.arange(0, ROWS)
+    column = tl.arange(0, SIZE)
+    first = (token * KEYS + group) * SPLITS
+    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    for split in range(SPLITS):
+        highest = tl.maximum(highest, tl.load(figures + (first + split) * ROWS + row))
+    total = tl.zeros([ROWS], tl.float32)
+    result = tl.zeros([ROWS, SIZE], tl.float32)
+    for split in range(SPLITS):
+        part = (first + split) * ROWS + row
+        weight = tl.exp2(tl.load(figures + part) - highest)
+        total += weight * tl.load(figures + count + part)
+        result += weight[:, None] * tl.load(partial + part[:, None] * SIZE + column[None, :])
+    own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
+    result = (result / total[:, None]).to(output.dtype.element_ty)
+    tl.store(output + own, result, mask=(row < GROUP)[:, None])
+
+
+@triton.jit
+def _attend_many(
+    query, keys, values, output, runs, slots, tables, width, scale,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    run = tl.program_id(0)
+    head = tl.program_id(1)
+    GROUP: tl.constexpr = HEADS // KEYS
+    first = tl.load(runs + run * 3).to(tl.int64)
+    position = tl.load(runs + run * 3 + 1)
+    count = tl.load(runs + run * 3 + 2)
+    slot = tl.load(slots + first).to(tl.int64)
+    row = tl.arange(0, ROWS)
+    column = tl.arange(0, SIZE)
+    own = ((first + row[:, None]) * HEADS + head) * SIZE + column[None, :]
+    exists = (row < count)[:, None]
+    asked = tl.load(query + own, mask=exists, other=0.0)
+    end = position + count
+    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    result = tl.zeros([ROWS, SIZE], tl.float32)
+    for start in range(0, end, BLOCK):
+        index = start + tl.arange(0, BLOCK)
+        there = index < end
+        page = tl.load(tables + slot * width + index // PAGE, mask=there, other=0).to(tl.int64)
+        place = ((page * KEYS + head // GROUP) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
+        key = tl.load(keys + place, mask=there[:, None], other=0.0)
+        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * (scale * 1.4426950408889634)
+        score = tl.where(index[None, :] <= (position + row)[:, None], score, float("-inf"))
+        higher = tl.maximum(highest, tl.max(score, 1))
+        fade = tl.exp2(highest - higher)
+        weight = tl.exp2(score - higher[:, None])
+        value = tl.load(values + place, mask=there[:, None], other=0.0)
+        total = total * fade + tl.sum(weight, 1)
+        result = result * fade[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        highest = higher
+    tl.store(output + own, (result / total[:, None]).to(output.dtype.element_ty), mask=exists)
+
+
+@triton.jit
+def _swiglu(gate_up, output, size, BLOCK: tl.constexpr):
+    token = tl.program_id(0).to(tl.int64)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    kept = index < size
+    gate = tl.load(gate_up + token * 2 * size + index, mask=kept, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + token * 2 * size + size + index, mask=kept, other=0.0).to(tl.float32)
+    gate = (gate * tl.sigmoid(gate)).to(output.dtype.element_ty).to(tl.float32)  # rounded where torch rounds
+    tl.store(output + token * size + index, (gate * up).to(output.dtype.element_ty), mask=kept)
+
+
+@triton.jit
+def _weigh(scores, temperature, figures, likeliest, size, count, BLOCK: tl.constexpr):
+    """Of one block of a row: its highest score, what the others weigh relative to it, and where it stands."""
+    row = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    heat = tl.load(temperature + row)
+    heat = tl.where(heat > 0, heat, 1.0)
+    index = block * BLOCK + tl.arange(0, BLOCK)
+    score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf")) / heat
+    highest, place = tl.max(score, 0, return_indices=True)
+    safe = tl.where(highest == float("-inf"), 0.0, highest)
+    target = row * tl.num_programs(1) + block
+    tl.store(figures + target, highest)
+    tl.store(figures + count + target, tl.sum(tl.exp(score - safe), 0))
+    tl.store(likeliest + target, place + block * BLOCK)
+
+
+@triton.jit
+def _mix(bits):
+    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
+    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
+    return bits ^ (bits >> 31)
+
+
+@triton.jit
+def _draw(
+    scores, temperature, keys, positions, figures, likeliest, tokens, logprobs, size, blocks, count,
+    BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    heat = tl.load(temperature + row)
+    divisor = tl.where(heat > 0, heat, 1.0)
+    number = tl.arange(0, BLOCKS)
+    exists = number < blocks
+    highest = tl.load(figures + row * blocks + number, mask=exists, other=float("-inf"))
+    weight = tl.load(figures + count + row * blocks + number, mask=exists, other=0.0)
+    top, best = tl.max(highest, 0, return_indices=True)
+    mass = (weight * tl.exp(highest - top)).to(tl.float64)
+    mass = tl.where(exists, mass, 0.0)
+    total = tl.sum(mass, 0)
+    # the stream of this key at this position
+    stream = _mix(tl.load(keys + row).to(tl.uint64, bitcast=True) + 0x9E3779B97F4A7C15)
+    position = tl.load(positions + row).to(tl.uint64)
+    bits = _mix(stream + (position + 1) * 0x9E3779B97F4A7C15)
+    chance = (bits >> 11).to(tl.float64) * 1.1102230246251565e-16
+    target = chance * 0.9999999999999998 * total
+    cumulated = tl.cumsum(mass, 0)
+    block = tl.minimum(tl.sum(((cumulated <= target) & exists).to(tl.int32), 0), blocks - 1)
+    before = tl.sum(tl.where(number < block, mass, 0.0), 0)
+    inner = tl.arange(0, BLOCK)
+    index = block * BLOCK + inner
+    score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf")) / divisor
+    part = tl.exp(score - top).to(tl.float64)
+    passed = tl.sum((before + tl.cumsum(part, 0) <= target).to(tl.int32), 0)
+    last = tl.max(tl.where(part > 0, inner, 0), 0)  # sums in another order may end a hair before the target
+    passed = tl.minimum(passed, last)
+    chosen = tl.sum(tl.where(inner == passed, score, 0.0), 0)
+    logprob = chosen - (top + tl.log(total).to(tl.float32))
+    greedy = tl.load(likeliest + row * blocks + best)
+    is_greedy = heat == 0
+    tl.store(tokens + row, tl.where(is_greedy, greedy, block * BLOCK + passed).to(tl.int64))
+    tl.store(logprobs + row, tl.where(is_greedy & (total == total), 0.0, logprob))
+
+
+@triton.jit
+def _write(
+    slots, drawn, chances, tokens, logprobs, versions, version, lengths, limits, is_active, ends, num_ends, count,
+    context, BLOCK: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    exists = row < count
+    slot = tl.load(slots + row, mask=exists, other=0)
+    writes = exists & (tl.load(is_active + slot, mask=exists, other=0) != 0)
+    length = tl.load(lengths + slot, mask=writes, other=0)
+    token = tl.load(drawn + row, mask=writes, other=0)
+    place = slot * context + length
+    tl.store(tokens + place, token.to(tl.int32), mask=writes)
+    tl.store(logprobs + place, tl.load(chances + row, mask=writes, other=0.0), mask=writes)
+    tl.store(versions + place, tl.load(version) + tl.zeros([BLOCK], tl.int32), mask=writes)
+    tl.store(lengths + slot, length + 1, mask=writes)
+    goes_on = length + 1 < tl.load(limits + slot, mask=writes, other=0)
+    for number in range(num_ends):
+        goes_on = goes_on & (token != tl.load(ends + number))
+    tl.store(is_active + slot, goes_on.to(tl.uint8), mask=writes)

@@ -1,0 +1,330 @@
+"""The paged engine, on a CPU with plain operations: the same tokens as the plain engine, and its own promises."""
+
+import asyncio
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import ConfigurationError, DeliveryError, NumericsError
+from strop.fingerprint import fingerprint
+from strop.generate.engines.board import _bucket, _runs
+from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.pages import Pages, digests
+from strop.generate.engines.torch import TorchEngine
+from strop.model import load_model, parameters
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from tests.generate.engines.asking import prompts_of, worst_difference
+from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
+
+LONG = Sampling(max_tokens=30)
+FAMILIES = ("llama", "qwen2", "qwen3")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {family: save_tiny_model(tmp_path_factory.mktemp(family), family, head_dim=16) for family in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two sets of weights without an end token, so that lengths are known."""
+    return [
+        save_tiny_model(tmp_path_factory.mktemp("endless"), "llama", seed, eos_token_id=None, head_dim=16)
+        for seed in (0, 1)
+    ]
+
+
+def paged(folder: Path, rows: int = 8, **fields: Any) -> PagedEngine:
+    engine = PagedEngine(**{"rows": rows, "device": "cpu", "dtype": "float32", "steps": 3, **fields})
+    engine.open(folder)
+    return engine
+
+
+async def ask(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Completion]:
+    return await asyncio.gather(*(engine.sample(prompt, sampling, key) for key, prompt in enumerate(prompts)))
+
+
+def asked(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Completion]:
+    return asyncio.run(ask(engine, prompts, sampling))
+
+
+def plain(folder: Path, rows: int = 8) -> TorchEngine:
+    engine = TorchEngine(rows=rows)
+    engine.open(folder)
+    return engine
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("sampling", [LONG, Sampling(temperature=0.7, top_k=5, top_p=0.8, max_tokens=12)])
+def test_both_paths_give_the_same_tokens(folders: dict[str, Path], family: str, sampling: Sampling) -> None:
+    prompts = prompts_of([3, 9, 30, 1, 17, 22, 5, 9, 40, 2, 33, 16])  # more requests than rows, of mixed lengths
+    prompts += [prompts[2], prompts[8], np.append(prompts[8][:33], 7)]  # siblings, and one that branches off
+    quick, slow = paged(folders[family], rows=4), plain(folders[family])
+    reference = load_reference(folders[family])
+    for prompt, one, other in zip(
+        prompts, asked(quick, prompts, sampling), asked(slow, prompts, sampling), strict=True
+    ):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        assert one.stop is other.stop
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+        if not sampling.is_truncated:
+            assert worst_difference(reference, prompt, one) < 1e-4
+    assert quick._pages.num_available == quick._pages.count - 1
+    assert not quick._seated and len(quick._free) == 4
+
+
+def test_greedy_and_warm_share_a_step(folders: dict[str, Path]) -> None:
+    prompt = prompts_of([6])[0]
+    settings = [LONG, Sampling(temperature=0, max_tokens=9), Sampling(top_k=3, max_tokens=5), Sampling(temperature=0.5)]
+
+    async def all_of(engine: Any) -> list[Completion]:
+        return await asyncio.gather(*(engine.sample(prompt, each, key) for key, each in enumerate(settings)))
+
+    quick, slow = (asyncio.run(all_of(make(folders["llama"]))) for make in (paged, plain))
+    for one, other in zip(quick, slow, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+
+
+def test_siblings_share_the_pages_of_their_prompt(endless: list[Path]) -> None:
+    engine = paged(endless[0])
+    prompt = prompts_of([40])[0]
+    asked(engine, [prompt] * 8, Sampling(max_tokens=3))
+    assert engine.num_reused == 7 * 32  # two whole pages of 16
+    assert engine.num_prefilled == 39 + 7 * 7  # the last token of a prompt goes with the first decode step
+    assert engine.num_generated == 24
+
+
+def test_a_later_turn_finds_what_the_earlier_one_left(endless: list[Path]) -> None:
+    engine, reference = paged(endless[0], rows=3), load_reference(endless[0])
+
+    async def talk(key: int) -> None:
+        context = prompts_of([20], seed=key)[0]
+        for turn in range(3):
+            completion = await engine.sample(context, Sampling(max_tokens=7), key)
+            assert worst_difference(reference, context, completion) < 1e-4
+            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
+
+    async def all_talk() -> None:
+        await asyncio.gather(*(talk(key) for key in range(5)))
+
+    asyncio.run(all_talk())
+    assert engine.num_reused > 0
+    engine.forget()
+    assert engine._pages.share(digests(prompts_of([20], seed=0)[0])) == []
+
+
+def test_a_prompt_too_long_for_one_pass_is_computed_in_several(
+    endless: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strop.generate.engines.paged._PREFILL", 7)
+    prompts = prompts_of([30, 30, 12, 40])
+    prompts[1][:20] = prompts[0][:20]
+    engine = paged(endless[0])
+    for one, other in zip(asked(engine, prompts, LONG), asked(plain(endless[0]), prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+
+
+def test_requests_wait_for_pages_and_all_end(endless: list[Path]) -> None:
+    engine = paged(endless[0], rows=8, cache_tokens=96)  # room for two contexts of 46 tokens
+    prompts = prompts_of([16] * 7)
+    completions = asked(engine, prompts, LONG)
+    for one, other in zip(completions, asked(plain(endless[0]), prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+    with pytest.raises(ConfigurationError, match="needs 6 pages, and there are 2"):
+        asyncio.run(paged(endless[0], cache_tokens=32).sample(prompts[0], Sampling(max_tokens=80), 0))
+
+
+def test_the_end_token_stops_and_is_included(folders: dict[str, Path]) -> None:
+    completions = asked(paged(folders["llama"]), prompts_of([5] * 20), Sampling(max_tokens=80))
+    stopped = [c for c in completions if c.stop is Stop.STOP]
+    assert stopped
+    for completion in stopped:
+        assert completion.tokens[-1] == END and END not in completion.tokens[:-1]
+
+
+@pytest.mark.parametrize("steps", [1, 3, 16])
+def test_a_stop_string_cuts_where_it_is_complete(endless: list[Path], steps: int) -> None:
+    engine = paged(endless[0], steps=steps)
+    prompt = prompts_of([5])[0]
+    free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
+    text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free.tokens)
+    place = next(i for i in range(5, 39) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
+    stop = ("~~", text[place : place + 2])
+    stopped = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
+    assert stopped.tokens.tolist() == free.tokens[: place + 2].tolist()
+    assert stopped.stop is Stop.STOP and len(stopped.logprobs) == place + 2
+    assert not engine._seated
+
+
+def test_limits_of_tokens_and_context(endless: list[Path]) -> None:
+    short, full = prompts_of([4, CONTEXT - 3])
+    one, other = asked(paged(endless[0]), [short, full], Sampling(max_tokens=11))
+    assert (len(one.tokens), one.stop) == (11, Stop.LENGTH)
+    assert (len(other.tokens), other.stop) == (3, Stop.LENGTH)
+
+
+def test_abort_returns_what_is_there(endless: list[Path]) -> None:
+    engine = paged(endless[0], rows=1)
+    prompts = prompts_of([4, 4, 4])
+
+    async def aborted() -> list[Completion]:
+        tasks = [asyncio.create_task(engine.sample(p, LONG, k)) for k, p in enumerate(prompts)]
+        while not engine._looks:
+            await asyncio.sleep(0)
+        engine.abort(0)
+        engine.abort(2)
+        return await asyncio.gather(*tasks)
+
+    running, later, waiting = asyncio.run(aborted())
+    assert 0 < len(running.tokens) < 30 and running.stop is Stop.ABORTED
+    assert (len(later.tokens), later.stop) == (30, Stop.LENGTH)
+    assert (len(waiting.tokens), waiting.stop) == (0, Stop.ABORTED)
+    alone = asyncio.run(plain(endless[0]).sample(prompts[0], LONG, 0))
+    assert running.tokens.tolist() == alone.tokens[: len(running.tokens)].tolist()
+
+
+def test_a_cancelled_caller_frees_its_slot(endless: list[Path]) -> None:
+    engine = paged(endless[0], rows=1)
+    first, second = prompts_of([4, 5])
+
+    async def cancel() -> Completion:
+        task = asyncio.create_task(engine.sample(first, Sampling(max_tokens=80), 0))
+        other = asyncio.create_task(engine.sample(second, Sampling(max_tokens=6), 1))
+        while not engine._looks:
+            await asyncio.sleep(0)
+        task.cancel()
+        return await other
+
+    assert len(asyncio.run(cancel()).tokens) == 6
+    assert not engine._seated and engine._pages.num_available == engine._pages.count - 1
+
+
+def expected(references: list[Any], prompt: IntArray, completion: Completion) -> np.ndarray:
+    """The logprob of each token under the weights of its version, everything before it read by those weights."""
+    context = np.concatenate([prompt, completion.tokens])
+    scores = torch.stack([reference_logprobs(reference, context) for reference in references]).numpy()
+    places = np.arange(len(prompt) - 1, len(context) - 1)
+    return scores[completion.versions, places, completion.tokens]
+
+
+@pytest.mark.parametrize("keep_cache", [False, True])
+def test_requests_go_on_across_new_weights(endless: list[Path], keep_cache: bool) -> None:
+    prompts = [*prompts_of([5, 12, 1, 35]), prompts_of([5])[0]]
+    engine = paged(endless[0], keep_cache=keep_cache)
+    references = [load_reference(folder) for folder in endless]
+    weights = parameters(load_model(endless[1]))
+
+    async def interrupted() -> list[Completion]:
+        tasks = [asyncio.create_task(engine.sample(p, LONG, k)) for k, p in enumerate(prompts)]
+        while not engine._looks:
+            await asyncio.sleep(0)
+        assert await engine.load(WeightVersion(1, location=weights)) == fingerprint(weights)
+        return await asyncio.gather(*tasks)
+
+    for prompt, completion in zip(prompts, asyncio.run(interrupted()), strict=True):
+        assert len(completion.tokens) == 30
+        assert completion.versions.tolist() == sorted(completion.versions) and set(completion.versions) == {0, 1}
+        old = completion.versions == 0
+        difference = np.abs(completion.logprobs - expected(references, prompt, completion))
+        assert difference[old].max() < 1e-4
+        if keep_cache:
+            assert difference[~old].max() > 1e-3  # the new weights read old keys
+        else:
+            assert difference[~old].max() < 1e-4
+    fresh = asyncio.run(engine.sample(prompts[3], LONG, 9))  # no prefix outlives its weights
+    np.testing.assert_allclose(fresh.logprobs, expected(references, prompts[3], fresh), atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
+    endless: list[Path], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("strop.generate.engines.paged._PREFILL", (6, 17, 8192)[seed])
+    rng = np.random.default_rng(seed)
+    engine = paged(endless[0], rows=4, steps=(1, 2, 5)[seed], cache_tokens=(128, 200, 1000)[seed])
+    weights = [parameters(load_model(folder)) for folder in endless]
+    references = [load_reference(folder) for folder in endless]
+    stems = prompts_of([40, 25, 7], seed)
+
+    async def attempt(key: int) -> None:
+        context = stems[key % 3][: rng.integers(1, 40)]
+        for _ in range(3):
+            chance = rng.random()
+            if chance < 0.1:
+                step = engine.version + 1
+                await engine.load(WeightVersion(step, location=weights[step % 2]))
+            elif chance < 0.2:
+                engine.abort(int(rng.integers(10)))
+            completion = await engine.sample(context, Sampling(max_tokens=int(rng.integers(1, 9))), key)
+            parity = replace(completion, versions=completion.versions % 2)
+            np.testing.assert_allclose(completion.logprobs, expected(references, context, parity), atol=1e-4)
+            context = np.concatenate([context, completion.tokens, rng.integers(4, 40, 3)])[-50:]
+            for _ in range(rng.integers(0, 30)):
+                await asyncio.sleep(0)
+
+    async def all_attempts() -> None:
+        await asyncio.gather(*(attempt(key) for key in range(10)))
+
+    asyncio.run(all_attempts())
+    assert engine.version > 0
+    assert not engine._seated and engine._pages.num_available == engine._pages.count - 1
+
+
+def test_another_family_takes_the_slow_path_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save_tiny_model(tmp_path, "gemma2")
+    engine = paged(folder)
+    assert "slow path" in capsys.readouterr().err
+    prompts = prompts_of([5, 9])
+    for one, other in zip(asked(engine, prompts, LONG), asked(plain(folder), prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+
+
+def test_what_goes_wrong_reaches_every_caller(endless: list[Path]) -> None:
+    engine = paged(endless[0], rows=2)
+    with pytest.raises(DeliveryError, match="missing"):
+        asyncio.run(engine.load(WeightVersion(1, location={})))
+    with torch.no_grad():
+        engine._model.get_input_embeddings().weight.fill_(float("nan"))
+
+    async def gathered() -> list[object]:
+        calls = [engine.sample(p, LONG, k) for k, p in enumerate(prompts_of([4, 5, 6, 7]))]
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    assert all(isinstance(result, NumericsError) for result in asyncio.run(gathered()))
+    assert not engine._seated and not engine._waiting
+
+
+def test_an_engine_is_its_own_source_and_can_be_shipped() -> None:
+    engine = PagedEngine(rows=3, keep_cache=True)
+    assert eval(repr(engine)) == engine
+    assert pickle.loads(pickle.dumps(engine)) == engine
+
+
+def test_pages_are_counted_found_and_used_again() -> None:
+    pages = Pages(5)
+    names = digests(np.arange(40))
+    assert len(names) == 2
+    first = pages.share(names) + pages.take(3)
+    pages.name(first, names)
+    assert pages.num_available == 1
+    assert pages.share(names) == first[:2]  # held twice now
+    pages.release(first)
+    assert pages.num_available == 2  # one unnamed, one never taken
+    pages.release(first[:2])
+    assert pages.num_available == 4
+    assert pages.share(names) == first[:2]
+    pages.release(first[:2])
+    assert sorted(pages.take(4)) == [1, 2, 3, 4]
+    assert pages.share(names) == []  # their room was needed
+
+
+def test_runs_and_buckets() -> None:
+    runs = _runs(np.array([5, 0]), np.array([70, 3]))
+    assert runs.tolist() == [[0, 5, 64], [64, 69, 6], [70, 0, 3]]
+    assert [_bucket(n, 1000) for n in (1, 2, 3, 5, 6, 7, 13, 700, 999)] == [1, 2, 3, 6, 6, 8, 16, 768, 1000]
