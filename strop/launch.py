@@ -94,7 +94,8 @@ def _owned(folder: RunFolder) -> Iterator[None]:
 
 def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
     torch.set_num_threads(run.threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
+    torch.use_deterministic_algorithms(not _uses_gpu(run), warn_only=True)
     torch.manual_seed(run.seed)
     try:
         return asyncio.run(_train(run, folder, watchers, resume))
@@ -148,6 +149,10 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
             for tracker in run.trackers:
                 tracker.close()
     return _summarize(run, folder, progress)
+
+
+def _uses_gpu(run: Run) -> bool:
+    return any(str(getattr(part, "device", "cpu")).startswith("cuda") for part in (run.engine, run.trainer))
 
 
 def _open(run: Run, model: Path) -> Policy:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.attention import NAME, Packed, Plan, register
-from strop.errors import ModelError
+from strop.errors import ConfigurationError, ModelError
 
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
@@ -21,6 +21,8 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
     """A causal LM from a local folder, refused unless packed attention gives what its own forward gives."""
     from transformers import AutoModelForCausalLM
 
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ConfigurationError(f"there is no GPU that this torch can use, so not device={device!r}: leave it at cpu")
     register()
     model = AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, attn_implementation=NAME, local_files_only=True, trust_remote_code=False

@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 LAYERS = [
     ["errors", "types", "fingerprint"],
     ["roles"],
-    ["attention", "model", "turns", "ledger", "folder", "source"],
+    ["attention", "kernels"],
+    ["model", "turns", "ledger", "folder", "source"],
     ["generate", "environments", "filter", "control", "replay", "train", "observe", "killable", "placement"],
     ["evaluation", "checkpoint"],
     ["pipeline"],
@@ -30,7 +31,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ROOMS = {
     "generate/agents", "generate/strategies", "filter/rewards", "filter/gates", "control/samplers",
     "control/budgets", "control/paces", "replay", "train/advantages", "train/corrections", "train/losses",
-    "train/reductions", "train/channels",
+    "train/reductions", "train/channels", "train/step_scales",
 }  # fmt: skip
 
 

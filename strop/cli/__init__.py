@@ -31,6 +31,7 @@ Model = Annotated[str, typer.Argument(help="A model folder, a run folder (its ne
 Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.")]
 Seed = Annotated[int, typer.Option("--seed", help="Of tasks and sampling.")]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="Processor threads.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, or cuda for the GPU.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -70,13 +71,14 @@ def evaluate(
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 64,
     seed: Seed = 0,
     threads: Threads = 1,
+    device: Device = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Unbiased pass@k with 95% intervals on held-out tasks, by world and level."""
     from strop.cli.evaluate import Question, evaluate_model
 
-    question = Question(model, tuple(world or ()), tasks, attempts, k, temperature, max_tokens, seed, threads)
+    question = Question(model, tuple(world or ()), tasks, attempts, k, temperature, max_tokens, seed, threads, device)
     evaluate_model(question, as_json)
 
 
@@ -86,12 +88,13 @@ def chat(
     temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 0.7,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 128,
     seed: Seed = 0,
+    device: Device = "cpu",
     debug: Debug = False,
 ) -> None:
     """Talk to a model."""
     from strop.cli.chat import talk
 
-    talk(model, temperature, max_tokens, seed)
+    talk(model, temperature, max_tokens, seed, device)
 
 
 @app.command("runs")

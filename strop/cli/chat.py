@@ -15,11 +15,12 @@ from strop.generate.policy import Policy, Talk, attempt_key
 from strop.types import Message, Sampling, Start, Stop, Task
 
 
-def talk(model: str, temperature: float, max_tokens: int, seed: int) -> None:
+def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str = "cpu") -> None:
     """Read a line, print the reply, until the input ends."""
     hush()
     console = Console(highlight=False)
-    chat = Conversation(open_policy(find_model(model), Sampling(temperature=temperature, max_tokens=max_tokens)), seed)
+    sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+    chat = Conversation(open_policy(find_model(model), sampling, device), seed)
     console.print(f"[bold]{model}[/] [dim]temperature {temperature:g}; /new starts over, /quit ends[/]")
     with asyncio.Runner() as runner:
         while (line := _asked(console)) is not None:

@@ -37,6 +37,7 @@ class Question:
     max_tokens: int
     seed: int
     threads: int
+    device: str = "cpu"
 
 
 def evaluate_model(question: Question, as_json: bool) -> None:
@@ -50,9 +51,8 @@ def evaluate_model(question: Question, as_json: bool) -> None:
     if attempts < max(ks):
         raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} attempts per task, got {attempts}")
     worlds = chosen_worlds(question)
-    policy = open_policy(
-        find_model(question.model), Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
-    )
+    sampling = Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
+    policy = open_policy(find_model(question.model), sampling, question.device)
     scores = asyncio.run(_scores(worlds, question, attempts, policy))
     if as_json:
         print(json.dumps([as_dict(score, ks) for score in scores], indent=1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strop import checkpoint
 from strop.errors import ModelError, nearest
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.choice import engine_on
 from strop.generate.model_folder import check_model_folder, read_config
 from strop.generate.policy import Policy
 from strop.launch import model_folder
@@ -39,9 +39,9 @@ def find_model(name: str) -> Path:
     return path
 
 
-def open_policy(folder: Path, sampling: Sampling) -> Policy:
+def open_policy(folder: Path, sampling: Sampling, device: str = "cpu") -> Policy:
     """The model in an engine, with as much context as it has positions, within reason."""
-    engine = TorchEngine()
+    engine = engine_on(device)
     engine.open(folder)
     limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or _CONTEXT
     return Policy.load(folder, engine, sampling, min(limit, _CONTEXT))

@@ -11,7 +11,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.outcome import Outcome
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.choice import engine_on
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
@@ -52,7 +52,7 @@ class Setting:
             "budget": Fixed(self.group_size),
             "pace": BoundedLag(self.lag),
             "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
-            "engine": TorchEngine(device=self.device),
+            "engine": engine_on(self.device),
             "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
         }
         chosen = plain | parts

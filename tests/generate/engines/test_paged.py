@@ -328,3 +328,9 @@ def test_runs_and_buckets() -> None:
     runs = _runs(np.array([5, 0]), np.array([70, 3]))
     assert runs.tolist() == [[0, 5, 64], [64, 69, 6], [70, 0, 3]]
     assert [_bucket(n, 1000) for n in (1, 2, 3, 5, 6, 7, 13, 700, 999)] == [1, 2, 3, 6, 6, 8, 16, 768, 1000]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_without_a_gpu_it_says_so(endless: list[Path]) -> None:
+    with pytest.raises(ConfigurationError, match="no GPU"):
+        paged(endless[0], device="cuda")
