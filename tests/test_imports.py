@@ -18,7 +18,7 @@ LAYERS = [
     ["evaluation", "checkpoint"],
     ["pipeline"],
     ["run"],
-    ["advice", "preflight"],
+    ["advice", "preflight", "stopping"],
     ["launch"],
     ["retrain"],
     ["recipes", "pocket"],
