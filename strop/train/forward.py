@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Metrics, Objective
+from strop.train.llama import LlamaForward, llama_forward
 from strop.train.logprobs import PolicyOutput
 from strop.train.sequences import Sequences
 from strop.types import Batch, Frozen
@@ -23,7 +24,10 @@ class Forward:
     device: str
     dtype: str  # what is computed in; weights stay fp32
     chunk: int  # rows of logits that exist at once
+    fused: str = "off"  # on: kernels of our own where the family has them; auto: in bfloat16 on a GPU
+    is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
     _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
+    _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
 
     def loss(self, model: Any, batch: Batch, objective: Objective) -> tuple[Tensor, Metrics]:
         """What a batch adds to the step's loss and figures."""
@@ -56,8 +60,19 @@ class Forward:
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
         layout = self._layout(batch)
         batch = _moved(batch, self.device)
-        sequences = layout.sequences
-        return PolicyOutput(model, sequences.hidden_states(model), batch, self.chunk, layout.rows, sequences), batch
+        sequences, quick = layout.sequences, self.quick(model)
+        hidden = sequences.hidden_states(model, quick)
+        return PolicyOutput(model, hidden, batch, self.chunk, layout.rows, sequences, quick), batch
+
+    def quick(self, model: Any) -> LlamaForward | None:
+        """The model's quick forward, if it is wanted and there is one."""
+        is_gpu = torch.device(self.device).type == "cuda" and self.dtype == "bfloat16"
+        if self.fused == "off" or (self.fused == "auto" and not is_gpu):
+            return None
+        if model not in self._quick:
+            dtype = torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
+            self._quick[model] = llama_forward(model, dtype, self.is_checkpointed)
+        return self._quick[model]
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from strop.errors import ConfigurationError
 from strop.model import logits
+from strop.train.llama import LlamaForward
 from strop.train.sequences import Sequences
 from strop.types import Batch, Frozen
 
@@ -21,7 +22,7 @@ class PolicyOutput:
 
     The hidden state at t - 1 predicts token t; only those before a trainable token go through the output layer.
     `rows` are the indices of the trainable tokens, for a caller that knows them already; `sequences` are needed to
-    read the batch again.
+    read the batch again; `quick` knows a quicker way from hidden states to logprobs.
     """
 
     def __init__(
@@ -32,8 +33,10 @@ class PolicyOutput:
         chunk: int,
         rows: Tensor | None = None,
         sequences: Sequences | None = None,
+        quick: LlamaForward | None = None,
     ) -> None:
         self.model = model
+        self.quick = quick
         self.hidden = hidden  # [T, hidden]
         self.batch = batch
         self.chunk = chunk
@@ -75,7 +78,11 @@ class PolicyOutput:
     @cached_property
     def _both(self) -> Tensor:
         """Logprob and entropy in one pass over the output layer: [R, 2]."""
-        return self._over_rows(_logprob_and_entropy, self.rows)
+        if self.quick is None:
+            return self._over_rows(_logprob_and_entropy, self.rows)
+        hidden = self.hidden.index_select(0, self.rows - 1)
+        tokens, temperature = (each.index_select(0, self.rows) for each in (self.batch.tokens, self.batch.temperature))
+        return torch.stack(self.quick.logprobs(hidden, tokens, temperature, self.chunk), 1)
 
     def _over_rows(
         self,

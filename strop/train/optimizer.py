@@ -44,6 +44,8 @@ class Optimizer:
             torch.nn.utils.clip_grads_with_norm_(self.parameters.values(), self.clip_norm, torch.tensor(gradient_norm))
         self._adamw.param_groups[0]["lr"] = learning_rate
         self._adamw.step()
+        # the fused kernel does not say that it has written, and copies made of the weights must know
+        torch.autograd.graph.increment_version(list(self.parameters.values()))
         self.num_steps += 1
 
     def save(self, folder: Path, name: str, facts: Mapping[str, int]) -> None:

@@ -7,6 +7,7 @@ A segment's last token predicts nothing, so it is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.attention import Packed
+from strop.kernels.attention import Varlen
 from strop.model import hidden_states
+from strop.train.llama import LlamaForward
 from strop.types import IntArray
 
 
@@ -35,15 +38,28 @@ class Sequences:
         self._tokens, self._positions = (each.cpu()[kept].to(device) for each in (tokens, positions))
         self._kept = kept.to(device)
         self._places = torch.from_numpy(np.where(is_read, places, 0)).to(device)
-        self._plan = Packed((sizes - 1)[sizes > 1], device, places[is_read])
+        self._read, self._read_places, self._device = (sizes - 1)[sizes > 1], places[is_read], device
+
+    @cached_property
+    def _plan(self) -> Packed:
+        return Packed(self._read, self._device, self._read_places)
+
+    @cached_property
+    def _varlen(self) -> Varlen:
+        return Varlen(self._read, self._read_places, self._device)
 
     @property
     def num_computed(self) -> int:
         return len(self._tokens)
 
-    def hidden_states(self, model: Any) -> Tensor:
-        """[T, hidden]; those of each segment's last token mean nothing."""
-        return hidden_states(model, self._tokens, self._positions, self._plan).index_select(0, self._places)
+    def hidden_states(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
+        """[T, hidden], by the model or its quick forward; those of each segment's last token mean nothing."""
+        if quick is None:
+            found = hidden_states(model, self._tokens, self._positions, self._plan)
+        else:
+            plan = self._varlen if quick.takes_varlen else self._plan
+            found = quick.hidden_states(self._tokens, self._positions, plan)
+        return found.index_select(0, self._places)
 
     def hidden_states_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
         """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""

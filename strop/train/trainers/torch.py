@@ -28,6 +28,7 @@ from strop.train.ratios import sequence_log_weights
 from strop.types import Batch, Group
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_CHOICES = ("auto", "on", "off")
 _LOGITS, _MODEL = "logits:", "model:"
 _COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt", "*.model", "*.jinja")
 
@@ -49,6 +50,8 @@ class TorchTrainer:
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
     step_scale: StepScale | None = None
+    fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU)
+    checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
 
     _opened: _Opened | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -57,6 +60,9 @@ class TorchTrainer:
             raise ConfigurationError(f"TorchTrainer has no dtype {self.dtype!r}: {nearest(self.dtype, _DTYPES)}")
         if self.dtype == "bfloat16" and self.device == "cpu":  # slower than float32 there, and some CPUs cannot
             raise ConfigurationError('bfloat16 needs a GPU: set device="cuda", or dtype="float32"')
+        for name in ("fused", "checkpointing"):
+            if (choice := getattr(self, name)) not in _CHOICES:
+                raise ConfigurationError(f"TorchTrainer has no {name}={choice!r}: {nearest(choice, _CHOICES)}")
         for name in ("learning_rate", "max_tokens", "chunk"):
             if not getattr(self, name) > 0:
                 raise ConfigurationError(f"TorchTrainer needs {name} > 0, got {getattr(self, name)}")
@@ -127,7 +133,7 @@ class TorchTrainer:
     def _open(self, folder: Path, source: Path, seed: int) -> _Opened:
         model = load_model(folder, device=self.device)
         optimizer = Optimizer(dict(model.named_parameters()), self.betas, self.weight_decay, self.clip_norm)
-        forward = Forward(self.device, self.dtype, self.chunk)
+        forward = Forward(self.device, self.dtype, self.chunk, self.fused, self.checkpointing == "on")
         load = partial(load_model, Path(source), device=self.device)
         earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
         return _Opened(model, forward, earlier, optimizer, Path(source), seed)

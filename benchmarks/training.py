@@ -1,0 +1,240 @@
+"""One training step on one GPU: strop beside plain transformers, on the same shapes.
+
+    python benchmarks/training.py [--model FOLDER|random:smollm2] [--sequences 64] [--length 512] [--json] [--profile]
+
+Both take one AdamW step on the same number of tokens. strop holds weights and moments in float32, computes in bfloat16
+and splits the step into micro-batches of `--max-tokens`; transformers holds and computes all in bfloat16, with its
+SDPA attention and full logits, in one batch. A time is the median of `--steps` steps after warming up, the whole step
+with its optimizer and its figures. MFU counts 6 operations per parameter and token against 782 TFLOP/s, the bfloat16
+matrix product measured on an H200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+
+from strop.train.losses.clip import Clip
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Batch, Group, Message, Outcome, Task, Trajectory, Turn
+
+CEILING = 782e12  # operations/s
+NEED = {"tokens_per_second": 400_000, "gib": 15}
+SHAPES = {
+    "smollm2": {
+        "vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
+        "num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 8192, "rope_theta": 100000.0,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": True, "initializer_range": 0.04,
+    },
+    "tiny": {
+        "vocab_size": 512, "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 1024,
+        "tie_word_embeddings": True,
+    },
+}  # fmt: skip
+
+
+def main() -> int:
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = _folder(arguments.model, Path(scratch))
+        sides: dict[str, Callable[[], Callable[[], object]]] = {
+            "strop": lambda: strop_step(folder, arguments),
+            "transformers": lambda: transformers_step(folder, arguments),
+        }
+        found = {name: measure(sides[name], arguments, name) for name in arguments.sides}
+    result = {"benchmark": "training", "model": arguments.model, "sides": found, **circumstances(arguments)}
+    if len(found) == 2:
+        result["ratio"] = found["strop"]["tokens_per_second"] / found["transformers"]["tokens_per_second"]
+    ours = found.get("strop")
+    if ours is not None:
+        result["is_reached"] = ours["tokens_per_second"] >= NEED["tokens_per_second"] and ours["gib"] <= NEED["gib"]
+    print(json.dumps(result) if arguments.json else table(found))
+    return 0
+
+
+def measure(build: Callable[[], Callable[[], object]], arguments: argparse.Namespace, name: str) -> dict[str, float]:
+    """Median seconds of a step, and the most memory that was ever in use."""
+    gc.collect()
+    is_gpu = arguments.device == "cuda"
+    if is_gpu:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    step = build()
+    for _ in range(arguments.warmup):
+        step()
+    seconds = [_timed(step, is_gpu) for _ in range(arguments.steps)]
+    if arguments.profile:
+        _profile(step, arguments.profile, name)
+    tokens = arguments.sequences * arguments.length
+    median = statistics.median(seconds)
+    return {
+        "seconds": median,
+        "fastest": min(seconds),
+        "slowest": max(seconds),
+        "tokens_per_second": tokens / median,
+        "mfu": 6 * _num_parameters(arguments) * tokens / median / CEILING,
+        "gib": torch.cuda.max_memory_allocated() / 2**30 if is_gpu else 0.0,
+    }
+
+
+def _timed(step: Callable[[], object], is_gpu: bool) -> float:
+    """Whole steps and a host clock: a step ends with figures on the host, and what the host does counts."""
+    if is_gpu:
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    step()
+    if is_gpu:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def strop_step(folder: Path, arguments: argparse.Namespace) -> Callable[[], object]:
+    trainer = TorchTrainer(
+        device=arguments.device,
+        dtype="bfloat16" if arguments.device == "cuda" else "float32",
+        max_tokens=arguments.max_tokens,
+        chunk=arguments.chunk,
+        checkpointing=arguments.checkpointing,
+        fused=arguments.fused,
+    )
+    trainer.open(folder, 0)
+    arguments.num_parameters = sum(each.numel() for each in trainer.weights().values())
+    batches = batches_of(arguments, int(AutoConfig.from_pretrained(folder).vocab_size))
+    objective = Objective((Clip(),))
+    # a fresh layout each time, as every step of a run has
+    return lambda: trainer.step([replace(batch) for batch in batches], objective)
+
+
+def transformers_step(folder: Path, arguments: argparse.Namespace) -> Callable[[], object]:
+    dtype = torch.bfloat16 if arguments.device == "cuda" else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").to(arguments.device)
+    arguments.num_parameters = sum(each.numel() for each in model.parameters())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    shape = (arguments.sequences, arguments.length)
+    tokens = torch.randint(0, model.config.vocab_size, shape, device=arguments.device)
+
+    def step() -> float:
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return float(loss)
+
+    return step
+
+
+def batches_of(arguments: argparse.Namespace, vocabulary: int) -> list[Batch]:
+    """Every token but the first of each sequence is trained."""
+    random = np.random.default_rng(0)
+    groups = []
+    for number in range(arguments.sequences):
+        tokens = random.integers(0, vocabulary, arguments.length)
+        written = arguments.length - 1
+        turn = Turn(
+            prompt=tokens[:1],
+            tokens=tokens[1:],
+            logprobs=np.full(written, -10.0, dtype=np.float32),
+            versions=np.zeros(written, dtype=np.int64),
+            message=Message("assistant", ""),
+        )
+        task = Task((Message("user", ""),), "", "benchmark", id=str(number))
+        attempt = Trajectory(str(number), task, (turn,), Outcome.FINISHED)
+        attempt.credit(float(random.normal()))
+        groups.append(Group(number, task, [attempt]))
+    return pack(groups, TokenMean(), 0, arguments.max_tokens)
+
+
+def _profile(step: Callable[[], object], count: int, name: str) -> None:
+    """The kernels that took longest, and how much of the step they fill together."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        seconds = _timed(step, torch.cuda.is_available())
+    rows = [row for row in profiler.key_averages() if str(row.device_type).endswith("CUDA")]
+    rows.sort(key=lambda row: -row.self_device_time_total)
+    total = sum(row.self_device_time_total for row in rows)
+    print(f"\n{name}: {total / 1e3:.1f} ms in kernels of {seconds * 1e3:.1f} ms (with the profiler)", file=sys.stderr)
+    for row in rows[:count]:
+        each = row.self_device_time_total / max(row.count, 1)
+        print(
+            f"{row.self_device_time_total / 1e3:9.2f} ms {row.count:6d} x {each:8.1f} us  {row.key[:110]}",
+            file=sys.stderr,
+        )
+
+
+def _folder(model: str, scratch: Path) -> Path:
+    if not model.startswith("random:"):
+        return Path(model)
+    torch.manual_seed(0)
+    LlamaForCausalLM(LlamaConfig(**SHAPES[model.removeprefix("random:")])).save_pretrained(scratch)
+    return scratch
+
+
+def _num_parameters(arguments: argparse.Namespace) -> int:
+    return int(arguments.num_parameters)
+
+
+def table(found: dict[str, dict[str, float]]) -> str:
+    lines = ["| system | ms/step | tok/s | MFU | peak GiB |", "|---|---|---|---|---|"]
+    for name, of in found.items():
+        lines.append(
+            f"| {name} | {of['seconds'] * 1e3:.1f} ({of['fastest'] * 1e3:.1f} to {of['slowest'] * 1e3:.1f}) | "
+            f"{of['tokens_per_second']:,.0f} | {of['mfu']:.2f} | {of['gib']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def circumstances(arguments: argparse.Namespace) -> dict[str, Any]:
+    is_gpu = arguments.device == "cuda"
+    return {
+        "sequences": arguments.sequences,
+        "length": arguments.length,
+        "max_tokens": arguments.max_tokens,
+        "chunk": arguments.chunk,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "hardware": torch.cuda.get_device_name() if is_gpu else platform.processor(),
+        "versions": {name: version(name) for name in ("torch", "transformers")} | {"python": platform.python_version()},
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="random:smollm2")
+    parser.add_argument("--sequences", type=int, default=64)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--max-tokens", type=int, default=16384)
+    parser.add_argument("--chunk", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--checkpointing", default="off")
+    parser.add_argument("--fused", default="auto")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--sides", nargs="+", default=["strop", "transformers"])
+    parser.add_argument("--profile", type=int, default=0, help="print this many kernels")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,97 @@
+"""Logprob and entropy of each token through the output layer, in chunks: logits exist for a few rows at a time.
+
+Going backward, a chunk's logits are made again and turned into their own gradient, which is multiplied into the
+gradients of states and weight at once; only three numbers per token are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from strop.kernels.linear import add_product, product
+
+
+def token_logprobs(
+    hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int
+) -> tuple[Tensor, Tensor]:
+    """hidden [R, H], rounded weight `cast` [V, H], tokens [R], temperature [R] -> logprobs [R] and entropy [R].
+
+    Logits are float32 whatever the states are. The gradient of `cast` goes to `weight` in its own type.
+    """
+    return _TokenLogprobs.apply(hidden, cast, weight, tokens, temperature, chunk)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _TokenLogprobs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int
+    ) -> tuple[Tensor, Tensor]:
+        wide = torch.promote_types(hidden.dtype, torch.float32)
+        found = hidden.new_empty(3, len(hidden), dtype=wide)  # logprob, entropy and the logarithm of the sum
+        for rows in _chunks(len(hidden), chunk):
+            logits = product(hidden[rows], cast.t(), wide)
+            statistics(logits, tokens[rows], temperature[rows], found[:, rows])
+        logprobs, entropy, logsumexp = found
+        ctx.save_for_backward(hidden, cast, tokens, temperature, entropy, logsumexp)
+        ctx.chunk, ctx.weight_dtype = chunk, weight.dtype
+        return logprobs, entropy
+
+    @staticmethod
+    def backward(ctx: Any, d_logprobs: Tensor, d_entropy: Tensor) -> tuple[Tensor | None, ...]:
+        hidden, cast, tokens, temperature, entropy, logsumexp = ctx.saved_tensors
+        d_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
+        d_weight = torch.zeros_like(cast, dtype=ctx.weight_dtype) if ctx.needs_input_grad[2] else None
+        pulls = torch.stack((d_logprobs, d_entropy, entropy, logsumexp, temperature.to(entropy.dtype)))  # [5, R]
+        for rows in _chunks(len(hidden), ctx.chunk):
+            d_logits = gradient(
+                product(hidden[rows], cast.t(), entropy.dtype), tokens[rows], pulls[:, rows], hidden.dtype
+            )
+            if d_hidden is not None:
+                torch.mm(d_logits, cast, out=d_hidden[rows])
+            if d_weight is not None:
+                add_product(d_weight, d_logits.t(), hidden[rows])
+        return d_hidden, None, d_weight, None, None, None
+
+
+def statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
+    """Of logits [C, V] at the temperature: the token's logprob, the entropy and log-sum-exp, written to [3, C]."""
+    if logits.is_cuda:
+        from strop.kernels.triton import logprobs
+
+        logprobs.statistics(logits, tokens, temperature, into)
+    else:
+        reference_statistics(logits, tokens, temperature, into)
+
+
+def gradient(logits: Tensor, tokens: Tensor, pulls: Tensor, dtype: torch.dtype) -> Tensor:
+    """Gradient of logits [C, V] in `dtype`; `pulls` [5, C] are those of logprob and entropy, and what was computed."""
+    if logits.is_cuda:
+        from strop.kernels.triton import logprobs
+
+        return logprobs.gradient(logits, tokens, pulls, dtype)
+    return reference_gradient(logits, tokens, pulls, dtype)
+
+
+def reference_statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
+    scores = logits / temperature.unsqueeze(1)
+    into[2] = scores.logsumexp(-1)
+    logprobs = scores - into[2].unsqueeze(1)
+    into[0] = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    into[1] = -(logprobs.exp() * logprobs).sum(-1)
+
+
+def reference_gradient(logits: Tensor, tokens: Tensor, pulls: Tensor, dtype: torch.dtype) -> Tensor:
+    """With p = softmax(x / t): d log p_k = (1_k - p) / t, d entropy = -p (log p + entropy) / t."""
+    of_logprob, of_entropy, entropy, logsumexp, temperature = (each.unsqueeze(1) for each in pulls)
+    logprobs = logits / temperature - logsumexp
+    chances = logprobs.exp()
+    found = -chances * (of_logprob + of_entropy * (logprobs + entropy))
+    found.scatter_add_(1, tokens.unsqueeze(1), of_logprob)
+    return torch.div(found, temperature).to(dtype)
+
+
+def _chunks(count: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -1,0 +1,263 @@
+"""The forward pass of the Llama family for training, over the very parameters of the Hugging Face model.
+
+Weights and their gradients are float32; they are rounded once after they changed, projections that read the same input
+as one matrix. What is between two products runs in one kernel each, rounds where an engine with weights of that type
+does, and keeps for the way back only what cannot be made again cheaply. The residual stream is float32.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from strop.attention import Packed, Plan
+from strop.kernels.attention import Heads, Varlen, rotary_attention, rotary_attention_by_plan
+from strop.kernels.linear import embed, linear
+from strop.kernels.logprobs import token_logprobs
+from strop.kernels.norm import add_rms_norm
+from strop.kernels.swiglu import swiglu_linear
+from strop.model import hidden_states
+
+_FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+_AFTER_LOGITS = ("logit_scale", "logits_scaling", "final_logit_softcapping")  # what some families do to logits
+
+
+class Rounding:
+    """Copies of parameters in another type, those of one product as one matrix; made anew when any has changed."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._sources: list[Tensor] = []
+        self._targets: list[Tensor] = []
+        self._versions: list[int] = []
+
+    def of(self, weights: Sequence[Tensor]) -> Tensor:
+        """A place for these, which is filled by `refresh`; the parameter itself where nothing has to be done."""
+        first = weights[0]
+        if len(weights) == 1 and first.dtype == self.dtype:
+            return first.detach()
+        rows = [len(weight) for weight in weights]
+        whole = first.new_empty(sum(rows), *first.shape[1:], dtype=self.dtype)
+        self._sources += [weight.detach() for weight in weights]
+        self._targets += torch.split(whole, rows)
+        return whole
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        versions = [source._version for source in self._sources]
+        if versions != self._versions:
+            if versions:
+                torch._foreach_copy_(self._targets, self._sources)
+            self._versions = versions
+
+
+class Projection:
+    """Linear layers of one input as one."""
+
+    def __init__(self, modules: Sequence[Any], rounding: Rounding) -> None:
+        self.weights = [module.weight for module in modules]
+        biases = [module.bias for module in modules if module.bias is not None]
+        self.parameters = [*self.weights, *biases]
+        self.cast = rounding.of(self.weights)
+        self.bias = rounding.of(biases) if biases else None
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return linear(state, self.cast, self.bias, self.parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """A weight of RMSNorm."""
+
+    weight: Tensor
+    epsilon: float
+    dtype: torch.dtype
+
+    def __call__(self, residual: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor]:
+        return add_rms_norm(residual, delta, self.weight, self.epsilon, self.dtype)
+
+    def of_heads(self, heads: Tensor) -> Tensor:
+        """[T, H, D], rounded before the weight as transformers does; the result is not."""
+        normal = F.rms_norm(heads.float(), self.weight.shape, None, self.epsilon).to(self.dtype)
+        return normal.float() * self.weight.to(self.dtype).float()
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One decoder layer; what it adds to the stream is handed on to be added by the next norm."""
+
+    index: int
+    before_attention: Norm
+    fused: Projection
+    norms: tuple[Norm, Norm] | None  # of queries and keys
+    output: Projection
+    before_feed_forward: Norm
+    gate_up: Projection
+    down: Projection
+    heads: Heads
+    scale: float
+    window: int | None
+
+    def __call__(
+        self, residual: Tensor, delta: Tensor | None, cosine: Tensor, sine: Tensor, plan: Plan | Varlen
+    ) -> tuple[Tensor, Tensor]:
+        residual, normed = self.before_attention(residual, delta)
+        attended = self.output(self._attend(self.fused(normed), cosine, sine, plan))
+        residual, normed = self.before_feed_forward(residual, attended)
+        return residual, swiglu_linear(self.gate_up(normed), self.down.cast, self.down.weights[0])
+
+    def _attend(self, fused: Tensor, cosine: Tensor, sine: Tensor, plan: Plan | Varlen) -> Tensor:
+        if self.norms is not None:
+            fused = self._normed(fused)
+        if isinstance(plan, Varlen):
+            return rotary_attention(fused, cosine, sine, self.heads, plan, self.scale)
+        return rotary_attention_by_plan(fused, cosine, sine, self.heads, plan, self.scale, self.index, self.window)
+
+    def _normed(self, fused: Tensor) -> Tensor:
+        assert self.norms is not None
+        query, key, value = self.heads.split(fused)
+        parts = (self.norms[0].of_heads(query), self.norms[1].of_heads(key), value)
+        return torch.cat([part.to(fused.dtype) for part in parts], 1).flatten(1)
+
+
+@dataclass(eq=False)
+class LlamaForward:
+    """Hidden states and logprobs of one model, with gradient; holds its parameters and not the model itself."""
+
+    layers: Sequence[Layer]
+    norm: Norm
+    embedding: tuple[Tensor, Tensor]  # rounded, and the parameter
+    head: tuple[Tensor, Tensor]
+    rotary: Any
+    rounding: Rounding
+    is_checkpointed: bool = False  # keep only the stream between layers
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What is computed in."""
+        return self.rounding.dtype
+
+    @property
+    def takes_varlen(self) -> bool:
+        """Whether a flash kernel can serve every layer."""
+        is_narrow = self.dtype in (torch.bfloat16, torch.float16)
+        first = self.layers[0].heads
+        is_whole = all(layer.window is None for layer in self.layers)
+        return is_narrow and is_whole and first.size % 8 == 0 and first.size <= 256 and self.norm.weight.is_cuda
+
+    def hidden_states(self, tokens: Tensor, positions: Tensor, plan: Plan | Varlen) -> Tensor:
+        """Packed tokens [U] -> last hidden states [U, hidden]."""
+        self.rounding.refresh()
+        residual = embed(tokens, *self.embedding, torch.float32)
+        cosine, sine = self._angles(residual, positions)
+        delta: Tensor | None = None
+        for layer in self.layers:
+            run = layer
+            if self.is_checkpointed and torch.is_grad_enabled():
+                run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)  # type: ignore[assignment]
+            residual, delta = run(residual, delta, cosine, sine, plan)
+        return self.norm(residual, delta)[1]
+
+    def logprobs(self, hidden: Tensor, tokens: Tensor, temperature: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
+        """hidden [R, hidden] before each of tokens [R] -> logprobs and entropy [R]."""
+        self.rounding.refresh()
+        return token_logprobs(hidden, *self.head, tokens, temperature, chunk)
+
+    @torch.no_grad()
+    def _angles(self, residual: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine [U, D / 2]; both halves of a head turn alike."""
+        cosine, sine = self.rotary(residual, positions.unsqueeze(0))  # [1, U, D]
+        half = cosine.shape[-1] // 2
+        return cosine[0, :, :half].contiguous(), sine[0, :, :half].contiguous()
+
+
+def llama_forward(model: Any, dtype: torch.dtype, is_checkpointed: bool = False) -> LlamaForward | None:
+    """The quick forward for this model; None, with a warning, where its family is another or the proof fails."""
+    name = type(model).__name__
+    if name not in _FAMILIES or not _is_plain(model):
+        warnings.warn(
+            f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
+        )
+        return None
+    forward = _built(model, dtype, is_checkpointed)
+    try:
+        difference = _difference(forward, model)
+    except (ImportError, RuntimeError) as error:
+        warnings.warn(f"{name} trains on the slow path: its kernels do not run here ({error})", stacklevel=2)
+        return None
+    if not difference <= _TOLERANCE[dtype]:
+        warnings.warn(
+            f"{name} trains on the slow path: the quick one differs by {difference:.3g} of the largest state, "
+            f"at most {_TOLERANCE[dtype]} may be rounding",
+            stacklevel=2,
+        )
+        return None
+    return forward
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether nothing is done that this file does not do."""
+    config, inner = model.config, model.base_model
+    products = [(layer.mlp.gate_proj, layer.mlp.down_proj, layer.self_attn.q_proj) for layer in inner.layers]
+    has_plain_layers = all(type(each) is torch.nn.Linear for layer in products for each in layer)
+    has_plain_layers &= all(down.bias is None for _, down, _ in products)
+    has_plain_logits = not any(getattr(config, name, None) is not None for name in _AFTER_LOGITS)
+    return config.hidden_act == "silu" and has_plain_layers and has_plain_logits and not config.attention_dropout
+
+
+def _built(model: Any, dtype: torch.dtype, is_checkpointed: bool) -> LlamaForward:
+    inner, output = model.base_model, model.get_output_embeddings().weight
+    rounding = Rounding(dtype)
+    layers = [_layer(index, module, rounding) for index, module in enumerate(inner.layers)]
+    table = inner.embed_tokens.weight
+    embedding = (rounding.of([table]), table)
+    head = embedding if output is table else (rounding.of([output]), output)
+    return LlamaForward(layers, _norm(inner.norm, dtype), embedding, head, inner.rotary_emb, rounding, is_checkpointed)
+
+
+def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
+    attention, feed_forward, dtype = module.self_attn, module.mlp, rounding.dtype
+    size = attention.head_dim
+    has_norms = hasattr(attention, "q_norm")
+    return Layer(
+        index=index,
+        before_attention=_norm(module.input_layernorm, dtype),
+        fused=Projection([attention.q_proj, attention.k_proj, attention.v_proj], rounding),
+        norms=(_norm(attention.q_norm, dtype), _norm(attention.k_norm, dtype)) if has_norms else None,
+        output=Projection([attention.o_proj], rounding),
+        before_feed_forward=_norm(module.post_attention_layernorm, dtype),
+        gate_up=Projection([feed_forward.gate_proj, feed_forward.up_proj], rounding),
+        down=Projection([feed_forward.down_proj], rounding),
+        heads=Heads(attention.q_proj.out_features // size, attention.k_proj.out_features // size, size),
+        scale=attention.scaling,
+        window=getattr(attention, "sliding_window", None),
+    )
+
+
+def _norm(module: Any, dtype: torch.dtype) -> Norm:
+    return Norm(module.weight, module.variance_epsilon, dtype)
+
+
+@torch.no_grad()
+def _difference(forward: LlamaForward, model: Any) -> float:
+    """Largest difference from the model's own states, over the largest state, on two sequences that share a prefix."""
+    device = forward.norm.weight.device
+    tokens = torch.arange(9, device=device) % len(forward.embedding[0])
+    positions = torch.tensor([0, 1, 2, 3, 4, 2, 3, 4, 5], device=device)
+    sizes, places = np.array([5, 6]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8])
+    packed = Packed(sizes, device, places)
+    plan: Plan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen else packed
+    ours = forward.hidden_states(tokens, positions, plan).float()
+    with torch.autocast(device.type, forward.dtype, enabled=forward.dtype != torch.float32):
+        theirs = hidden_states(model, tokens, positions, packed).float()
+    return float((ours - theirs).abs().max() / theirs.abs().max())

@@ -1,0 +1,224 @@
+"""Kernels of the trainer against the same functions in plain torch and higher precision, on random inputs.
+
+On a GPU, or in Triton's own interpreter: `TRITON_INTERPRET=1 pytest tests/gpu`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from strop.attention import Packed
+from strop.kernels import attention, logprobs, norm, swiglu
+from strop.kernels.linear import add_product, weight_gradient
+from strop.train.losses.clip import Clip
+from strop.train.losses.entropy import Entropy
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Group
+from tests.train.tiny import make_attempt, make_turn
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("triton", reason="no Triton here")
+IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+if not (torch.cuda.is_available() or IS_INTERPRETED):
+    pytest.skip("no GPU here", allow_module_level=True)
+
+from strop.kernels.triton import logprobs as triton_logprobs  # noqa: E402
+from strop.kernels.triton import norm as triton_norm  # noqa: E402
+from strop.kernels.triton import rotary as triton_rotary  # noqa: E402
+from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
+
+DEVICE = "cpu" if IS_INTERPRETED else "cuda"
+TYPES = [torch.float32, torch.bfloat16]
+# of rounding once or twice; the interpreter does not round, it cuts
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2 if IS_INTERPRETED else 6e-3}
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(*shape, generator=generator).to(dtype).to(DEVICE)
+
+
+def error(found: Tensor, expected: Tensor) -> float:
+    """Relative, and NaN where anything is."""
+    return float((found.double() - expected.double()).norm() / expected.double().norm())
+
+
+def wide(*tensors: Tensor) -> list[Tensor]:
+    return [tensor.double() for tensor in tensors]
+
+
+def save_llama(folder: Path, hidden: int, layers: int, vocabulary: int) -> Path:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        initializer_range=0.05,
+        tie_word_embeddings=True,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def groups_of(vocabulary: int) -> list[Group]:
+    """Siblings that share a long prompt, and write much."""
+    random = np.random.default_rng(0)
+    groups = []
+    for number in range(3):
+        prompt = random.integers(0, vocabulary, 50).tolist()
+        turns = [make_turn(prompt, random.integers(0, vocabulary, int(n)).tolist()) for n in (200, 31, 100, 7)]
+        attempts = [make_attempt(f"{number}/{i}", [turn], f"task-{number}", i - 1.5) for i, turn in enumerate(turns)]
+        groups.append(Group(number, attempts[0].task, attempts))
+    return groups
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("has_delta", [True, False])
+@pytest.mark.parametrize(("count", "size"), [(37, 576), (5, 96)])
+def test_norm(dtype: torch.dtype, has_delta: bool, count: int, size: int) -> None:
+    residual, weight = drawn(count, size), (1 + 0.1 * drawn(size)).to(dtype).float()
+    delta = drawn(count, size, dtype=dtype, seed=1) if has_delta else None
+    state, normed, scale = triton_norm.forward(residual, delta, weight, 1e-5, dtype)
+    given = None if delta is None else delta.double()
+    rounded = weight.double()
+    exact = norm.reference_forward(residual.double(), given, rounded, 1e-5, torch.float64)
+    for found, expected in zip((state, normed, scale), exact, strict=True):
+        assert error(found, expected) < BOUND[found.dtype]
+    d_state, d_normed = drawn(count, size, seed=2), drawn(count, size, dtype=dtype, seed=3)
+    for pull in (d_state, None):
+        back = triton_norm.backward(pull, d_normed, state, weight, scale, dtype if has_delta else None)
+        pulled = None if pull is None else pull.double()
+        wanted = norm.reference_backward(pulled, *wide(d_normed, state, rounded, scale), torch.float64)
+        for one, other in zip(back, wanted, strict=True):
+            assert one is None or (other is not None and error(one, other) < BOUND[one.dtype])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("count", "size"), [(7, 1536), (3, 80)])
+def test_swiglu(dtype: torch.dtype, count: int, size: int) -> None:
+    gate_up, pull = drawn(count, 2 * size, dtype=dtype), drawn(count, size, dtype=dtype, seed=1)
+    assert error(triton_swiglu.forward(gate_up), swiglu.reference_forward(gate_up.double())) < BOUND[dtype]
+    found = triton_swiglu.backward(gate_up, pull)
+    for one, other in zip(found, swiglu.reference_backward(gate_up.double(), pull.double()), strict=True):
+        assert error(one, other) < BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("heads", [attention.Heads(9, 3, 64), attention.Heads(4, 4, 80)])
+def test_rotation_and_back(dtype: torch.dtype, heads: attention.Heads) -> None:
+    width = (heads.queries + 2 * heads.keys) * heads.size
+    fused, angle = drawn(11, width, dtype=dtype), drawn(11, heads.size // 2)
+    cosine, sine = angle.cos(), angle.sin()
+    expected = fused.double()
+    attention.reference_rotate(expected, cosine.double(), sine.double(), heads)
+    found = fused.clone()
+    triton_rotary.rotate(found, cosine, sine, heads.queries + heads.keys, heads.size)
+    assert error(found, expected) < BOUND[dtype]
+    pulls = heads.split(drawn(11, width, dtype=dtype, seed=1))
+    back = triton_rotary.rotate_back(*pulls, cosine, sine, None, None)
+    assert error(back, attention.reference_rotate_back(*wide(*pulls, cosine, sine))) < BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_shared_keys_add_their_gradients(dtype: torch.dtype) -> None:
+    plan = attention.Varlen(np.array([5, 4, 3]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 0, 1, 7]), DEVICE)
+    assert plan.order is not None and plan.bounds is not None
+    angle = drawn(8, 16)
+    pulls = (drawn(8, 4, 32, dtype=dtype), drawn(12, 2, 32, dtype=dtype), drawn(12, 2, 32, dtype=dtype, seed=1))
+    found = triton_rotary.rotate_back(*pulls, angle.cos(), angle.sin(), plan.order, plan.bounds)
+    wanted = attention.reference_rotate_back(*wide(*pulls, angle.cos(), angle.sin()), plan.order, plan.bounds)
+    assert error(found, wanted) < BOUND[dtype]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("vocabulary", [49152, 5001])
+def test_logprobs(dtype: torch.dtype, vocabulary: int) -> None:
+    count = 5
+    logits, temperature = 4 * drawn(count, vocabulary), torch.tensor([1.0, 0.7, 1.3, 1.0, 0.2], device=DEVICE)
+    tokens = torch.tensor([0, 17, vocabulary - 1, 4096, 5], device=DEVICE)
+    found = torch.full((3, count), float("nan"), device=DEVICE)
+    triton_logprobs.statistics(logits, tokens, temperature, found)
+    expected = found.double()
+    logprobs.reference_statistics(logits.double(), tokens, temperature.double(), expected)
+    assert error(found, expected) < 1e-5
+    pulls = torch.stack((drawn(count), drawn(count, seed=1), expected[1].float(), expected[2].float(), temperature))
+    gradient = triton_logprobs.gradient(logits, tokens, pulls, dtype)
+    exact = logprobs.reference_gradient(logits.double(), tokens, pulls.double(), torch.float64)
+    assert error(gradient, exact) < BOUND[dtype]
+
+
+# ---- what only a GPU can run
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+
+
+@needs_gpu
+def test_flash_attention_over_sequences_that_share_prefixes() -> None:
+    """Against the padded plan in float32, forward and backward."""
+    heads = attention.Heads(9, 3, 64)
+    lengths = np.array([70, 200, 5, 33])
+    prefix, count = 20, int(lengths.sum()) - 20  # the second sequence begins as the first
+    places = np.concatenate((np.arange(70), np.arange(prefix), np.arange(70, count)))
+    width = (heads.queries + 2 * heads.keys) * heads.size
+    fused, angle = drawn(count, width, dtype=torch.bfloat16), drawn(count, 32)
+    cosine, sine, pull = angle.cos(), angle.sin(), drawn(count, heads.queries * heads.size, seed=1)
+    narrow, exact = fused.requires_grad_(), fused.detach().float().requires_grad_()
+    plans = attention.Varlen(lengths, places, DEVICE), Packed(lengths, DEVICE, places)
+    found = attention.rotary_attention(narrow.clone(), cosine, sine, heads, plans[0], 0.125)
+    expected = attention.rotary_attention_by_plan(exact.clone(), cosine, sine, heads, plans[1], 0.125, 0, None)
+    assert error(found, expected) < 1e-2
+    found.backward(pull.to(torch.bfloat16))
+    expected.backward(pull)
+    assert narrow.grad is not None and exact.grad is not None
+    assert error(narrow.grad, exact.grad) < 1.5e-2
+
+
+@needs_gpu
+def test_products_are_summed_in_float32() -> None:
+    one, other = drawn(4096, 96, dtype=torch.bfloat16), drawn(4096, 64, dtype=torch.bfloat16, seed=1)
+    exact = one.double().t() @ other.double()
+    assert error(weight_gradient(one, other, torch.float32), exact) < 1e-5
+    total = drawn(96, 64, seed=2)
+    before = total.double()
+    add_product(total, one.t(), other)
+    assert error(total, before + exact) < 1e-5
+
+
+@needs_gpu
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_the_quick_forward_in_bfloat16_is_the_slow_one_in_float32(is_checkpointed: bool, tmp_path: Path) -> None:
+    folder = save_llama(tmp_path, hidden=192, layers=4, vocabulary=1000)
+    batches = pack(groups_of(1000), TokenMean(), 0, 2000)
+    found = {}
+    for dtype in ("float32", "bfloat16"):
+        fused = "off" if dtype == "float32" else "on"
+        checkpointing = "on" if is_checkpointed and fused == "on" else "off"
+        trainer = TorchTrainer(dtype=dtype, device="cuda", clip_norm=None, fused=fused, checkpointing=checkpointing)
+        trainer.open(folder, 0)
+        trainer.annotate(batches, frozenset({"proximal"}))
+        logprobs = torch.cat([batch.proximal_logprobs for batch in batches if batch.proximal_logprobs is not None])
+        metrics = trainer.step(batches, Objective((Clip(), Entropy(weight=0.01))))
+        assert trainer._opened is not None
+        gradients = {name: each.grad for name, each in trainer._opened.model.named_parameters()}
+        assert (trainer._opened.forward.quick(trainer._opened.model) is not None) == (fused == "on")
+        found[dtype] = logprobs, metrics, gradients
+    (slow, slow_metrics, slow_gradients), (quick, metrics, gradients) = found.values()
+    assert float((slow - quick).abs().mean()) < 5e-3
+    assert metrics["entropy"] == pytest.approx(slow_metrics["entropy"], rel=1e-2)
+    for name, gradient in gradients.items():
+        assert gradient.dtype == torch.float32
+        assert error(gradient, slow_gradients[name]) < 5e-2, name
