@@ -110,6 +110,10 @@ def _annotations(run: Run) -> list[str]:
     lag = getattr(run.pace, "lag", 0)
     snapshots, window = (getattr(run.trainer, name, 0) for name in ("snapshots", "average_window"))
     problems = []
+    fills = getattr(run.trainer, "fills", None)
+    if fills is not None and (unknown := needs - fills):
+        name = type(run.trainer).__name__
+        problems.append(f"{', '.join(sorted(unknown))} is needed, and {name} fills {', '.join(sorted(fills))} only")
     if ("old" in needs or snapshots) and snapshots < lag + 1:
         problems.append(
             f"weights of {lag + 1} versions are in use at lag {lag}: need snapshots >= {lag + 1}, got {snapshots}"

@@ -30,6 +30,7 @@ from strop.train.losses.kl import Kl
 from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.trajectory_balance import TrajectoryBalance
+from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Sampling
 
@@ -112,3 +113,13 @@ def test_a_balance_of_one_attempt_is_refused() -> None:
     run = replace(run_with(TrajectoryBalance(), None), budget=Fixed(1))
     with pytest.raises(ConfigurationError, match="TrajectoryBalance compares siblings: need >= 2 attempts"):
         check(run)
+
+
+@pytest.mark.parametrize(
+    ("loss", "missing"),
+    [(MinimumVariance(), "score_norms"), (Decoupled(anchor="averaged"), "averaged"), (Clip(anchor="old"), "old")],
+    ids=repr,
+)
+def test_what_several_ranks_cannot_fill_is_refused(loss: Loss, missing: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{missing} is needed, and Ranks fills proximal, reference only"):
+        check(replace(run_with(loss, None), trainer=Ranks()))

@@ -16,6 +16,8 @@ from strop.killable.process import START_SECONDS, Killable, NoAnswer
 from strop.roles import Reward
 from strop.types import Group
 
+_STARTS = 3  # a machine may kill a process that is not to blame
+
 
 def setup_frame(rewards: Sequence[Reward], memory_bytes: int | None) -> bytes:
     """What a worker is told first; each reward is pickled by itself, so that the one that cannot be is named."""
@@ -40,17 +42,20 @@ class Worker:
 
     @classmethod
     async def start(cls, setup: bytes, rewards: Sequence[Reward]) -> Worker:
-        """A worker that has loaded the rewards; what it cannot load stops the run."""
-        worker = cls(await Killable.start("strop.filter.worker"))
-        try:
-            _require_ready(await worker._process.exchange(setup, START_SECONDS), rewards)
-        except NoAnswer as error:
-            await worker.kill()
-            raise RewardError(f"the worker of the rewards did not start: {error}") from None
-        except BaseException:
-            await worker.kill()
-            raise
-        return worker
+        """A worker that has loaded the rewards; what it cannot load stops the run, and so does one that always dies."""
+        faults: list[str] = []
+        while len(faults) < _STARTS:
+            worker = cls(await Killable.start("strop.filter.worker"))
+            try:
+                _require_ready(await worker._process.exchange(setup, START_SECONDS), rewards)
+                return worker
+            except NoAnswer as error:
+                await worker.kill()
+                faults.append(str(error))
+            except BaseException:
+                await worker.kill()
+                raise
+        raise RewardError(f"the worker of the rewards did not start, {_STARTS} times: {'; '.join(faults)}")
 
     @property
     def is_alive(self) -> bool:

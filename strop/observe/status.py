@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +47,7 @@ class Status:
         self._generated: Any = None
         self._generated_at = time.monotonic()
         self._warned = 0.0  # seconds of standing still at which it was said last
+        self._complaint = ""  # the last one
         self._signal_file: TextIO | None = None
 
     def __enter__(self) -> Status:
@@ -59,7 +61,7 @@ class Status:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._over.set()
         self._thread.join()
-        self._write("ended" if error is None else f"{type(error).__name__}: {error}".removesuffix(": "))
+        self._safely(self._write, "ended" if error is None else f"{type(error).__name__}: {error}".removesuffix(": "))
         faulthandler.unregister(signal.SIGUSR1)
         assert self._signal_file is not None
         self._signal_file.close()
@@ -69,11 +71,20 @@ class Status:
         while not self._over.wait(_TICK):
             ticks += 1
             if self._folder.request.is_file():
-                self._dump()
+                self._safely(self._dump)
             if ticks % 2:
-                self._write()
-                self._tell_of_stall()
+                self._safely(self._write)
+                self._safely(self._tell_of_stall)
             self._end_what_does_not_end()
+
+    def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
+        """A part that cannot be asked must end neither the run nor the thread that ends what hangs."""
+        try:
+            work(*arguments)
+        except Exception as error:
+            if (told := f"{type(error).__name__}: {error}") != self._complaint:
+                print(f"warning: {self._folder.path} has no status: {told}", file=sys.stderr)
+            self._complaint = told
 
     def _write(self, ended: str = "") -> None:
         """A full disk must not end the thread: it is for such moments."""
@@ -128,16 +139,25 @@ class Status:
     def _dump(self) -> None:
         """Written in place, because the handler of SIGUSR1 holds this very file."""
         with suppress(OSError):
-            self._folder.stacks.write_text(stacks(self._loop))
+            self._folder.stacks.write_text(stacks(self._loop) + self._elsewhere())
             self._folder.request.unlink(missing_ok=True)
+
+    def _elsewhere(self) -> str:
+        """Stacks of the processes of engine and trainer, where they have any; a process may end while it is asked."""
+        told = ""
+        for name in ("engine", "trainer"):
+            ask = getattr(getattr(self._flow.run, name), "stacks", None)
+            with suppress(OSError, ValueError):
+                told += f"\nprocesses of the {name}\n{ask()}" if ask is not None else ""
+        return told
 
     def _end_what_does_not_end(self) -> None:
         stop = self._flow.progress.stages.all().get(STOP)
         if stop is None or time.monotonic() - stop.since < _END_SECONDS:
             return
-        self._dump()
+        self._safely(self._dump)
         how = f"did not stop within {_END_SECONDS:g} s ({stop.what})"
-        self._write(how)
+        self._safely(self._write, how)
         print(f"it {how} and is ended; see {self._folder.stacks}", file=sys.stderr)
         os._exit(
             _INTERRUPTED if self._flow.progress.is_stopping else _FAILED

@@ -43,7 +43,7 @@ class Host:
         """In step, what belongs together is begun together, however the pipe cut it."""
         match frame.head["kind"]:
             case "ping":
-                self._frames.send({"kind": "pong"})
+                self._frames.send({"kind": "pong", "num_generated": getattr(self._engine, "num_generated", None)})
             case "settled":
                 self._num_settled = frame.head["after"]
                 heard, self._heard = self._heard, []

@@ -63,6 +63,7 @@ class LocalProcess:
     silence_seconds: float = 60.0  # longer than any decode step
     pid: int = field(init=False, repr=False, compare=False, default=0)  # of the process that computes
     num_lost: int = field(init=False, repr=False, compare=False, default=0)
+    num_generated: int | None = field(init=False, repr=False, compare=False, default=None)  # tokens, as last heard
     _lost_in_row: int = field(init=False, repr=False, compare=False, default=0)
     _model: Path | None = field(init=False, repr=False, compare=False, default=None)
     _child: Child | None = field(init=False, repr=False, compare=False, default=None)
@@ -120,7 +121,8 @@ class LocalProcess:
 
     def stacks(self) -> str:
         """What the process is doing right now; may be asked from any thread."""
-        return self._child.stacks(self.pid) if self._child is not None and self.pid else "no process\n"
+        child, pid = self._child, self.pid
+        return child.stacks(pid) if child is not None and pid else "no process\n"
 
     # ---- asking
 
@@ -168,6 +170,8 @@ class LocalProcess:
         match head["kind"]:
             case "ready" | "refused":
                 self._answer_hello(frame)
+            case "pong":
+                self.num_generated = head["num_generated"]
             case "finished":
                 self._num_finished = head["number"]
                 self._say_soon()

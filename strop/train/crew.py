@@ -48,6 +48,7 @@ class Crew:
         self._processes = [_start(self.scratch, rank) for rank in range(size)]
         self._end = weakref.finalize(self, _dismiss, self._processes, self.scratch)
         setup = {"path": sys.path, "settings": pickle.dumps(settings), "ranks": size, "seconds": seconds}
+        setup["trainer"] = os.getpid()
         for rank, process in enumerate(self._processes):
             _tell(process, setup | {"rank": rank, "scratch": str(self.scratch)})
 
@@ -71,6 +72,16 @@ class Crew:
     def close(self) -> None:
         """End every rank and remove what they left; may be called twice."""
         self._end()
+
+    def stacks(self, seconds: float = 1.0) -> str:
+        """What every rank is doing, as its interpreter itself tells; from any thread."""
+        logs = [_log(self.scratch, rank) for rank in range(len(self._processes))]
+        before = [log.stat().st_size for log in logs]
+        for process in self._processes:
+            process.send_signal(signal.SIGUSR1)
+        time.sleep(seconds)
+        said = [log.read_bytes()[start:].decode(errors="replace") for log, start in zip(logs, before, strict=True)]
+        return "".join(f"rank {rank}\n{text or 'does not answer SIGUSR1'}\n" for rank, text in enumerate(said))
 
     def _collect(self, ranks: Iterable[int], seconds: float, until_failure: bool = True) -> Answers:
         """Wait until all these ranks have answered, one has failed, or the time is over."""

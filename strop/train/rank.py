@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import os
 import pickle
 import shutil
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections import defaultdict
@@ -169,14 +172,24 @@ def _state(model: Any, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def main() -> None:
     """Join the others, then follow orders until the trainer is gone."""
+    faulthandler.register(signal.SIGUSR1)  # stacks on demand
     orders, answers = _private_pipes()
     setup = take_order(orders)
     if setup is not None:
+        threading.Thread(target=_end_with, args=(setup.pop("trainer"), setup["scratch"]), daemon=True).start()
         sys.path[:] = setup["path"]
         _follow(_joined(**setup), orders, answers)
         if setup["rank"] == 0:
-            shutil.rmtree(setup["scratch"], ignore_errors=True)  # the trainer may have been killed
+            shutil.rmtree(setup["scratch"], ignore_errors=True)  # the trainer may be gone
     os._exit(0)  # the others may be gone already: nothing here may wait for them
+
+
+def _end_with(trainer: int, scratch: str) -> None:
+    """End when the trainer is killed, also while waiting for other ranks, which may be gone; and leave nothing."""
+    while os.getppid() == trainer:
+        time.sleep(0.5)
+    shutil.rmtree(scratch, ignore_errors=True)
+    os._exit(1)
 
 
 def _joined(path: list[str], settings: bytes, rank: int, ranks: int, scratch: str, seconds: float) -> Rank:

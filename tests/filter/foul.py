@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from strop.types import Group
@@ -75,6 +76,24 @@ class NeverOpens:
 
     def __call__(self, group: Group) -> list[float]:
         return []
+
+
+@dataclass(frozen=True)
+class DiesOpening:
+    """Its process is killed while it starts, so many times."""
+
+    folder: str
+    times: int
+    weight: float = 1.0
+
+    def open(self) -> None:
+        deaths = len(list(Path(self.folder).iterdir()))
+        if deaths < self.times:
+            (Path(self.folder) / str(deaths)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def __call__(self, group: Group) -> list[float]:
+        return [1.0] * len(group.trajectories)
 
 
 def obey(reply: str) -> Any:

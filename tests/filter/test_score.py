@@ -19,7 +19,7 @@ import pytest
 from strop.errors import RewardError
 from strop.filter.score import Scorer, Scores, reward_names
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
-from tests.filter.foul import Counts, NeverOpens, Obeys, ObeysInline, ObeysRelative, Returns, WhoAmI
+from tests.filter.foul import Counts, DiesOpening, NeverOpens, Obeys, ObeysInline, ObeysRelative, Returns, WhoAmI
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
@@ -251,6 +251,14 @@ def test_a_reward_that_cannot_be_loaded_stops_the_run() -> None:
     with pytest.raises(RewardError, match=r"NeverOpens cannot be loaded .*OSError: no such grammar"):
         scored([Obeys(), NeverOpens()], group_of("1"))
     assert worker_processes() == []
+
+
+def test_a_worker_killed_while_it_starts_is_started_again(tmp_path: Path) -> None:
+    group = group_of("1")
+    scored([DiesOpening(str(tmp_path), 2)], group)
+    assert outcomes(group) == [1.0] and len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(RewardError, match=r"did not start, 3 times: its process died \(signal SIGKILL\); its"):
+        scored([DiesOpening(str(tmp_path), 9)], group_of("1"))
 
 
 def test_cancelled_scoring_leaves_no_process() -> None:

@@ -22,16 +22,18 @@ from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.folder import RunFolder
+from strop.generate.engines.torch import TorchEngine
 from strop.launch import launch
 from strop.observe import status as observe_status
 from strop.observe.facts import is_running
 from strop.observe.stages import Stages
 from strop.observe.status import read_status
 from strop.observe.why import lines, sentence
+from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from tests.models import save_pocket_like
-from tests.observe.hangs import HangingEngine, HangingTrainer, HangingWorld
+from tests.observe.hangs import HangingEngine, HangingTrainer, HangingWorld, MuteEngine
 from tests.test_pipeline import Same
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills forked processes")
@@ -107,16 +109,16 @@ class Hung:
 
     def __init__(self, model: Path, root: Path, **parts: Any) -> None:
         self.folder, self._told = RunFolder(root / "run"), root / "told"
-        self._process = CONTEXT.Process(target=hang, args=(make_run(model, **parts), root, self._told))
+        self._process = CONTEXT.Process(target=hang, args=(make_run(model, **parts), root, self._told), daemon=True)
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
 
-    def wait(self) -> Hung:
-        """Until it stands still."""
+    def wait(self, told: str = "") -> Hung:
+        """Until it stands still, and this is why."""
         for _ in range(1200):
             state = read_status(self.folder.status)
-            if state and state["still_seconds"] > 1.2:
+            if state and state["still_seconds"] > 1.2 and told in sentence(state):
                 return self
             time.sleep(0.05)
         self.end()
@@ -177,6 +179,32 @@ def test_a_blocked_loop_is_told_and_shown(model: Path, tmp_path: Path) -> None:
         run.end()
 
 
+def test_the_stacks_of_an_engine_in_another_process_are_shown_too(model: Path, tmp_path: Path) -> None:
+    run = Hung(model, tmp_path, engine=LocalProcess(TorchEngine()), **in_world(is_blocking=False))
+    run.wait("for its world")
+    try:
+        text = ask_for_stacks(run.folder, run.pid)
+        assert "thread MainThread" in text and "processes of the engine" in text and "placement/host.py" in text
+    finally:
+        run.end()
+
+
+def test_a_part_that_cannot_be_asked_does_not_end_the_status(model: Path, tmp_path: Path) -> None:
+    """The thread that writes it is also the one that ends what hangs."""
+    run = Hung(model, tmp_path, engine=MuteEngine(), trainer=HangingTrainer())
+    for _ in range(600):
+        if run.folder.path.is_dir() and "has no status" in (tmp_path / "told").read_text():
+            break
+        time.sleep(0.05)
+    time.sleep(1.0)
+    for _ in range(2):
+        os.kill(run.pid, signal.SIGINT)
+        time.sleep(0.3)
+    assert run.code() == 130
+    told = (tmp_path / "told").read_text()
+    assert told.count("has no status") == 1 and "did not stop within 1 s" in told
+
+
 def test_a_run_that_is_over_says_so(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(make_run(model), tmp_path, "run")
     explain(tmp_path / "run", with_stacks=True, as_json=False)
@@ -195,8 +223,8 @@ def test_the_error_that_ended_a_run_is_told(model: Path, tmp_path: Path, capsys:
 
 @pytest.mark.parametrize("lag", [0, 1])  # the trainer hangs in the loop's own thread, or in another
 def test_told_to_stop_twice_it_ends_within_a_bound_whatever_hangs(model: Path, tmp_path: Path, lag: int) -> None:
-    run = Hung(model, tmp_path, trainer=HangingTrainer(), pace=BoundedLag(lag)).wait()
-    assert "step 1 has been training for" in sentence(read_status(run.folder.status))
+    run = Hung(model, tmp_path, trainer=HangingTrainer(), pace=BoundedLag(lag))
+    run.wait("step 1 has been training for")
     began = time.monotonic()
     for _ in range(2):
         os.kill(run.pid, signal.SIGINT)

@@ -109,6 +109,16 @@ class Several:
         """End all that can be ended."""
         await asyncio.gather(*(_close(seat.engine) for seat in self._seats))
 
+    @property
+    def num_generated(self) -> int:
+        """Tokens sampled by those that say how many."""
+        return sum(getattr(engine, "num_generated", None) or 0 for engine in self.engines)
+
+    def stacks(self) -> str:
+        """What the process of each is doing, where it has one of its own."""
+        told = {number: getattr(engine, "stacks", None) for number, engine in enumerate(self.engines)}
+        return "".join(f"engine {number}\n{ask()}" for number, ask in told.items() if ask is not None)
+
     # ---- coming and going
 
     async def add(self, engine: Engine) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors.torch import load_file
@@ -30,6 +30,8 @@ from strop.types import Batch, Group
 @dataclass
 class Ranks:
     """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take an attempt."""
+
+    fills: ClassVar[frozenset[str]] = frozenset({"reference", "proximal"})
 
     inner: TorchTrainer = field(default_factory=TorchTrainer)
     ranks: int = 2
@@ -70,8 +72,8 @@ class Ranks:
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
         """Fill reference_logprobs and proximal_logprobs where they are needed."""
         crew = self._ready()
-        if unknown := needs - {"reference", "proximal"}:
-            raise ConfigurationError(f"Ranks fills reference and proximal, not {', '.join(sorted(unknown))}")
+        if unknown := needs - self.fills:
+            raise ConfigurationError(f"Ranks fills {_listed(self.fills)}, not {_listed(unknown)}")
         if not needs or not batches:
             return
         parts = [split(batch, self.ranks, "attempt") for batch in batches]
@@ -119,6 +121,11 @@ class Ranks:
     def resume(self, folder: Path) -> None:
         self._all("resume", folder=str(folder.resolve()))
 
+    def stacks(self) -> str:
+        """What every rank is doing right now; may be asked from any thread."""
+        crew = self._crew
+        return crew.stacks() if crew is not None and crew.is_alive else "no process\n"
+
     async def close(self) -> None:
         """End the ranks; open() starts new ones."""
         if self._crew is not None:
@@ -149,6 +156,10 @@ class Ranks:
         finally:
             for path in paths:
                 path.unlink(missing_ok=True)
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 def _taken(path: Path) -> dict[str, Tensor]:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -215,6 +217,40 @@ def test_its_settings_travel() -> None:
     trainer = Ranks(TorchTrainer(learning_rate=3e-4), ranks=3)
     assert eval(repr(trainer)) == trainer and trainer.max_tokens == 3 * 4096
     assert pickle.loads(pickle.dumps(trainer)) == trainer
+
+
+def test_ranks_tell_what_they_are_doing(crew: Ranks, folder: Path) -> None:
+    crew.open(folder, 0)
+    told = crew.stacks()
+    assert "rank 0" in told and "rank 1" in told and told.count("in take_order") == 2
+    assert Ranks().stacks() == "no process\n"
+
+
+_STARTS_RANKS = """
+import sys, time
+from strop.train.crew import Crew
+from strop.train.trainers.torch import TorchTrainer
+crew = Crew(TorchTrainer(), 2, 600.0, 0)
+print(crew.scratch, *(process.pid for process in crew._processes), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_no_rank_outlives_its_trainer_though_it_waits_for_another() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", _STARTS_RANKS], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    scratch, *ranks = parent.stdout.readline().split()
+    os.kill(int(ranks[1]), signal.SIGKILL)  # the other one waits for it, up to 600 s
+    time.sleep(3.0)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(300):
+        if not Path(f"/proc/{ranks[0]}").exists() and not Path(scratch).exists():
+            break
+        time.sleep(0.1)
+    assert not Path(f"/proc/{ranks[0]}").exists() and not Path(scratch).exists()
 
 
 def test_a_dead_rank_is_named_with_its_last_words_and_nothing_hangs(crew: Ranks, folder: Path) -> None:
