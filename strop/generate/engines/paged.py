@@ -23,7 +23,7 @@ from strop.errors import ConfigurationError, NumericsError
 from strop.fingerprint import fingerprint
 from strop.generate.engines.board import Board, Look, Seat
 from strop.generate.engines.paged_llama import PagedLlama, why_not
-from strop.generate.engines.pages import Pages, digests, pages_for
+from strop.generate.engines.pages import Pages, digests_of, pages_for
 from strop.generate.engines.random import as_key
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
@@ -52,6 +52,7 @@ class Request:
     slot: int = -1
     pages: list[int] = field(default_factory=list)
     epoch: int = 0
+    stem: bytes = b""  # the digest of its prompt's last whole page
     checked: int = 0  # tokens already looked through for stop strings
 
     def completion(self, stop: Stop) -> Completion:
@@ -218,15 +219,16 @@ class PagedEngine:
         context = request.tokens
         content = context[:-1].tobytes()
         if content not in known:
-            known[content] = digests(context[:-1])
+            known[content] = digests_of(context[:-1])
         pages = self._pages.share(known[content])
         start, need = len(pages) * PAGE, pages_for(request.limit) - len(pages)
-        if need > self._pages.num_available:
+        if not self._pages.has_room(need):
             self._pages.release(pages)
             return None
         request.pages = pages + self._pages.take(need)
         self._pages.name(request.pages, known[content])
         request.slot, request.epoch = self._free.pop(), self._epoch
+        request.stem = known[content][-1] if known[content] else b""
         self._seated[request.slot] = request
         self.num_reused += start
         self.num_prefilled += len(context) - 1 - start
@@ -305,9 +307,10 @@ class PagedEngine:
         """Free its slot; its keys stay for whoever has the same prefix."""
         del self._seated[request.slot]
         self._free.append(request.slot)
-        if request.epoch == self._epoch:
-            self._pages.name(request.pages, digests(request.tokens[:-1]))
-        self._pages.release(request.pages)
+        if request.epoch == self._epoch and request.stem:
+            self._pages.retire(request.pages, request.tokens[:-1], request.stem)
+        else:
+            self._pages.release(request.pages)
         request.pages = []
 
     def _answer(self, request: Request, stop: Stop) -> None:

@@ -1,7 +1,8 @@
 """Who holds which page of keys: siblings share those of their prompt, and a prefix is kept until its room is needed.
 
 A page is known by the digest of everything up to its end, so a prefix is found whoever left it (vLLM's prefix caching,
-Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all.
+Kwon et al., 2309.06180). A digest names a whole page of one weight version; new weights clear them all. What an attempt
+wrote is digested only when somebody goes on from its prompt: for attempts of one turn that would be work in vain.
 """
 
 from __future__ import annotations
@@ -26,13 +27,27 @@ class Pages:
         self._digest: dict[int, bytes] = {}  # of pages that can be found
         self._found: dict[bytes, int] = {}
         self._kept: OrderedDict[int, None] = OrderedDict()  # findable and held by nobody, longest unused first
+        self._retired: OrderedDict[int, tuple[Sequence[int], IntArray, bytes]] = OrderedDict()  # not digested yet
+        self._by_stem: dict[bytes, list[int]] = {}  # of retired ones, by the last digest of their prompt
+        self._number = 0
 
     @property
     def num_available(self) -> int:
         return len(self._free) + len(self._kept)
 
+    def has_room(self, count: int) -> bool:
+        """Whether so many can be taken, if need be from those who left."""
+        while count > self.num_available and self._retired:
+            self._dismiss(next(iter(self._retired)))
+        return count <= self.num_available
+
     def share(self, digests: Sequence[bytes]) -> list[int]:
         """Pages that already hold the longest known beginning, now held once more."""
+        for stem in digests[:-1]:  # who goes on for less than a page could share nothing
+            for number in list(self._by_stem.get(stem, ())):
+                pages, tokens, _ = self._retired[number]
+                self.name(pages, digests_of(tokens))
+                self._dismiss(number)
         pages: list[int] = []
         for digest in digests:
             if (page := self._found.get(digest)) is None:
@@ -70,18 +85,33 @@ class Pages:
                 else:
                     self._free.append(page)
 
+    def retire(self, pages: Sequence[int], tokens: IntArray, stem: bytes) -> None:
+        """A holder leaves; what its pages hold is found by whoever goes on from `stem`, while there is room."""
+        self._number += 1
+        self._retired[self._number] = pages, tokens, stem
+        self._by_stem.setdefault(stem, []).append(self._number)
+
     def forget(self) -> None:
         """No page is found any more; those that nobody holds are free."""
+        while self._retired:
+            self._dismiss(next(iter(self._retired)))
         self._free.extend(self._kept)
         self._kept.clear()
         self._digest.clear()
         self._found.clear()
 
+    def _dismiss(self, number: int) -> None:
+        pages, _, stem = self._retired.pop(number)
+        self._by_stem[stem].remove(number)
+        if not self._by_stem[stem]:
+            del self._by_stem[stem]
+        self.release(pages)
+
     def _unname(self, page: int) -> None:
         del self._found[self._digest.pop(page)]
 
 
-def digests(tokens: IntArray) -> list[bytes]:
+def digests_of(tokens: IntArray) -> list[bytes]:
     """One for each whole page of these tokens, of everything up to its end."""
     content = np.ascontiguousarray(tokens, dtype=np.int64)
     found, last = [], b""

@@ -14,7 +14,7 @@ from strop.errors import ConfigurationError, DeliveryError, NumericsError
 from strop.fingerprint import fingerprint
 from strop.generate.engines.board import _bucket, _runs
 from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.pages import Pages, digests
+from strop.generate.engines.pages import Pages, digests_of
 from strop.generate.engines.torch import TorchEngine
 from strop.model import load_model, parameters
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
@@ -53,6 +53,13 @@ def asked(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Comp
     return asyncio.run(ask(engine, prompts, sampling))
 
 
+def is_empty(engine: PagedEngine) -> bool:
+    """Whether every slot and page came back."""
+    engine.forget()
+    is_free = len(engine._free) == engine.rows and engine._pages.num_available == engine._pages.count - 1
+    return is_free and not engine._seated
+
+
 def plain(folder: Path, rows: int = 8) -> TorchEngine:
     engine = TorchEngine(rows=rows)
     engine.open(folder)
@@ -74,8 +81,7 @@ def test_both_paths_give_the_same_tokens(folders: dict[str, Path], family: str, 
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
         if not sampling.is_truncated:
             assert worst_difference(reference, prompt, one) < 1e-4
-    assert quick._pages.num_available == quick._pages.count - 1
-    assert not quick._seated and len(quick._free) == 4
+    assert is_empty(quick)
 
 
 def test_greedy_and_warm_share_a_step(folders: dict[str, Path]) -> None:
@@ -116,7 +122,7 @@ def test_a_later_turn_finds_what_the_earlier_one_left(endless: list[Path]) -> No
     asyncio.run(all_talk())
     assert engine.num_reused > 0
     engine.forget()
-    assert engine._pages.share(digests(prompts_of([20], seed=0)[0])) == []
+    assert engine._pages.share(digests_of(prompts_of([20], seed=0)[0])) == []
 
 
 def test_a_prompt_too_long_for_one_pass_is_computed_in_several(
@@ -202,7 +208,7 @@ def test_a_cancelled_caller_frees_its_slot(endless: list[Path]) -> None:
         return await other
 
     assert len(asyncio.run(cancel()).tokens) == 6
-    assert not engine._seated and engine._pages.num_available == engine._pages.count - 1
+    assert is_empty(engine)
 
 
 def expected(references: list[Any], prompt: IntArray, completion: Completion) -> np.ndarray:
@@ -273,7 +279,7 @@ def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
 
     asyncio.run(all_attempts())
     assert engine.version > 0
-    assert not engine._seated and engine._pages.num_available == engine._pages.count - 1
+    assert is_empty(engine)
 
 
 def test_another_family_takes_the_slow_path_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -308,7 +314,7 @@ def test_an_engine_is_its_own_source_and_can_be_shipped() -> None:
 
 def test_pages_are_counted_found_and_used_again() -> None:
     pages = Pages(5)
-    names = digests(np.arange(40))
+    names = digests_of(np.arange(40))
     assert len(names) == 2
     first = pages.share(names) + pages.take(3)
     pages.name(first, names)
@@ -322,6 +328,24 @@ def test_pages_are_counted_found_and_used_again() -> None:
     pages.release(first[:2])
     assert sorted(pages.take(4)) == [1, 2, 3, 4]
     assert pages.share(names) == []  # their room was needed
+
+
+def test_what_was_written_is_found_by_who_goes_on_from_the_prompt() -> None:
+    pages = Pages(9)
+    written = np.arange(70)
+    prompt = digests_of(written[:20])
+    held = pages.take(5)
+    pages.name(held, prompt)
+    pages.retire(held, written, prompt[-1])
+    assert pages.num_available == 3
+    assert pages.share(digests_of(written[:20])) == held[:1]  # a sibling: nothing more is looked for
+    pages.release(held[:1])
+    later = digests_of(np.append(written, np.zeros(10, np.int64)))
+    assert pages.share(later) == held[:4]  # whole pages of what was written
+    pages.release(held[:4])
+    assert pages.has_room(8) and not pages.has_room(9)
+    pages.retire(pages.take(8), written, prompt[-1])
+    assert pages.num_available == 0 and pages.has_room(1)  # the one who left makes room
 
 
 def test_runs_and_buckets() -> None:
