@@ -1,0 +1,41 @@
+"""On-policy distillation (Agarwal et al., 2306.13649; as a policy gradient: Lu et al., 2025): a teacher grades every
+token the student writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics, Output
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """-log policy * A with A = log(teacher / policy) of the token, detached: in expectation the gradient of the reverse
+    KL at each context.
+
+    Rewards play no part. Whole distributions instead of sampled tokens: `ExactKl(other="model:FOLDER")`.
+    """
+
+    teacher: str  # model folder
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "attempt"
+    is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({f"model:{self.teacher}"})
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if (teacher := batch.model_logprobs.get(self.teacher)) is None:
+            raise ConfigurationError(f"Distillation needs the logprobs of {self.teacher}, the batch has none")
+        distance = batch.log_ratio(output.logprobs.detach(), teacher)  # [T]
+        loss = torch.where(batch.trainable, distance * output.logprobs, 0.0)
+        return loss, {"teacher_kl": batch.figure(distance)}
