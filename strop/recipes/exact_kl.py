@@ -1,0 +1,16 @@
+"""GRPO with the KL over the whole vocabulary, in either direction."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.exact_kl import ExactKl
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def exact_kl(setting: Setting = Setting(), direction: str = "reverse", kl: float = 0.04) -> Run:
+    """reverse holds the policy within the reference, forward makes it cover all of it."""
+    losses = (Clip(), ExactKl(direction, weight=kl))
+    return setting.run("exact_kl", GroupStandard(), losses, reduction=SequenceMean())

@@ -1,0 +1,17 @@
+"""RAPO (2510.03865): GRPO on a forward leash that is loose where nothing was gained."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.entropy import Entropy
+from strop.train.losses.tempered_kl import TemperedKl
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def rapo(setting: Setting = Setting(), kl: float = 0.01, entropy: float = 0.001, floor: float = 0.5) -> Run:
+    """Forward KL to a reference tempered by the reward, and an entropy bonus."""
+    losses = (Clip(), TemperedKl(floor, weight=kl), Entropy(entropy))
+    return setting.run("rapo", GroupStandard(), losses, reduction=SequenceMean())

@@ -1,0 +1,54 @@
+"""PACS (2509.02522): reinforcement learning as a classification of attempts by their own log-ratios.
+
+Papers: pacs
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from strop.roles import Metrics, Output
+from strop.train.siblings import group_mean, is_right, per_group
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Pacs:
+    """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole attempt.
+
+    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its attempt's
+    whole term, so it belongs with the sequence-mean reduction.
+    """
+
+    beta: float = 1.0
+    threshold: float = 1.0  # the reward of a right attempt
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2  # one attempt has no siblings to stand out from
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        proxy = self.beta * batch.per_attempt(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
+        sizes = per_group(torch.ones_like(proxy), batch)[batch.groups]  # [A]
+        score = (proxy - group_mean(proxy, batch)) * sizes / (sizes - 1).clamp(min=1)  # [A], leave-one-out
+        right = is_right(batch, self.threshold).to(proxy.dtype)
+        each = _balance(right, sizes, batch) * functional.binary_cross_entropy_with_logits(
+            score, right, reduction="none"
+        )
+        loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
+        agrees = ((score > 0) == (right > 0)).to(loss.dtype)
+        return loss, {"classified_right": batch.figure(batch.on_tokens(agrees))}
+
+
+def _balance(right: Tensor, sizes: Tensor, batch: Batch) -> Tensor:
+    """Both labels of a group weigh the same: [A]."""
+    num_right = per_group(right, batch)[batch.groups]
+    same = torch.where(right > 0, num_right, sizes - num_right)
+    return torch.where((num_right > 0) & (num_right < sizes), sizes / (2 * same.clamp(min=1)), 1.0)
