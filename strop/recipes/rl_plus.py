@@ -1,0 +1,23 @@
+"""RL-PLUS (2508.00222): a demonstration in every group, weighed as the work of an unknown author."""
+
+from __future__ import annotations
+
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.strategies.demonstrated import Demonstrated
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_mean import GroupMean
+from strop.train.losses.entropy import Entropy
+from strop.train.losses.rl_plus import RlPlus
+from strop.train.reductions.constant_length import ConstantLength
+
+
+def rl_plus(setting: Setting = Setting(), guess: float = 0.01, focus: float = 0.5, entropy: float = 0.001) -> Run:
+    """One of the group's attempts is the world's demonstration; its reward counts in the mean."""
+    return setting.run(
+        "rl_plus",
+        GroupMean(),
+        (RlPlus(guess, focus), Entropy(entropy)),
+        strategy=Demonstrated(Demonstrate()),
+        reduction=ConstantLength(setting.max_tokens),
+    )
