@@ -1,0 +1,68 @@
+"""Who compares two replies to a task: a generative judge that answers with one token, or the world's own check."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.types import Task
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A Bradley-Terry judge of the worlds' own checks: s(scale * (check of first - check of second) + bias).
+
+    It stands in where no judge was trained; `bias` is one for the first place, as real judges have.
+    """
+
+    worlds: tuple[World, ...]
+    scale: float = 4.0
+    bias: float = 0.0
+
+    def first_wins(self, task: Task, first: str, second: str) -> float:
+        world = next((world for world in self.worlds if world.name == task.source), None)
+        if world is None:
+            raise ConfigurationError(f"Graded knows no world {task.source!r}, only {[w.name for w in self.worlds]}")
+        score = self.scale * (world.check(task, first) - world.check(task, second)) + self.bias
+        return 1 / (1 + math.exp(-score))
+
+
+@dataclass
+class Generative:
+    """A language model that reads the task and both replies and says which is better by the next token.
+
+    The verdict's probability is taken among the two verdict tokens alone.
+    """
+
+    model: str  # folder
+    verdicts: tuple[str, str] = ("1", "2")
+    question: str = "{task}\n1: {first}\n2: {second}\nbetter: "
+
+    _opened: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def first_wins(self, task: Task, first: str, second: str) -> float:
+        import torch
+
+        model, tokenizer, ids = self._ready()
+        asked = "\n".join(message.content for message in task.messages)
+        text = self.question.format(task=asked, first=first, second=second)
+        with torch.no_grad():
+            tokens = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
+            scores = model(input_ids=tokens).logits[0, -1, ids].float()
+        return float(scores.softmax(-1)[0])
+
+    def _ready(self) -> Any:
+        if self._opened is None:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True)
+            ids = [tokenizer(verdict, add_special_tokens=False)["input_ids"] for verdict in self.verdicts]
+            if any(len(each) != 1 for each in ids):
+                raise ConfigurationError(f"each verdict must be one token of {self.model}, got {ids}")
+            model = AutoModelForCausalLM.from_pretrained(Path(self.model), local_files_only=True).eval()
+            self._opened = (model, tokenizer, [each[0] for each in ids])
+        return self._opened

@@ -1,0 +1,29 @@
+"""Direct Nash optimization (2404.03715): rounds of preferences among attempts and a demonstration."""
+
+from __future__ import annotations
+
+from strop.control.paces.periodic import Periodic
+from strop.filter.gates.zero_variance import ZeroVariance
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.strategies.demonstrated import Demonstrated
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.dno import Dno
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.train.trainers.torch import TorchTrainer
+
+
+def dno(setting: Setting = Setting(), period: int = 5, eta: float = 0.1, margin: float = 0.0) -> Run:
+    """margin 0 fits all win rates softly; above 0 only clear winners count, and for certain."""
+    trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
+    return setting.run(
+        "dno",
+        Constant(),
+        (Dno(eta, margin or None),),
+        gates=(ZeroVariance(),),
+        strategy=Demonstrated(Demonstrate()),
+        reduction=SequenceMean(),
+        pace=Periodic(period, setting.steps),
+        trainer=trainer,
+    )

@@ -1,0 +1,15 @@
+"""Online H-DPO (2411.07595): DPO with a hand on how sharp its optimum is."""
+
+from __future__ import annotations
+
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.h_dpo import HDpo
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def h_dpo(setting: Setting = Setting(), alpha: float = 0.9, beta: float = 0.1) -> Run:
+    """alpha 1 is DPO; below, the policy ends up sharper than the reference."""
+    return setting.run("h_dpo", Constant(), (HDpo(alpha, beta),), gates=(BestAndWorst(),), reduction=SequenceMean())

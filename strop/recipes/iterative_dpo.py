@@ -1,0 +1,26 @@
+"""Iterative DPO with verifiable pairs (2503.12854): rounds, each against the weights it began with."""
+
+from __future__ import annotations
+
+from strop.control.paces.periodic import Periodic
+from strop.filter.gates.longest_right import LongestRight
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.dpo import Dpo
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.train.trainers.torch import TorchTrainer
+
+
+def iterative_dpo(setting: Setting = Setting(), period: int = 10, beta: float = 0.1) -> Run:
+    """A round is `period` steps on pairs of one version, which also is the reference."""
+    trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
+    return setting.run(
+        "iterative_dpo",
+        Constant(),
+        (Dpo(beta, against="old"),),
+        gates=(LongestRight(seed=setting.seed),),
+        reduction=SequenceMean(),
+        pace=Periodic(period, setting.steps),
+        trainer=trainer,
+    )

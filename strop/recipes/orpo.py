@@ -1,0 +1,15 @@
+"""Online ORPO (2403.07691): likelihood and odds, no reference."""
+
+from __future__ import annotations
+
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.orpo import Orpo
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def orpo(setting: Setting = Setting(), odds: float = 0.1) -> Run:
+    """The best and the worst of fresh attempts as a pair."""
+    return setting.run("orpo", Constant(), (Orpo(odds),), gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -1,0 +1,23 @@
+"""Semi-online DPO (2506.21495): pairs made by weights that are renewed once in several steps."""
+
+from __future__ import annotations
+
+from strop.control.paces.periodic import Periodic
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.dpo import Dpo
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def semi_online(setting: Setting = Setting(), period: int = 5, beta: float = 0.1) -> Run:
+    """period 1 is online DPO, one as long as the run is offline."""
+    return setting.run(
+        "semi_online",
+        Constant(),
+        (Dpo(beta),),
+        gates=(BestAndWorst(),),
+        reduction=SequenceMean(),
+        pace=Periodic(period, setting.steps),
+    )

@@ -1,0 +1,15 @@
+"""Online SimPO (2405.14734): mean log-probabilities and a margin, no reference."""
+
+from __future__ import annotations
+
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.losses.simpo import SimPo
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def simpo(setting: Setting = Setting(), beta: float = 2.0, gamma: float = 1.0) -> Run:
+    """The best and the worst of fresh attempts as a pair."""
+    return setting.run("simpo", Constant(), (SimPo(beta, gamma),), gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -1,0 +1,45 @@
+"""H-DPO (2411.07595): DPO whose policy side is scaled, so that the optimum is sharper or flatter than DPO's.
+
+Papers: h-dpo
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics, Output
+from strop.train.siblings import margins
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class HDpo:
+    """-log sigmoid(beta * h), h = (alpha * log policy - log reference) of the chosen attempt minus the rejected one's.
+
+    The optimum is ~ reference^(1 / alpha) * exp(reward / (alpha * beta)): alpha < 1 sharpens, 1 is DPO. A group is one
+    pair and every token carries the pair's loss, for the sequence-mean reduction.
+    """
+
+    alpha: float = 0.9
+    beta: float = 0.1
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    scope: ClassVar[str] = "group"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.reference_logprobs is None:
+            raise ConfigurationError("HDpo needs reference log-probabilities, the batch has none")
+        distance = batch.log_ratio(output.logprobs, batch.reference_logprobs)
+        if self.alpha != 1:
+            distance = distance + (self.alpha - 1) * output.logprobs
+        margin = self.beta * margins(batch.per_attempt(distance), batch, self)  # [G]
+        margin = batch.on_tokens(margin[batch.groups])  # [T]
+        loss = torch.where(batch.trainable, functional.softplus(-margin), 0.0)
+        return loss, {"preferred_share": batch.figure((margin > 0).to(loss.dtype)), "margin": batch.figure(margin)}

@@ -1,0 +1,47 @@
+"""Kahneman-Tversky optimization (KTO, 2402.01306): single attempts, good or bad, valued against what is expected.
+
+The paper estimates the KL to the reference with mismatched pairs because its data is not the policy's own. Attempts
+here are, so the mean log-ratio of the siblings is an unbiased estimate of it, and no further forward pass is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics, Output
+from strop.train.siblings import group_mean, is_right
+from strop.types import Batch
+
+
+@dataclass(frozen=True)
+class Kto:
+    """desirable * (1 - s(beta (g - z))) or undesirable * (1 - s(beta (z - g))), g = log(policy / reference), z >= 0.
+
+    Good is a reward that reaches the threshold. Every token carries its attempt's whole loss.
+    """
+
+    beta: float = 0.1
+    desirable: float = 1.0
+    undesirable: float = 1.0
+    threshold: float = 1.0
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    scope: ClassVar[str] = "group"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.reference_logprobs is None:
+            raise ConfigurationError("Kto needs reference log-probabilities, the batch has none")
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        expected = group_mean(gains.detach(), batch).clamp(min=0)  # [A]
+        good = is_right(batch, self.threshold)
+        side = torch.where(good, 1.0, -1.0).to(gains.dtype)
+        weights = torch.where(good, self.desirable, self.undesirable).to(gains.dtype)
+        each = weights * torch.sigmoid(self.beta * side * (expected - gains))  # 1 - s(x) = s(-x)
+        loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
+        return loss, {"expected_kl": batch.figure(batch.on_tokens(expected))}
