@@ -27,3 +27,14 @@ class EvenLength:
 
     def __call__(self, group: Group) -> list[float]:
         return [float(t.num_tokens % 2 == 0) for t in group.trajectories]
+
+
+@dataclass(frozen=True)
+class EvenOrOdd:
+    """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among attempts cut short."""
+
+    weight: float = 1.0
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(int(t.turns[0].tokens[0]) % 2 == 0) for t in group.trajectories]

@@ -1,0 +1,82 @@
+"""Every recipe of a loss runs two steps on a small model, moves its weights, and its figures are numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from strop.filter.rewards.pairwise import Pairwise
+from strop.folder import RunFolder, read_rows
+from strop.launch import launch
+from strop.ledger import Ledger
+from strop.preflight import check
+from strop.recipes import build, recipe_named
+from tests.models import save_pocket_like
+from tests.parts import EvenOrOdd
+
+RECIPES: list[tuple[str, dict[str, object]]] = [
+    ("nft", {}),
+    ("nft", {"task_weight": "root"}),
+    ("kdrl", {"teacher": "TEACHER"}),
+    ("kdrl", {"teacher": "TEACHER", "mask": "group", "estimator": "k3"}),
+    ("cpgd", {}),
+    ("archer", {}),
+    ("echo", {}),
+    ("otr", {}),
+    ("pacs", {}),
+    ("rover", {}),
+    ("rl_plus", {}),
+    ("calibrl", {}),
+    ("rapo", {}),
+    ("ift", {}),
+    ("language_irl", {}),
+    ("nlpo", {}),
+    ("semi_online", {"period": 2}),
+    ("iterative_dpo", {"period": 2}),
+    ("h_dpo", {}),
+    ("divpo", {}),
+    ("dno", {"period": 2}),
+    ("dno", {"period": 1, "margin": 0.2}),
+    ("pairwise_rl", {}),
+    ("direct_preference", {}),
+    ("fpo", {}),
+    ("sapo", {}),
+    ("exact_kl", {"direction": "forward"}),
+    ("entropy_band", {"low": 9.0, "high": 10.0}),
+    ("distillation", {"teacher": "TEACHER"}),
+    ("ipo", {}),
+    ("orpo", {}),
+    ("simpo", {}),
+    ("kto", {}),
+    ("expert_iteration", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A student and a teacher."""
+    folder = tmp_path_factory.mktemp("models")
+    return save_pocket_like(folder / "student"), save_pocket_like(folder / "teacher", seed=1)
+
+
+@pytest.mark.parametrize(("name", "values"), RECIPES)
+def test_two_steps(models: tuple[Path, Path], tmp_path: Path, name: str, values: dict[str, object]) -> None:
+    sizes = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 1, "steps": 2}
+    if name in ("otr", "ift", "language_irl"):
+        sizes |= {"group_size": 1, "max_tokens": 40}
+    asked = {key: str(models[1]) if value == "TEACHER" else value for key, value in values.items()}
+    run = build(recipe_named(name), {"model": str(models[0]), "learning_rate": 1e-3, **sizes, **asked})
+    if not isinstance(run.rewards[0], Pairwise):
+        run.rewards = (EvenOrOdd(),)
+    check(run)
+    launch(run, tmp_path, "run")
+    folder = RunFolder(tmp_path / "run")
+    rows = read_rows(folder.metrics)
+    assert rows[-1]["step"] == 2
+    assert all(math.isfinite(value) for value in rows[-1].values() if isinstance(value, float))
+    assert rows[1]["grad_norm"] > 0
+    ledger = Ledger(folder.ledger, read_only=True)
+    assert len(set(ledger.fingerprints().values())) == 3
+    ledger.close()

@@ -1,0 +1,153 @@
+"""Whatever comes, every loss of the room is finite with a finite gradient, or refuses clearly; found by walking it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import pkgutil
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import strop.train.losses
+from strop.errors import ConfigurationError
+from strop.train.losses.calibrated import Calibrated
+from strop.train.losses.dno import Dno
+from strop.train.losses.exact_kl import ExactKl
+from strop.train.losses.h_dpo import HDpo
+from strop.train.losses.intuitive import Intuitive
+from strop.train.losses.ipo import Ipo
+from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.nft import Nft
+from strop.train.losses.nucleus_clip import NucleusClip
+from strop.train.losses.one_token import OneToken
+from strop.types import Batch, Frozen
+from tests.building import Said, make_batch
+
+WORDS = 5  # of the vocabulary
+WIDTH = 3  # of a hidden state
+VARIANTS = [
+    Nft(task_weight="root", positive_floor=0.5),
+    Kdrl("teacher", "k3", mask="group"),
+    Kdrl("teacher", mask="response"),
+    HDpo(0.5, 1.0),
+    Ipo(is_averaged=True),
+    Dno(margin=0.5, against="proximal"),
+    Dno(is_rated=True, against="reference"),
+    ExactKl("forward", "proximal"),
+    OneToken(draws=3, miss=-0.5),
+    Intuitive(decay=1.0, is_detached=True),
+    NucleusClip(top_p=1.0),
+    Calibrated(slope=1.0),
+]
+
+
+def walked() -> Iterator[Any]:
+    """Every dataclass of the room that is a loss, with its defaults; a folder it requires is `teacher`."""
+    for module in pkgutil.iter_modules(strop.train.losses.__path__):
+        found = importlib.import_module(f"{strop.train.losses.__name__}.{module.name}")
+        for kind in vars(found).values():
+            is_loss = dataclasses.is_dataclass(kind) and hasattr(kind, "scope") and kind.__module__ == found.__name__
+            if isinstance(kind, type) and is_loss:
+                required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory]
+                yield kind(**dict.fromkeys(required, "teacher"))
+
+
+LOSSES = [*walked(), *VARIANTS]
+
+
+def test_the_walk_finds_the_room() -> None:
+    names = {type(loss).__name__ for loss in walked()}
+    assert {"Clip", "Dpo", "Nft", "Kdrl", "Rover", "Echo", "FeatureDpo"} <= names and len(names) > 35
+
+
+Attempt = list[tuple[float, float, float]]  # of each written token: own score, their logprobs twice
+
+ours = st.one_of(st.floats(-3.0, 3.0), st.sampled_from([-1e4, 1e4, 0.0]))
+theirs = st.one_of(st.floats(-30.0, 0.0), st.sampled_from([-math.inf, -1e4, 0.0]))
+attempt = st.lists(st.tuples(ours, theirs, theirs), min_size=0, max_size=3)
+rewards = st.one_of(st.floats(-9.0, 9.0), st.sampled_from([0.0, 1.0]))
+
+
+def scene(
+    attempts: Sequence[Attempt], groups: Sequence[int], paid: Sequence[float], taught: int | None
+) -> tuple[Batch, Said]:
+    """A batch with all that a trainer could fill in, and a policy that says something about it."""
+    random = torch.Generator().manual_seed(len(attempts))
+    behavior, other = ([[token[i] for token in each] for each in attempts] for i in (1, 2))
+    batch = make_batch(behavior, [1e6 * value for value in paid], groups, paid, reference=other)
+    size = len(batch.tokens)
+    batch.tokens = torch.randint(0, WORDS, (size,), generator=random)
+    batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = batch.reference_logprobs
+    assert batch.reference_logprobs is not None
+    batch.model_logprobs = {"teacher": batch.reference_logprobs}
+    batch.score_norms = 1.0 + batch.rewards.square()
+    batch.version = 3
+    batch.observed = ~batch.trainable & (batch.positions > 0)
+    batch.observed_share = batch.observed.double()
+    if taught is not None:
+        batch.versions = torch.where(batch.attempts == taught, -1, batch.versions)
+    scores = torch.randn(size, WORDS, dtype=torch.float64, generator=random)
+    written = torch.tensor([token[0] for each in attempts for token in ((0.0,), *each)], dtype=torch.float64)
+    logits = (scores + torch.nn.functional.one_hot(batch.tokens, WORDS) * written.unsqueeze(1)).requires_grad_()
+    frozen = torch.randn(size, WORDS, dtype=torch.float64, generator=random) * 30
+    states = torch.randn(size, WIDTH, dtype=torch.float64, generator=random, requires_grad=True)
+    batch.frozen = {
+        name: Frozen(states.detach()[batch.trainable], lambda hidden: hidden) for name in ("reference", "proximal")
+    }
+    logprobs, entropy = _said(logits, batch)
+    others = {"reference": frozen, "proximal": frozen}
+    return batch, Said(logprobs, entropy, logits, batch.tokens, others, states)
+
+
+def _said(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    scores = logits.log_softmax(-1)
+    logprobs = scores.gather(1, batch.tokens.unsqueeze(1)).squeeze(1)
+    entropy = -(scores.exp() * scores).sum(-1)
+    return logprobs * batch.trainable, entropy * batch.trainable
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@settings(max_examples=25, deadline=None)
+@given(
+    first=st.tuples(attempt, attempt),
+    second=st.tuples(attempt, attempt),
+    paid=st.tuples(rewards, rewards, rewards, rewards),
+    shape=st.sampled_from(["pairs", "one attempt", "one group", "taught"]),
+)
+@example(([], []), ([], []), (0.0, 0.0, 0.0, 0.0), "pairs")  # nothing was written
+@example(([(0.0, -1.0, -1.0)],) * 2, ([(0.0, -1.0, -1.0)],) * 2, (1.0, 1.0, 1.0, 1.0), "pairs")  # all are right
+@example(([(0.0, -1.0, -1.0)],) * 2, ([(0.0, -1.0, -1.0)],) * 2, (0.0, 0.0, 0.0, 0.0), "taught")  # all are wrong
+@example(([(1e4, -1e4, -1e4)],) * 2, ([(-1e4, 0.0, 0.0)],) * 2, (1.0, 0.0, 0.0, 1.0), "pairs")  # huge ratios
+@example(([(0.0, -math.inf, -math.inf)],) * 2, ([(0.0, -math.inf, 0.0)],) * 2, (1.0, 0.0, 1.0, 0.0), "one group")
+@example(([(0.0, -1.0, -1.0)], []), ([], []), (1.0, 0.0, 0.0, 0.0), "one attempt")
+def test_finite_or_refused(
+    loss: Any,
+    first: tuple[Attempt, Attempt],
+    second: tuple[Attempt, Attempt],
+    paid: tuple[float, ...],
+    shape: str,
+) -> None:
+    attempts = [*first, *second][: 1 if shape == "one attempt" else 4]
+    groups = [0, 0, 1, 1] if shape == "pairs" else [0, 0, 0, 0]
+    count = len(attempts)
+    batch, output = scene(attempts, groups[:count], paid[:count], 3 if shape == "taught" else None)
+    try:
+        value, figures = loss(output, batch)
+    except ConfigurationError as refusal:
+        assert any(character.isdigit() for character in str(refusal))  # a refusal says the numbers
+        return
+    covered = batch.observed if getattr(loss, "covers", "") == "observed" else batch.trainable
+    assert covered is not None
+    assert torch.isfinite(value).all() and not value[~covered].any()
+    assert all(math.isfinite(figure) for figure in figures.values()), figures
+    if value.requires_grad:
+        (batch.share * value).sum().backward()
+        for leaf in (output.logits, output.states):
+            assert leaf is not None and (leaf.grad is None or torch.isfinite(leaf.grad).all())
