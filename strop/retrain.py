@@ -18,11 +18,12 @@ from strop import checkpoint
 from strop.errors import ConfigurationError, DataError
 from strop.fingerprint import fingerprint
 from strop.folder import RunFolder
-from strop.launch import model_folder
+from strop.launch import model_folder, warmed
 from strop.ledger import Ledger
 from strop.pipeline import learn
 from strop.run import Run
 from strop.source import from_source
+from strop.train.delivery import as_held
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def retrain(path: Path, told: Callable[[Replayed], None] = lambda replayed: None
     folder = RunFolder(path)
     if not folder.recipe.is_file() or not folder.ledger.is_file():
         raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
-    run: Run = from_source(folder.recipe)
+    run: Run = warmed(from_source(folder.recipe), folder)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         return _retrain(run, ledger, _saved(folder), told)
@@ -64,8 +65,8 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
         if step:
             learn(run, ledger.draw(step), step - 1)
         weights = run.trainer.weights()
-        kept = _fingerprint_of(saved[step], set(weights)) if step in saved else ""
-        made.append(Replayed(step, fingerprint(weights), published.get(step, ""), kept))
+        kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""
+        made.append(Replayed(step, fingerprint(as_held(weights, [run.engine])), published.get(step, ""), kept))
         told(made[-1])
         if not made[-1].is_equal:
             break
@@ -87,9 +88,9 @@ def _saved(folder: RunFolder) -> dict[int, Path]:
     return {int(path.name.removeprefix("step-")): path for path in checkpoint.listed(folder.checkpoints)}
 
 
-def _fingerprint_of(saved: Path, names: set[str]) -> str:
+def _fingerprint_of(run: Run, saved: Path, names: set[str]) -> str:
     """Of a checkpoint's weights; tied ones are stored once, so those the trainer does not name are left out."""
     weights = {
         name: tensor for file in sorted(saved.glob("model*.safetensors")) for name, tensor in load_file(file).items()
     }
-    return fingerprint(weights) if set(weights) == names else ""
+    return fingerprint(as_held(weights, [run.engine])) if set(weights) == names else ""

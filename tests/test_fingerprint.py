@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.fingerprint import fingerprint
+from strop.fingerprint import _checksum, _matrix, fingerprint
 
 _INTEGERS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float64: torch.int64}
 
@@ -45,3 +45,11 @@ def test_large_and_empty_tensors() -> None:
     large[2, -1] = 1e-45
     assert fingerprint({"a": large}) != whole
     assert fingerprint({"a": torch.zeros(0)}) != fingerprint({"a": torch.zeros(0, 3)}) != fingerprint({})
+
+
+def test_tensors_looked_at_together_have_the_numbers_they_have_alone() -> None:
+    """As they are on a GPU."""
+    for shape in ((4, 9), (7,), (), (0, 3), (2, 3, 5)):
+        several = [torch.randn(shape) for _ in range(3)]
+        alone = [int(_checksum(_matrix(each).unsqueeze(0))) for each in several]
+        assert _checksum(torch.stack([_matrix(each) for each in several])).tolist() == alone

@@ -26,7 +26,7 @@ from strop.generate.engines.several import Several
 from strop.placement.hosted import Hosted, packed
 from strop.roles import Engine, Trainer
 from strop.train.channels.memory import Memory
-from strop.train.delivery import check, deliver
+from strop.train.delivery import as_held, check, deliver
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class ObjectStore:
         """Store the current weights and have every engine prove that it holds them."""
         if self._trainer is None:
             raise ConfigurationError("ObjectStore has no trainer yet: call connect(trainer, engines) first")
-        weights = self._trainer.weights()
+        weights = as_held(self._trainer.weights(), self._engines)
         version = WeightVersion(step, fingerprint(weights), _stored(weights))
         await deliver(version, self._engines)
         return version

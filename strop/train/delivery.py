@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from strop.errors import DeliveryError
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError, DeliveryError
 from strop.roles import Engine
 from strop.types import WeightVersion
 
@@ -24,3 +27,29 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
             f"{name} samples from weights {answer} after step {version.step}, "
             f"whose published weights are {version.fingerprint}"
         )
+
+
+@torch.no_grad()
+def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[str, Tensor]:
+    """Weights in the type in which the engines say they hold them: a version is named by what is sampled from."""
+    names = set().union(*(_dtypes(engine) for engine in engines))
+    if len(names) > 1:
+        raise ConfigurationError(
+            f"engines that share weights must hold them in one type, got {', '.join(sorted(names))}"
+        )
+    if not names:
+        return dict(weights)
+    dtype: torch.dtype = getattr(torch, names.pop())
+    other = {name: tensor for name, tensor in weights.items() if tensor.dtype != dtype}
+    rounded = {name: torch.empty_like(tensor, dtype=dtype) for name, tensor in other.items()}
+    if other:
+        torch._foreach_copy_(list(rounded.values()), list(other.values()))
+    return {**weights, **rounded}
+
+
+def _dtypes(engine: object) -> set[str]:
+    """The types of an engine, or of those within it."""
+    if (dtype := getattr(engine, "dtype", None)) is not None:
+        return {str(dtype)}
+    inner = [engine.inner] if hasattr(engine, "inner") else getattr(engine, "engines", ())
+    return set().union(*(_dtypes(each) for each in inner))

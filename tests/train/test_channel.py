@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError
@@ -70,6 +71,42 @@ def test_one_wrong_bit_stops_the_run(trainer: TorchTrainer) -> None:
     with pytest.raises(DeliveryError, match=r"engine 1 \(Holder\) .* after step 7") as caught:
         asyncio.run(channel.publish(7))
     assert fingerprint(trainer.weights()) in str(caught.value)
+
+
+@dataclass
+class Narrow(Holder):
+    """Holds bfloat16, and says so."""
+
+    dtype: str = "bfloat16"
+
+    async def load(self, version: WeightVersion) -> str:
+        held = {name: torch.empty_like(tensor, dtype=torch.bfloat16) for name, tensor in version.location.items()}
+        for name, tensor in held.items():
+            tensor.copy_(version.location[name])
+        self.held = held
+        return fingerprint(held)
+
+
+@dataclass
+class Within:
+    """An engine somewhere else."""
+
+    inner: Narrow
+
+    async def load(self, version: WeightVersion) -> str:
+        return await self.inner.load(version)
+
+
+def test_a_version_is_named_by_what_engines_hold(trainer: TorchTrainer) -> None:
+    narrow = Narrow()
+    channel = Memory()
+    channel.connect(trainer, [narrow, Within(Narrow())])  # type: ignore[list-item]
+    version = asyncio.run(channel.publish(1))
+    assert version.fingerprint == fingerprint(narrow.held) != fingerprint(trainer.weights())
+    assert all(tensor.dtype == torch.float32 for tensor in trainer.weights().values())
+    channel.connect(trainer, [narrow, Narrow(dtype="float32")])
+    with pytest.raises(ConfigurationError, match="one type, got bfloat16, float32"):
+        asyncio.run(channel.publish(2))
 
 
 def test_a_channel_that_leads_nowhere(trainer: TorchTrainer) -> None:

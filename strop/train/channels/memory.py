@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from strop.errors import ConfigurationError
 from strop.fingerprint import fingerprint
 from strop.roles import Engine, Trainer
-from strop.train.delivery import deliver
+from strop.train.delivery import as_held, deliver
 from strop.types import WeightVersion
 
 
 @dataclass
 class Memory:
-    """No copy of its own: a version's location is the trainer's tensors, by name."""
+    """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
     _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
@@ -26,7 +26,7 @@ class Memory:
         """Hand the current weights to every engine; one that answers with other weights stops the run."""
         if self._trainer is None:
             raise ConfigurationError("Memory has no trainer yet: call connect(trainer, engines) first")
-        weights = self._trainer.weights()
+        weights = as_held(self._trainer.weights(), self._engines)
         version = WeightVersion(step, fingerprint(weights), weights)
         await deliver(version, self._engines)
         return version

@@ -9,7 +9,7 @@ from strop.errors import ConfigurationError
 from strop.fingerprint import fingerprint
 from strop.placement.shared_weights import Alternating
 from strop.roles import Engine, Trainer
-from strop.train.delivery import deliver
+from strop.train.delivery import as_held, deliver
 from strop.types import WeightVersion
 
 
@@ -31,7 +31,7 @@ class SharedMemory:
         """Write the current weights and have every engine prove that it holds them."""
         if self._trainer is None:
             raise ConfigurationError("SharedMemory has no trainer yet: call connect(trainer, engines) first")
-        weights = self._trainer.weights()
+        weights = as_held(self._trainer.weights(), self._engines)
         version = WeightVersion(step, fingerprint(weights), self._buffers.write(weights))
         await deliver(version, self._engines)
         return version
