@@ -51,6 +51,7 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("simpo", {}),
     ("kto", {}),
     ("expert_iteration", {}),
+    ("expert_iteration_distinct", {}),
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,6 +12,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, ModelError
+from strop.preflight import check
+from strop.recipes.setting import Setting
+from strop.train.advantages.constant import Constant
+from strop.train.losses.echo import Echo
+from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.rover import Rover
 from strop.train.notes import NOTES
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -17,6 +25,13 @@ from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
 from tests.models import save_pocket_like
 from tests.train.tiny import make_attempt, make_turn, random_groups, save_llama
+
+
+@dataclass(frozen=True)
+class Watching(Constant):
+    """An advantage that wants to know the entropy."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
 
 
 @pytest.fixture
@@ -76,6 +91,17 @@ def test_other_models_are_asked_by_folder(trainer: TorchTrainer, tmp_path: Path)
     stranger = save_pocket_like(tmp_path / "stranger")
     with pytest.raises(ModelError, match="another vocabulary"):
         trainer.annotate([batch], frozenset({f"model:{stranger}"}))
+
+
+def test_what_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    run = Setting(model="pocket").run("test", Constant(), (Kdrl(str(tmp_path / "nowhere")),))
+    with pytest.raises(ConfigurationError, match="nowhere, which does not exist"):
+        check(run)
+    with pytest.raises(ConfigurationError, match="logits:proximal is needed, and Ranks fills proximal, reference only"):
+        check(Setting(ranks=2).run("test", Constant(), (Rover(),)))
+    with pytest.raises(ConfigurationError, match="takes no notes, asked for entropy"):
+        check(Setting(ranks=2).run("test", Watching(), (Echo(),)))
+    check(Setting(ranks=2).run("test", Constant(), (Echo(),)))
 
 
 def test_what_the_world_said_is_marked_and_shared_out() -> None:

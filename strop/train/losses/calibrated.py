@@ -50,10 +50,10 @@ class Calibrated:
         surrogate = -clipped(ratio, advantages, self.clip, self.clip, self.dual)
         level, is_guided = _expert(batch.proximal_logprobs, is_own, batch)  # [T], [T]
         sign = batch.on_tokens(torch.where(is_right(batch, self.threshold), 1.0, -1.0)).to(ratio.dtype)
-        distance = batch.log_ratio(output.logprobs, level)  # [T]
+        distance = torch.where(is_guided, batch.log_ratio(output.logprobs, level), 0.0)  # [T]
         guide = advantages.abs() * functional.leaky_relu(-sign * distance, self.slope)
         is_counted = batch.trainable & batch.on_tokens(is_own)
-        loss = torch.where(is_counted, surrogate + self.guidance * guide.where(is_guided, guide.new_zeros(())), 0.0)
+        loss = torch.where(is_counted, surrogate + self.guidance * guide, 0.0)
         return loss, {"guided_share": batch.figure(is_guided.to(loss.dtype)), "above_expert": batch.figure(distance)}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from safetensors.torch import load_file
@@ -25,6 +25,9 @@ from strop.train.split import Part, split
 from strop.train.trainers.torch import TorchTrainer, refusal
 from strop.train.wire import write_batches
 from strop.types import Batch, Group
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 
 @dataclass
@@ -51,6 +54,11 @@ class Ranks:
                 f"and {self.inner.average_window}"
             )
 
+    def problems(self, run: Run) -> list[str]:
+        """Notes are taken by a trainer of one rank only."""
+        asked = frozenset[str]().union(*(getattr(part, "needs", ()) for part in (run.values, run.advantage)))
+        return [f"Ranks takes no notes, asked for {_listed(asked)}: use ranks=1"] if asked else []
+
     @property
     def max_tokens(self) -> int:
         """Of one forward pass on all ranks together."""
@@ -67,7 +75,7 @@ class Ranks:
 
     def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
         """Refused: attempts would have to be sent to the ranks before they are packed."""
-        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {', '.join(sorted(needs))}: use ranks=1")
+        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {_listed(needs)}: use ranks=1")
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
         """Fill reference_logprobs and proximal_logprobs where they are needed."""

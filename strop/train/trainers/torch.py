@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ from strop.train.old_logprobs import Snapshots
 from strop.train.optimizer import Optimizer
 from strop.train.ratios import sequence_log_weights
 from strop.types import Batch, Group
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _CHOICES = ("auto", "on", "off")
@@ -66,6 +69,12 @@ class TorchTrainer:
         for name in ("learning_rate", "max_tokens", "chunk"):
             if not getattr(self, name) > 0:
                 raise ConfigurationError(f"TorchTrainer needs {name} > 0, got {getattr(self, name)}")
+
+    def problems(self, run: Run) -> list[str]:
+        """Other models that a loss asks for must be there before anything starts."""
+        folders = sorted({need.partition(_MODEL)[2] for loss in run.losses for need in loss.needs if _MODEL in need})
+        missing = [folder for folder in folders if not Path(folder).is_dir()]
+        return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
 
     def open(self, model: Path, seed: int) -> None:
         self._opened = self._open(model, model, seed)

@@ -27,6 +27,7 @@ from strop.train.losses.kdrl import Kdrl
 from strop.train.losses.nft import Nft
 from strop.train.losses.nucleus_clip import NucleusClip
 from strop.train.losses.one_token import OneToken
+from strop.train.split import split
 from strop.types import Batch, Frozen
 from tests.building import Said, make_batch
 
@@ -151,3 +152,44 @@ def test_finite_or_refused(
         (batch.share * value).sum().backward()
         for leaf in (output.logits, output.states):
             assert leaf is not None and (leaf.grad is None or torch.isfinite(leaf.grad).all())
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_splitting_a_step_by_groups_changes_nothing(loss: Any) -> None:
+    tokens: list[Attempt] = [
+        [(0.5, -0.9, -0.7), (-1.0, -1.1, -1.0)],
+        [(1.0, -1.0, -1.5)],
+        [(-0.1, -0.4, -0.1), (2.0, -0.1, -0.6), (0.3, -0.3, -0.3)],
+        [(0.2, -1.5, -1.0)],
+    ]
+    batch, output = scene(tokens, [0, 0, 1, 1], (1.0, 0.0, 0.0, 1.0), taught=3)
+    batch.advantages = batch.advantages / 1e6
+    assert batch.observed is not None and output.logits is not None
+    whole, figures = loss(output, batch)
+    total = (batch.share * whole).sum()
+    expected = torch.autograd.grad(total, output.logits, retain_graph=True) if total.requires_grad else ()
+    sums: dict[str, float] = dict.fromkeys(figures, 0.0)
+    value, gradient = torch.zeros_like(total), torch.zeros_like(output.logits)
+    for part in split(batch, 2, "group"):
+        rows = slice(part.low, part.high)
+        inside = batch.trainable.nonzero().squeeze(1)
+        inside = (inside >= part.low) & (inside < part.high)
+        part.batch.frozen = {k: Frozen(v.hidden[inside], v.head) for k, v in batch.frozen.items()}
+        said = Said(
+            output.logprobs[rows],
+            output.entropy[rows],
+            output.logits[rows],
+            part.batch.tokens,
+            {name: each[rows] for name, each in output.others.items()},
+            output.states[rows],
+        )
+        loss_here, figures_here = loss(said, part.batch)
+        summed = (part.batch.share * loss_here).sum()
+        value = value + summed.detach()
+        if summed.requires_grad:
+            gradient = gradient + torch.autograd.grad(summed, output.logits, retain_graph=True)[0]
+        sums = {name: sums[name] + figures_here[name] for name in sums}
+    torch.testing.assert_close(value, total.detach())
+    for each in expected:
+        torch.testing.assert_close(gradient, each)
+    assert sums == pytest.approx(figures)

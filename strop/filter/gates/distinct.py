@@ -1,0 +1,39 @@
+"""Expert iteration's de-duplication (2403.04642): the same way to an answer counts once, or easy tasks drown the rest.
+
+Papers: expert-iteration
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from strop.types import Group, Trajectory, Verdict
+
+_OPERATION = re.compile(r"\d+(?:\.\d+)?\s*[-+*/]\s*\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Keep the first of the attempts that made the same sequence of calculations, or said the same where there is none.
+
+    At most `most` attempts of a task stay. Duplicates from earlier rounds are a buffer's question, not this gate's.
+    """
+
+    most: int | None = None
+
+    def __call__(self, group: Group) -> Verdict:
+        first: dict[tuple[str, ...], Trajectory] = {}
+        for attempt in group.scored:
+            first.setdefault(way(attempt), attempt)
+        kept = list(first.values())[: self.most]
+        if not kept:
+            return Verdict(None, "no attempt counts")
+        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")
+
+
+def way(attempt: Trajectory) -> tuple[str, ...]:
+    """The calculations of all turns in their order, without spaces; else the replies themselves."""
+    replies = [turn.message.content for turn in attempt.turns]
+    calculations = [re.sub(r"\s", "", found) for reply in replies for found in _OPERATION.findall(reply)]
+    return tuple(calculations or replies)

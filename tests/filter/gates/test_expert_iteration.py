@@ -1,0 +1,64 @@
+"""What expert iteration fits: the policy restricted to what is right, or what is right once each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from strop.filter.gates.distinct import Distinct, way
+from strop.filter.gates.successes import Successes
+from strop.pipeline import passes
+from strop.roles import Gate
+from strop.train.losses.likelihood import Likelihood
+from strop.train.pack import pack
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Message
+from tests.building import Said, make_group, turn
+
+
+def saying(replies: list[str], rewards: list[float] | None = None) -> Group:
+    """One token per attempt, the same for the same reply."""
+    group = make_group(rewards or [1.0] * len(replies))
+    for attempt, reply in zip(group.trajectories, replies, strict=True):
+        token = np.array([sorted(set(replies)).index(reply)])
+        attempt.turns = (replace(turn(1), tokens=token, message=Message("assistant", reply)),)
+        attempt.credit(0.0)
+    return group
+
+
+def fit(group: Group, gates: list[Gate]) -> list[float]:
+    """The exact minimiser of the likelihood loss over three answers, as logits of a softmax."""
+    kept = passes(group, gates).group
+    assert kept is not None
+    (batch,) = pack([kept], SequenceMean(), 0, 1000)
+    theta = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.SGD([theta], lr=2.0)
+    for _ in range(3000):
+        optimizer.zero_grad()
+        logprobs = theta.log_softmax(0)[batch.tokens.clamp(max=2)] * batch.trainable
+        value, _ = Likelihood()(Said(logprobs, torch.zeros_like(logprobs)), batch)
+        (batch.share * value).sum().backward()
+        optimizer.step()
+    return theta.detach().softmax(0).tolist()
+
+
+def test_the_fit_is_the_policy_restricted_to_what_is_right() -> None:
+    """pi_0 = (.5, .3, .2) with R = (0, 1, 1) becomes (0, .6, .4), and (0, .5, .5) without duplicates."""
+    replies = ["a"] * 5 + ["b"] * 3 + ["c"] * 2
+    group = saying(replies, [float(reply != "a") for reply in replies])
+    assert fit(group, [Successes()]) == pytest.approx([0.0, 0.6, 0.4], abs=1e-3)
+    assert fit(group, [Successes(), Distinct()]) == pytest.approx([0.0, 0.5, 0.5], abs=1e-3)
+
+
+def test_the_same_calculations_are_the_same_way() -> None:
+    group = saying(["1+2=3, 3*4=12", "so 1 + 2 is 3 and 3 * 4 is 12", "3*4=12, 1+2=3", "12", "twelve", "12"])
+    assert way(group.trajectories[0]) == ("1+2", "3*4") == way(group.trajectories[1])
+    verdict = Distinct()(group)
+    assert verdict.group is not None and verdict.reason == "kept 4 of 6 attempts"
+    assert [attempt.id for attempt in verdict.group.trajectories] == ["0-0", "0-2", "0-3", "0-4"]
+    capped = Distinct(2)(group).group
+    assert capped is not None and len(capped.trajectories) == 2
+    assert Distinct()(make_group([1.0], failed=[0])).group is None
