@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,6 +15,7 @@ from strop.train.losses.echo import Echo
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Batch
 from tests.building import Said, make_batch, say
@@ -79,3 +82,28 @@ def test_misuse_is_refused() -> None:
         Echo()(say([[-1.0]]), make_batch([[-1.0]]))
     with pytest.raises(ConfigurationError, match="does not say where"):
         Objective([Echo()])(say([[-1.0]]), make_batch([[-1.0]]))
+
+
+def test_several_ranks_learn_the_same_from_the_world(tmp_path: Path) -> None:
+    """What the world said and which of it are hints travel to the ranks."""
+    hinted = make_turn([4, 5, 6], [7, 8])
+    hinted.aux["hints"] = np.array([1, 0, 0, 0, 0])  # type: ignore[index]
+    groups = random_groups(1, 1)
+    groups[0].trajectories = [
+        make_attempt("a", [make_turn([1, 2], [3]), hinted]),
+        make_attempt("b", [make_turn([1], [2]), make_turn([9, 3], [5])]),
+    ]
+    model, objective = save_llama(tmp_path), Objective([Echo(1.0)])
+    ranks = Ranks(TorchTrainer(learning_rate=1e-2), 2)
+    found = []
+    try:
+        for trainer in (TorchTrainer(learning_rate=1e-2), ranks):
+            trainer.open(model, 0)
+            batches = pack(groups, TokenMean(), 0, 1000, aux=objective.aux)
+            found.append((trainer.step(batches, objective), trainer.weights()))
+    finally:
+        asyncio.run(ranks.close())
+    (one, weights), (two, others) = found
+    assert two["world_nll"] == pytest.approx(one["world_nll"], rel=1e-5) and one["grad_norm"] > 0
+    for name in weights:
+        torch.testing.assert_close(others[name], weights[name], rtol=0, atol=1e-5)
