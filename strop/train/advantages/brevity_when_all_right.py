@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.adjusted import credit_adjusted
+from strop.train.adjusted import credit_adjusted, needs_of
 from strop.types import Group
 
 
@@ -34,6 +34,10 @@ class BrevityWhenAllRight:
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
             raise ConfigurationError(f"BrevityWhenAllRight needs max_tokens >= 1, got {self.max_tokens}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return needs_of(self.inner)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         credit_adjusted(groups, self._rewards, self.inner)

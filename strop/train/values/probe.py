@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
-from strop.errors import CheckpointError, ConfigurationError
+from strop.errors import ConfigurationError
 from strop.roles import Metrics
 from strop.train.calibration import calibration
+from strop.train.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.types import Group, Trajectory
 
-_Table = NDArray[np.float64]
 _FILE = "probe.safetensors"
 
 
@@ -39,8 +36,8 @@ class Probe:
 
     needs: ClassVar[frozenset[str]] = frozenset({"entropy", "hidden", "prompt_hidden"})
 
-    _fit: _Fit | None = field(default=None, init=False, repr=False, compare=False)
-    _draws: list[tuple[_Table, _Table]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
+    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (self.ridge > 0 and self.tokens > 0 and self.window > 0 and self.low < self.high):
@@ -71,7 +68,7 @@ class Probe:
                 rewards.append(attempt.reward)
         if rows:
             self._draws = [*self._draws, (np.stack(rows), np.array(targets))][-self.window :]
-            self._fit = _fitted(self._draws, self.ridge)
+            self._fit = fitted(self._draws, self.ridge)
         return calibration(np.array(expected), np.array(rewards))
 
     def foretell(self, attempt: Trajectory) -> float:
@@ -80,7 +77,7 @@ class Probe:
             return self.low
         return float(np.clip(self._fit(self._features(attempt)), self.low, self.high))
 
-    def _features(self, attempt: Trajectory) -> _Table:
+    def _features(self, attempt: Trajectory) -> Table:
         """[2 H + 3]."""
         if missing := self.needs - set(attempt.notes):
             raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
@@ -90,38 +87,8 @@ class Probe:
         return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
 
     def save(self, folder: Path) -> None:
-        draws = {
-            f"{name}.{i}": table for i, pair in enumerate(self._draws) for name, table in zip("xy", pair, strict=True)
-        }
-        save_file(draws or {"empty": np.zeros(1)}, folder / _FILE)
+        write_draws(folder / _FILE, self._draws)
 
     def resume(self, folder: Path) -> None:
-        try:
-            found = load_file(folder / _FILE)
-        except (OSError, SafetensorError) as error:
-            raise CheckpointError(f"cannot read the probe in {folder}: {error}") from error
-        self._draws = [(found[f"x.{i}"], found[f"y.{i}"]) for i in range(len(found) // 2)]
-        self._fit = _fitted(self._draws, self.ridge) if self._draws else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """A standardised linear prediction."""
-
-    centre: _Table  # [F]
-    spread: _Table  # [F]
-    slopes: _Table  # [F]
-    level: float
-
-    def __call__(self, features: _Table) -> float:
-        return float((features - self.centre) / self.spread @ self.slopes + self.level)
-
-
-def _fitted(draws: Sequence[tuple[_Table, _Table]], ridge: float) -> _Fit:
-    """min |X w - y|^2 + ridge |w|^2 over standardised features; the level is not punished."""
-    table, targets = (np.concatenate(parts) for parts in zip(*draws, strict=True))
-    centre, spread = table.mean(0), table.std(0)
-    spread = np.where(spread > 0, spread, 1.0)
-    scaled, level = (table - centre) / spread, float(targets.mean())
-    gram = scaled.T @ scaled + ridge * np.eye(scaled.shape[1])
-    return _Fit(centre, spread, np.linalg.solve(gram, scaled.T @ (targets - level)), level)
+        self._draws = read_draws(folder / _FILE)
+        self._fit = fitted(self._draws, self.ridge) if self._draws else None

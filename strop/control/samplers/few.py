@@ -1,0 +1,41 @@
+"""A handful of tasks, over and over: the second phase of concise reasoning (2504.05185), or a set one can count.
+
+Papers: concise-reasoning
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.types import Group, Task
+
+
+@dataclass
+class Few:
+    """The first `count` tasks of each world in turn, from the start again when all were drawn."""
+
+    worlds: tuple[World, ...]
+    count: int = 8
+
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.worlds or self.count < 1:
+            raise ConfigurationError(f"Few needs worlds and count >= 1, got {len(self.worlds)} and {self.count}")
+
+    def next(self) -> Task:
+        index, turn = divmod(self._num_drawn, len(self.worlds))
+        self._num_drawn += 1
+        return self.worlds[turn].task(index % self.count)
+
+    def observe(self, group: Group) -> None:
+        pass
+
+    def state(self) -> dict[str, Any]:
+        return {"num_drawn": self._num_drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn = int(state["num_drawn"])

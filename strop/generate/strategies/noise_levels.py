@@ -1,0 +1,34 @@
+"""NoisyGRPO's group (2510.21122): one attempt per level of noise, the first from the clean prompt.
+
+Papers: noisygrpo
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strop.generate.marked_keys import marked
+from strop.roles import Player
+from strop.types import Start, Task, Trajectory
+
+
+@dataclass(frozen=True)
+class NoiseLevels:
+    """Attempt i is made at level i modulo their number, and carries it in `aux["noise"]`; needs the engine `Noisy`."""
+
+    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)
+
+    async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        async def played(index: int, start: Start) -> Trajectory:
+            way = index % len(self.levels)
+            attempt = await play(replace(start, key=marked(start.key, way, len(self.levels))))
+            noise = {"noise": np.array([self.levels[way]], dtype=np.float32)}
+            return replace(attempt, turns=tuple(replace(turn, aux={**turn.aux, **noise}) for turn in attempt.turns))
+
+        async with asyncio.TaskGroup() as attempts:
+            playing = [attempts.create_task(played(index, start)) for index, start in enumerate(starts)]
+        return [attempt.result() for attempt in playing]

@@ -1,0 +1,26 @@
+"""AAPO (2505.14264): beside each attempt one of the model training began with; being ahead of it counts."""
+
+from __future__ import annotations
+
+from strop.control.budgets.fixed import Fixed
+from strop.filter.gates.beside_reference import BesideReference as Paired
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.with_reference import WithReference
+from strop.generate.strategies.beside_reference import BesideReference
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.reference_momentum import ReferenceMomentum
+from strop.train.losses.reinforce import Reinforce
+
+
+def aapo(setting: Setting = Setting(), low: float = -0.2, high: float = 0.28) -> Run:
+    """Cross-entropy weighted by the credit, token mean, no ratio; the reference doubles what is generated."""
+    return setting.run(
+        "aapo",
+        ReferenceMomentum(low, high),
+        (Reinforce(),),
+        engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),
+        strategy=BesideReference(),
+        gates=(Paired(),),
+        budget=Fixed(2 * setting.group_size),
+    )

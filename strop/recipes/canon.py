@@ -1,0 +1,17 @@
+"""CANON (2509.23962): attempts of high and low entropy compared with each other, without saying which is better."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.conditional import Conditional
+from strop.train.losses.clip import Clip
+from strop.train.reductions.constant_length import ConstantLength
+
+
+def canon(
+    setting: Setting = Setting(), metric: str = "entropy", mix: float = 1.0, low: float = 0.2, high: float = 0.28
+) -> Run:
+    """`mix` 0.5 is Dr. GRPO; `metric` is entropy or length."""
+    reduction = ConstantLength(setting.max_tokens)
+    return setting.run("canon", Conditional(metric, mix), (Clip(low, high),), reduction=reduction)

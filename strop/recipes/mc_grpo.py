@@ -1,0 +1,16 @@
+"""MC-GRPO (2601.22582): one attempt more than is trained, and the median of them all as the baseline."""
+
+from __future__ import annotations
+
+from strop.control.budgets.fixed import Fixed
+from strop.filter.gates.without_median import WithoutMedian
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.median_centred import MedianCentred
+from strop.train.losses.clip import Clip
+
+
+def mc_grpo(setting: Setting = Setting(), scale: str = "none", clip: float = 0.2) -> Run:
+    """`group_size` attempts are trained; the paper's scale, `median_mad`, is 0 in most groups of 0/1 rewards."""
+    parts = {"gates": (WithoutMedian(),), "budget": Fixed(setting.group_size + 1)}
+    return setting.run("mc_grpo", MedianCentred(scale), (Clip(clip, clip),), **parts)

@@ -1,0 +1,19 @@
+"""MSSR (2512.18215): one attempt per task, against the task's own running success rate."""
+
+from __future__ import annotations
+
+from strop.control.samplers.few import Few
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.beta_baseline import BetaBaseline
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+
+
+def mssr(
+    setting: Setting = Setting(group_size=1, groups_per_step=64), tasks: int = 256, clip: float = 0.2, kl: float = 0.01
+) -> Run:
+    """Tasks come again, or no success rate would ever be known."""
+    run = setting.run("mssr", BetaBaseline(), (Clip(clip, clip), Kl("k3", kl)))
+    run.sampler = Few(run.worlds, tasks)
+    return run

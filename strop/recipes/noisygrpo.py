@@ -1,0 +1,27 @@
+"""NoisyGRPO (2510.21122): attempts from disturbed prompts, trained on the clean one, the noise level as a prior."""
+
+from __future__ import annotations
+
+from strop.generate.engines.noisy import Noisy
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.strategies.noise_levels import NoiseLevels
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.noise_posterior import NoisePosterior
+from strop.train.losses.reinforce import Reinforce
+from strop.train.reductions.sequence_mean import SequenceMean
+
+_LEVELS = (0.0, 0.3, 0.6, 0.9)
+
+
+def noisygrpo(setting: Setting = Setting(group_size=4, groups_per_step=16), strength: float = 0.5) -> Run:
+    """Nothing corrects for sampling under noise, as in the paper; so tokens are not scored again, either."""
+    return setting.run(
+        "noisygrpo",
+        NoisePosterior(),
+        (Reinforce(),),
+        engine=Noisy(TorchEngine(device=setting.device), _LEVELS, strength),
+        strategy=NoiseLevels(_LEVELS),
+        reduction=SequenceMean(),
+        rescore_every=0,
+    )

@@ -1,0 +1,16 @@
+"""Reg-GRPO (2506.07464): regress how the policy moved onto the advantages, held near the reference."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.kl import Kl
+from strop.train.losses.reg_grpo import RegGrpo
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def reg_grpo(setting: Setting = Setting(), floor: float = 0.1, kl: float = 0.04) -> Run:
+    """Only the KL term bounds how far a step goes; the paper's weight for it was not found, GRPO's stands in."""
+    losses = (RegGrpo(floor), Kl("k3", kl))
+    return setting.run("reg_grpo", GroupStandard(), losses, reduction=SequenceMean(), minibatches=2)

@@ -1,0 +1,20 @@
+"""SPA-RL (2505.20732): each turn is paid its estimated contribution and whether the world carried it out."""
+
+from __future__ import annotations
+
+from strop.filter.rewards.last_reply import LastReply
+from strop.generate.agents.chat import Chat
+from strop.generate.agents.grounded import Grounded
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.progress_returns import ProgressReturns
+from strop.train.losses.clip import Clip
+from strop.train.values.progress import Progress
+
+
+def spa_rl(setting: Setting = Setting(world="keyvalue:2"), bonus: float = 0.5, clip: float = 0.2) -> Run:
+    """The sum of a turn's contributions learns the check of the last reply; the world's own pay is for evaluation."""
+    agent = Grounded(Chat(), bonus)
+    run = setting.run("spa_rl", ProgressReturns(), (Clip(clip, clip),), values=Progress(), agent=agent)
+    run.rewards = (LastReply(run.worlds),)
+    return run

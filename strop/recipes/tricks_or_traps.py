@@ -1,0 +1,14 @@
+"""Lite PPO (2508.08221): the group's mean, the draw's spread, the token mean, PPO's clip, and nothing else."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.shared_spread import SharedSpread
+from strop.train.losses.clip import Clip
+from strop.train.reductions.token_mean import TokenMean
+
+
+def tricks_or_traps(setting: Setting = Setting(), low: float = 0.2, high: float = 0.2) -> Run:
+    """The two techniques the paper keeps; `high` up to 0.32 is one of the switches it isolates."""
+    return setting.run("tricks_or_traps", SharedSpread(), (Clip(low, high),), reduction=TokenMean())

@@ -1,0 +1,13 @@
+"""Credit by turn in worlds of several turns: each turn against the siblings' same turn."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.turn_mean import TurnMean
+from strop.train.losses.clip import Clip
+
+
+def turn_mean(setting: Setting = Setting(world="guess:2"), discount: float = 0.9, clip: float = 0.2) -> Run:
+    """What was paid from a turn on, discounted, so that success soon is better than success late."""
+    return setting.run("turn_mean", TurnMean(discount), (Clip(clip, clip),))

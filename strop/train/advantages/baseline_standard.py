@@ -1,0 +1,40 @@
+"""REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the draw is standardised as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class BaselineStandard:
+    """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all written tokens of the draw, population std.
+
+    No group is divided by its own spread, and a long attempt counts with all its tokens.
+    """
+
+    epsilon: float = 1e-8
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        lengths = np.array([attempt.num_tokens for attempt in attempts], dtype=np.float64)
+        centred = np.concatenate([*(_centred(group) for group in groups), np.zeros(0)])
+        count = max(lengths.sum(), 1.0)
+        centred -= (lengths * centred).sum() / count
+        spread = np.sqrt((lengths * centred**2).sum() / count)
+        for attempt, value in zip(attempts, centred, strict=True):
+            attempt.credit(float(value / (spread + self.epsilon)))
+
+
+def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Rewards minus their mean, exactly 0 where all are equal: [G]."""
+    rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+    rewards -= rewards[:1].copy()
+    return rewards - rewards.mean() if len(rewards) else rewards

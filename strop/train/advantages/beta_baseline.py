@@ -1,0 +1,103 @@
+"""MSSR's credit (2512.18215): one attempt per task, against a running success rate of that task, shaped by entropy.
+
+Reading: the entropy is that of the whole distribution, as the paper means it, and not of the sampled token alone; the
+published rule of forgetting is not monotone in the KL, so it can be exchanged.
+Papers: mssr
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError, nearest
+from strop.types import Group, Trajectory
+
+_RULES = ("published", "rising", "constant")
+_FLAT = 1e-6  # of a variance
+_RECENT = 10  # draws whose KL is averaged
+
+
+@dataclass
+class BetaBaseline:
+    """A = r - v(task), standardised over the draw; then A_t + min(entropy_weight * H_t, |A_t| / bound).
+
+    v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5), and starts at 0.5 with the
+    weight of 1 / (1 - fastest) attempts. rho follows the mean KL to the reference of recent draws: `published` rises up
+    to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
+    """
+
+    entropy_weight: float = 0.4
+    bound: float = 2.0  # above 1 no sign can change
+    fastest: float = 0.875  # rho, the least that is kept
+    slowest: float = 0.96
+    target_kl: float = 0.01
+    rule: str = "published"
+
+    needs: ClassVar[frozenset[str]] = frozenset({"entropy", "logprobs", "reference_logprobs"})
+
+    _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rule not in _RULES:
+            raise ConfigurationError(f"BetaBaseline has no rule {self.rule!r}: {nearest(self.rule, _RULES)}")
+        if not 0 < self.fastest <= self.slowest < 1 or self.bound <= 1 or self.target_kl <= 0:
+            raise ConfigurationError(
+                f"BetaBaseline needs 0 < fastest <= slowest < 1, bound > 1 and target_kl > 0, got {self}"
+            )
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        credits = np.array([attempt.reward - self.expected(attempt.task.id) for attempt in attempts], dtype=np.float64)
+        if len(credits):
+            credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
+        for attempt, credit in zip(attempts, credits, strict=True):
+            entropy = attempt.notes.get("entropy", np.zeros(attempt.num_tokens))
+            attempt.advantages = self.shaped(float(credit), entropy).astype(np.float32)
+        self._learn(attempts)
+
+    def expected(self, task: str) -> float:
+        right, wrong = self._counts.get(task, (1.0, 1.0))
+        return right / (right + wrong)
+
+    def shaped(self, credit: float, entropy: NDArray[Any]) -> NDArray[np.float64]:
+        """One attempt's credit per token: [N]."""
+        return credit + np.minimum(self.entropy_weight * entropy.astype(np.float64), abs(credit) / self.bound)
+
+    def keeping(self, kl: float) -> float:
+        """rho at a mean KL."""
+        share, span = min(kl / self.target_kl, 1.0), self.slowest - self.fastest
+        if self.rule == "constant":
+            return self.fastest
+        if self.rule == "rising" or kl > self.target_kl:
+            return self.slowest - share * span
+        return self.fastest + share * span
+
+    def _learn(self, attempts: Sequence[Trajectory]) -> None:
+        found = [_kl(attempt) for attempt in attempts if attempt.num_tokens and self.needs <= set(attempt.notes)]
+        if found:
+            self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
+        rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
+        half = 0.5 / (1 - self.fastest)
+        for attempt in attempts:
+            right, wrong = self._counts.get(attempt.task.id, (half, half))
+            outcome = float(attempt.reward > 0.5)
+            self._counts[attempt.task.id] = (rho * right + outcome, rho * wrong + 1 - outcome)
+
+    def state(self) -> dict[str, Any]:
+        return {"counts": {task: list(pair) for task, pair in self._counts.items()}, "kls": self._kls}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._counts = {task: (float(right), float(wrong)) for task, (right, wrong) in state["counts"].items()}
+        self._kls = [float(kl) for kl in state["kls"]]
+
+
+def _kl(attempt: Trajectory) -> NDArray[np.float64]:
+    """KL(policy || reference) per token on the policy's own tokens, never negative: [N]."""
+    difference = (attempt.notes["reference_logprobs"].astype(np.float64) - attempt.notes["logprobs"]).clip(-20, 20)
+    return np.expm1(difference) - difference  # type: ignore[no-any-return]

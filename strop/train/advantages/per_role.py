@@ -1,0 +1,38 @@
+"""A baseline for each role: where one policy plays several, a turn is compared with turns of its own kind only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.train.turn_credit import credit_turns, role_of, turn_returns
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class PerRole:
+    """A of a turn = its return - the mean return of all turns of its role in the group.
+
+    The role of a turn is the number its agent put into `aux["role"]`, 0 where it put none: with one role and one turn
+    per attempt this is the group mean.
+    """
+
+    discount: float = 1.0
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
+            by_role: defaultdict[int, list[float]] = defaultdict(list)
+            for attempt, own in zip(group.scored, returns, strict=True):
+                for turn, value in zip(attempt.turns, own, strict=True):
+                    by_role[role_of(turn)].append(value)
+            means = {role: float(np.mean(values)) for role, values in by_role.items()}
+            for attempt, own in zip(group.scored, returns, strict=True):
+                turns = zip(attempt.turns, own, strict=True)
+                credit_turns(attempt, [value - means[role_of(turn)] for turn, value in turns])

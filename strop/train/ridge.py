@@ -1,0 +1,54 @@
+"""A linear prediction fitted in closed form on the last few draws: what small value models learn with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from strop.errors import CheckpointError
+
+Table: TypeAlias = NDArray[np.float64]
+Draw: TypeAlias = tuple[Table, Table]  # features [R, F], targets [R]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A prediction from standardised features."""
+
+    centre: Table  # [F]
+    spread: Table  # [F]
+    slopes: Table  # [F]
+    level: float
+
+    def __call__(self, features: Table) -> float:
+        return float((features - self.centre) / self.spread @ self.slopes + self.level)
+
+
+def fitted(draws: Sequence[Draw], ridge: float) -> Fit:
+    """min |X w - y|^2 + ridge |w|^2 over standardised features; the level is not punished."""
+    table, targets = (np.concatenate(parts) for parts in zip(*draws, strict=True))
+    centre, spread = table.mean(0), table.std(0)
+    spread = np.where(spread > 0, spread, 1.0)
+    scaled, level = (table - centre) / spread, float(targets.mean())
+    gram = scaled.T @ scaled + ridge * np.eye(scaled.shape[1])
+    return Fit(centre, spread, np.linalg.solve(gram, scaled.T @ (targets - level)), level)
+
+
+def write_draws(path: Path, draws: Sequence[Draw]) -> None:
+    found = {f"{name}.{i}": table for i, pair in enumerate(draws) for name, table in zip("xy", pair, strict=True)}
+    save_file(found or {"empty": np.zeros(1)}, path)
+
+
+def read_draws(path: Path) -> list[Draw]:
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read what was learned from in {path}: {error}") from error
+    return [(found[f"x.{i}"], found[f"y.{i}"]) for i in range(len(found) // 2)]

@@ -1,0 +1,90 @@
+"""MSSR (strop.train.advantages.beta_baseline): a running success rate per task, and shaping that keeps signs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strop.errors import ConfigurationError
+from strop.train.advantages.beta_baseline import BetaBaseline
+from strop.types import Group
+from tests.building import TASK, advantages_of, make_group
+
+
+def one(reward: float, number: int, task: str, distance: float = 0.0) -> Group:
+    """One attempt of one token at a task of that name; policy and reference differ by `distance` in log."""
+    group = make_group([reward], number=number)
+    attempt = group.trajectories[0]
+    attempt.task = replace(TASK, id=task)
+    attempt.notes = {
+        "entropy": np.zeros(1, dtype=np.float32),
+        "logprobs": np.array([-1.0], dtype=np.float32),
+        "reference_logprobs": np.array([-1.0 - distance], dtype=np.float32),
+    }
+    return group
+
+
+@pytest.mark.parametrize(("credit", "entropy", "expected"), [(-1.0, 10.0, -0.5), (0.2, 0.1, 0.24), (0.0, 3.0, 0.0)])
+def test_shaping_by_hand(credit: float, entropy: float, expected: float) -> None:
+    assert BetaBaseline().shaped(credit, np.array([entropy])).tolist() == pytest.approx([expected])
+
+
+@given(credit=st.floats(-1e6, 1e6), entropy=st.floats(0, 100))
+def test_shaping_keeps_signs_and_moves_by_half_at_most(credit: float, entropy: float) -> None:
+    (shaped,) = BetaBaseline().shaped(credit, np.array([entropy])).tolist()
+    assert shaped * credit >= 0 and abs(shaped - credit) <= abs(credit) / 2 * (1 + 1e-9)
+
+
+def test_the_tracker_by_hand() -> None:
+    """a = b = 4, rho .875, right: 4.5 and 3.5, v = .5625."""
+    advantage = BetaBaseline(rule="constant")
+    assert advantage.expected("x") == 0.5
+    advantage([one(1.0, 0, "x")])
+    assert advantage.state()["counts"]["x"] == [4.5, 3.5]
+    assert advantage.expected("x") == 0.5625
+
+
+def test_the_baseline_is_read_before_it_learns() -> None:
+    # both are compared with .5: +-.5, standardised by their population std .5
+    advantage = BetaBaseline()
+    groups = [one(1.0, 0, "x"), one(0.0, 1, "y")]
+    advantage(groups)
+    assert [advantages_of(group)[0] for group in groups] == pytest.approx([1.0, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("rule", "at_nothing", "at_target", "beyond"),
+    [("published", 0.875, 0.96, 0.875), ("rising", 0.96, 0.875, 0.875), ("constant", 0.875, 0.875, 0.875)],
+)
+def test_rules_of_forgetting(rule: str, at_nothing: float, at_target: float, beyond: float) -> None:
+    advantage = BetaBaseline(rule=rule)
+    assert [advantage.keeping(kl) for kl in (0.0, 0.01, 0.010001)] == pytest.approx([at_nothing, at_target, beyond])
+
+
+def test_the_kl_is_measured_on_the_draw() -> None:
+    """exp(-d) - 1 + d at d = .1 is .00484: rho = .875 + .484 * .085."""
+    advantage = BetaBaseline()
+    advantage([one(1.0, 0, "x", distance=0.1)])
+    kl = np.exp(-0.1) - 1 + 0.1
+    rho = 0.875 + kl / 0.01 * 0.085
+    assert advantage.state()["counts"]["x"] == pytest.approx([4 * rho + 1, 4 * rho], rel=1e-5)
+
+
+def test_its_memory_survives_as_json() -> None:
+    advantage, again = BetaBaseline(), BetaBaseline()
+    for number in range(3):
+        advantage([one(1.0, number, "x", 0.05), one(0.0, number, "y", 0.05)])
+    again.restore(json.loads(json.dumps(advantage.state())))
+    assert again.expected("x") == advantage.expected("x") > 0.5 and again.state() == advantage.state()
+
+
+def test_refusals() -> None:
+    with pytest.raises(ConfigurationError, match="no rule"):
+        BetaBaseline(rule="falling")
+    with pytest.raises(ConfigurationError, match="bound > 1"):
+        BetaBaseline(bound=1.0)

@@ -1,0 +1,109 @@
+"""Every advantage of the room under odd draws: finite credit for each written token, or a refusal that says why."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import strop.train.advantages as room
+from strop.errors import ConfigurationError
+from strop.filter.gates.without_median import WithoutMedian
+from strop.roles import Advantage
+from strop.train.advantages.group_standard import GroupStandard
+from strop.types import Group
+from tests.building import make_group
+
+REQUIRED: dict[str, Any] = {"inner": GroupStandard(), "max_tokens": 64}  # fields without a default
+
+
+def kinds() -> list[type]:
+    """Every public dataclass of the room that is called with groups."""
+    found = []
+    for module in pkgutil.iter_modules(room.__path__):
+        members = vars(importlib.import_module(f"{room.__name__}.{module.name}"))
+        found += [kind for kind in members.values() if _is_advantage(kind) and kind.__module__.endswith(module.name)]
+    return found
+
+
+def _is_advantage(kind: Any) -> bool:
+    return (
+        isinstance(kind, type)
+        and is_dataclass(kind)
+        and callable(kind)
+        and not kind.__name__.startswith("_")
+        and "__call__" in vars(kind)
+    )
+
+
+def made(kind: type) -> Advantage:
+    needed = [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]
+    advantage: Advantage = kind(**{name: REQUIRED[name] for name in needed})
+    return advantage
+
+
+def prepared(group: Group, seed: int) -> Group:
+    """With everything that any advantage may ask for: notes, values, component rewards, noise, a reference's reward."""
+    stream = np.random.default_rng(seed)
+    median = WithoutMedian()(group).group
+    measured = median.trajectories[0].rewards if median and median.trajectories else {}
+    for attempt in group.trajectories:
+        n = attempt.num_tokens
+        attempt.rewards = {"one": attempt.reward, "two": float(stream.integers(0, 2)), "reference": 0.5, "median": 0.0}
+        attempt.rewards |= {"median_mad": 0.0, "median_std": 0.0} | measured
+        attempt.values = stream.normal(size=n).astype(np.float32)
+        attempt.notes = {
+            "entropy": stream.uniform(size=n).astype(np.float32),
+            "logprobs": -stream.uniform(size=n).astype(np.float32),
+            "reference_logprobs": -stream.uniform(size=n).astype(np.float32),
+            "hidden": stream.normal(size=(n, 3)).astype(np.float32),
+            "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
+        }
+        aux = {"noise": np.array([float(stream.uniform())], dtype=np.float32)}
+        attempt.turns = tuple(replace(turn, aux=aux) for turn in attempt.turns)
+    return group
+
+
+@st.composite
+def draws(draw: st.DrawFn) -> list[Group]:
+    """Equal rewards, single attempts, huge rewards, failed attempts, attempts without a token, groups without any."""
+    groups = []
+    for number in range(draw(st.integers(1, 3))):
+        size = draw(st.integers(1, 5))
+        one = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-1e6, 1e6, width=32), st.just(3.0e30))
+        equal = draw(st.booleans())
+        rewards = [draw(one)] * size if equal else [draw(one) for _ in range(size)]
+        lengths = [draw(st.integers(0, 4)) for _ in range(size)]
+        failed = [index for index in range(size) if draw(st.integers(0, 3)) == 0]
+        groups.append(prepared(make_group(rewards, lengths, failed, number), draw(st.integers(0, 99))))
+    return groups
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_finite_or_refused(kind: type, data: st.DataObject) -> None:
+    groups = data.draw(draws())
+    try:
+        made(kind)(groups)
+    except ConfigurationError as error:
+        assert len(str(error)) > 20
+        return
+    for group in groups:
+        for attempt in group.trajectories:
+            if attempt in group.scored:
+                assert attempt.advantages is not None and len(attempt.advantages) == attempt.num_tokens
+                assert attempt.advantages.dtype == np.float32 and np.isfinite(attempt.advantages).all()
+            else:
+                assert attempt.advantages is None
+
+
+def test_the_room_was_found() -> None:
+    assert {"GroupStandard", "DecoupledStandard", "Conditional", "Gae"} <= {kind.__name__ for kind in kinds()}
+    assert len(kinds()) >= 28

@@ -1,0 +1,148 @@
+"""AAPO and NoisyGRPO: strop.train.advantages.reference_momentum and noise_posterior, and what feeds them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.filter.gates.beside_reference import BesideReference as Paired
+from strop.generate.engines.noisy import Noisy
+from strop.generate.engines.scripted import Scripted
+from strop.generate.engines.with_reference import WithReference
+from strop.generate.marked_keys import marked, read_mark
+from strop.generate.strategies.beside_reference import BesideReference
+from strop.generate.strategies.noise_levels import NoiseLevels
+from strop.roles import Agent
+from strop.train.advantages.noise_posterior import NoisePosterior
+from strop.train.advantages.reference_momentum import ReferenceMomentum
+from strop.types import Completion, Group, Origin, Outcome, Sampling, Start, Stop, Trajectory
+from tests.building import TASK, advantages_of, make_group, turn
+
+
+def beside(rewards: list[float], reference: list[float]) -> Group:
+    group = make_group([*rewards, *reference])
+    for attempt in group.trajectories[len(rewards) :]:
+        attempt.origin = Origin.TEACHER
+    kept = Paired()(group).group
+    assert kept is not None
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("rewards", "reference", "expected"),
+    [([1, 1, 1, 1], [1, 0, 1, 0], [0, 0.28, 0, 0.28]), ([0, 0], [0, 1], [0, -0.2])],
+)
+def test_a_group_without_contrast_still_trains(
+    rewards: list[float], reference: list[float], expected: list[float]
+) -> None:
+    group = beside(rewards, reference)
+    ReferenceMomentum()([group])
+    assert advantages_of(group) == pytest.approx(expected)
+
+
+def test_it_is_added_to_grpos_credit() -> None:
+    group = beside([1.0, 0.0], [0.0, 0.0])
+    ReferenceMomentum(epsilon=0.0)([group])
+    assert advantages_of(group) == pytest.approx([0.70711 + 0.28, -0.70711], abs=1e-5)
+
+
+def test_only_pairs_that_count_are_kept() -> None:
+    group = make_group([1.0, 0.5, 0.0, 0.25], failed=[0])
+    for attempt in group.trajectories[2:]:
+        attempt.origin = Origin.TEACHER
+    kept = Paired()(group).group
+    assert kept is not None
+    assert [(t.id, t.rewards["reference"]) for t in kept.trajectories] == [("0-1", 0.0)]
+    assert Paired()(make_group([1.0])).group is None
+    with pytest.raises(ConfigurationError, match="add the gate BesideReference"):
+        ReferenceMomentum()([make_group([1.0, 0.0])])
+
+
+def noised(rewards: list[float]) -> Group:
+    group = make_group(rewards)
+    for attempt, level in zip(group.trajectories, (0.0, 0.3, 0.6, 0.9), strict=True):
+        aux = {"noise": np.array([level], dtype=np.float32)}
+        attempt.turns = tuple(replace(each, aux=aux) for each in attempt.turns)
+    return group
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0])
+def test_without_contrast_the_cleaner_prompt_is_preferred(reward: float) -> None:
+    group = noised([reward] * 4)
+    NoisePosterior(epsilon=0.0)([group])
+    assert advantages_of(group) == pytest.approx([1.1619, 0.3873, -0.3873, -1.1619], abs=5e-5)
+
+
+def test_mixed_rewards_by_hand() -> None:
+    group = noised([1.0, 0.0, 1.0, 0.0])
+    NoisePosterior(epsilon=0.0)([group])
+    assert advantages_of(group) == pytest.approx([1.0384, -0.6494, 0.6494, -1.0384], abs=5e-5)
+
+
+def test_the_gain_falls_as_rewards_spread() -> None:
+    gain = NoisePosterior().gain
+    assert gain(np.array([1.0, 1.0])) == pytest.approx(0.9091, abs=5e-5)
+    assert gain(np.array([1.0, 0.0, 1.0, 0.0])) == pytest.approx(0.2256, abs=5e-5)
+    spread = np.array([0.0, 0.5 * np.sqrt(2)])  # variance .25
+    assert gain(spread) == pytest.approx(0.2778, abs=5e-5)
+    with pytest.raises(ConfigurationError, match="use the strategy NoiseLevels"):
+        NoisePosterior()([make_group([1.0, 0.0])])
+
+
+def test_marks_come_off_again_and_plain_keys_have_none() -> None:
+    for key in (0, 5, 2**63 - 1):
+        assert read_mark(key, 4) == (key, None)
+        for way in range(4):
+            assert marked(key, way, 4) < 0 and read_mark(marked(key, way, 4), 4) == (key, way)
+
+
+def test_noise_is_reproducible_spares_the_end_and_level_0_is_clean() -> None:
+    engine = Noisy(Scripted({}), strength=1.0)
+    prompt = np.arange(200)
+    assert engine.disturbed(prompt, 3, 0.0).tolist() == prompt.tolist()
+    once, again = engine.disturbed(prompt, 3, 0.6), engine.disturbed(prompt, 3, 0.6)
+    assert once.tolist() == again.tolist() != engine.disturbed(prompt, 4, 0.6).tolist()
+    assert once[-2:].tolist() == [198, 199]
+    changed = float((once != prompt).mean())
+    assert 0.45 < changed < 0.7
+    longer = engine.disturbed(np.arange(230), 3, 0.6)
+    assert longer[:198].tolist() == once[:198].tolist()  # a prompt that grew is disturbed as it was
+    with pytest.raises(ConfigurationError, match="first is 0"):
+        Noisy(Scripted({}), levels=(0.3,))
+
+
+class Recorder:
+    """An engine that says which of two it is, and what it was asked."""
+
+    def __init__(self, name: int) -> None:
+        self.name, self.asked = name, list[tuple[list[int], int]]()
+
+    async def sample(self, prompt: np.ndarray, sampling: Sampling, key: int) -> Completion:
+        self.asked.append((prompt.tolist(), key))
+        return Completion(np.array([self.name]), np.zeros(1, np.float32), np.zeros(1, np.int64), Stop.STOP)
+
+
+def test_marked_requests_go_to_the_reference() -> None:
+    own, reference = Recorder(1), Recorder(2)
+    engine = WithReference(own, reference)  # type: ignore[arg-type]
+    asyncio.run(engine.sample(np.array([7]), Sampling(), 11))
+    asyncio.run(engine.sample(np.array([7]), Sampling(), marked(12, 0, 1)))
+    assert own.asked == [([7], 11)] and reference.asked == [([7], 12)]
+
+
+async def played(start: Start, agent: Agent | None = None) -> Trajectory:
+    return Trajectory(start.id, TASK, (turn(2),), Outcome.FINISHED, start.origin)
+
+
+def test_strategies_mark_their_attempts() -> None:
+    starts = [Start(str(i), i) for i in range(4)]
+    pairs = asyncio.run(BesideReference()(TASK, starts, played))
+    assert [attempt.origin for attempt in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
+    levels = asyncio.run(NoiseLevels()(TASK, starts, played))
+    assert [float(attempt.turns[0].aux["noise"][0]) for attempt in levels] == pytest.approx([0.0, 0.3, 0.6, 0.9])
+    with pytest.raises(ConfigurationError, match="even number per group, got 3"):
+        asyncio.run(BesideReference()(TASK, starts[:3], played))
