@@ -1,0 +1,24 @@
+"""Every task of the draw counts the same: tokens are averaged over the attempts of a group, then over groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strop.types import FloatArray, Group
+
+
+@dataclass(frozen=True)
+class GroupWise:
+    """1 / (groups of the whole draw * tokens of the group); groups without a token are not counted."""
+
+    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
+        sizes = [sum(attempt.num_tokens for attempt in group.scored) for group in groups]
+        num_written = max(sum(size > 0 for size in sizes), 1)
+        return {
+            attempt.id: np.full(attempt.num_tokens, 1.0 / max(num_written * size, 1), dtype=np.float32)
+            for group, size in zip(groups, sizes, strict=True)
+            for attempt in group.scored
+        }

@@ -1,0 +1,101 @@
+"""A reference that follows: reset to the policy now and then, or a slow average of it, as a trust region that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from strop.errors import CheckpointError, ConfigurationError
+from strop.roles import Metrics, Objective, Trainer
+from strop.types import Batch, Group
+
+_FILE = "moving_reference.safetensors"
+
+
+@dataclass
+class MovingReference:
+    """Every `every` versions: reference <- keep * reference + (1 - keep) * policy; keep 0 is a reset.
+
+    `reference` is a trainer of the same kind that never steps: it only holds the weights and scores with them.
+    """
+
+    inner: Trainer
+    reference: Trainer
+    every: int = 50
+    keep: float = 0.0
+
+    _moved: int = field(default=0, init=False, repr=False, compare=False)  # at this version
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or not 0 <= self.keep < 1:
+            raise ConfigurationError(
+                f"MovingReference needs every >= 1 and 0 <= keep < 1, got {self.every} and {self.keep}"
+            )
+
+    @property
+    def max_tokens(self) -> int:
+        return self.inner.max_tokens
+
+    def open(self, model: Path, seed: int) -> None:
+        self.inner.open(model, seed)
+        self.reference.open(model, seed)
+        self._moved = 0
+
+    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+        if "reference_logprobs" in needs:
+            raise ConfigurationError("MovingReference has no notes of reference_logprobs: its reference is for losses")
+        self.inner.note(groups, needs)
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+        self.inner.annotate(batches, needs - {"reference"})
+        if "reference" not in needs or not batches:
+            return
+        self._follow(batches[0].version)
+        again = [replace(batch) for batch in batches]
+        self.reference.annotate(again, frozenset({"proximal"}))
+        for batch, scored in zip(batches, again, strict=True):
+            batch.reference_logprobs = scored.proximal_logprobs
+
+    def _follow(self, version: int) -> None:
+        """Move once per due version."""
+        if version % self.every or version <= self._moved:
+            return
+        self._moved = version
+        with torch.no_grad():
+            for name, weight in self.reference.weights().items():
+                weight.lerp_(self.inner.weights()[name].to(weight), 1 - self.keep)
+
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
+        return self.inner.step(batches, objective) | {"reference_version": float(self._moved)}
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.inner.weights()
+
+    def save(self, folder: Path) -> None:
+        self.inner.save(folder)
+        held = {name: weight.detach().cpu().contiguous() for name, weight in self.reference.weights().items()}
+        save_file(held, folder / _FILE, {"version": str(self._moved)})
+
+    def resume(self, folder: Path) -> None:
+        self.inner.resume(folder)
+        try:
+            held = load_file(folder / _FILE)
+            self._moved = _version(folder / _FILE)
+        except (OSError, SafetensorError, ValueError) as error:
+            raise CheckpointError(f"cannot read the reference in {folder}: {error}") from error
+        with torch.no_grad():
+            for name, weight in self.reference.weights().items():
+                weight.copy_(held[name])
+
+
+def _version(path: Path) -> int:
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        return int(file.metadata()["version"])

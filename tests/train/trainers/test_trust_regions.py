@@ -1,0 +1,168 @@
+"""Trainers that hold a step near: strop.train.trainers.two_phase, moving_reference, and turn_by_turn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import ConfigurationError
+from strop.roles import Trainer
+from strop.train.advantages.group_mean import GroupMean
+from strop.train.losses.clip import Clip
+from strop.train.losses.gspo import Gspo
+from strop.train.losses.kl import Kl
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.train.reductions.group_wise import GroupWise
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.train.trainers.moving_reference import MovingReference
+from strop.train.trainers.torch import TorchTrainer
+from strop.train.trainers.turn_by_turn import TurnByTurn, reweighed, turn_numbers
+from strop.train.trainers.two_phase import Multiplier, TwoPhase
+from strop.types import Batch, Group
+from tests.building import make_group, turn
+from tests.models import save_pocket_like
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+def talked(turns: list[tuple[int, ...]], rewards: list[float]) -> Group:
+    """Attempts of several turns, whose tokens differ."""
+    group = make_group(rewards)
+    stream = np.random.default_rng(0)
+    for attempt, sizes in zip(group.trajectories, turns, strict=True):
+        attempt.turns = tuple(replace(turn(size), tokens=stream.integers(3, 30, size)) for size in sizes)
+    return group
+
+
+def packed(trainer: Trainer, group: Group, version: int = 0) -> list[Batch]:
+    """With the behaviour the trainer's own, so that ratios begin at 1."""
+    GroupMean()([group])
+    batches = pack([group], SequenceMean(), version, 4096)
+    trainer.annotate(batches, frozenset({"proximal"}))
+    for batch in batches:
+        assert batch.proximal_logprobs is not None
+        batch.behavior_logprobs = batch.proximal_logprobs
+    return batches
+
+
+@pytest.mark.parametrize("limit", [0.02, 0.0005])
+def test_fixpo_keeps_every_state_near(model: Path, limit: float) -> None:
+    """A learning rate that would carry some states far: after each step no state's KL exceeds the limit."""
+    group = talked([(5,), (4,)], [1.0, 0.0])
+    plain, held = TorchTrainer(learning_rate=3e-3), TwoPhase(TorchTrainer(learning_rate=3e-3), limit, sweeps=200)
+    largest = {}
+    for trainer in (plain, held):
+        trainer.open(model, 0)
+        batches = packed(trainer, group)
+        trainer.annotate(batches, frozenset({"logits:proximal"}))
+        metrics = trainer.step(batches, Objective((Clip(1.0, 1e9),)))
+        measuring = TwoPhase(trainer.inner if isinstance(trainer, TwoPhase) else trainer, limit)
+        largest[trainer is held] = measuring._largest(batches)
+        if trainer is held:
+            assert metrics["is_bound_kept"] == 1.0 and metrics["kl_largest"] == pytest.approx(largest[True])
+    assert largest[True] <= limit
+    if limit == 0.0005:
+        assert largest[False] > limit and metrics["repairs"] > 0
+
+
+def test_the_multiplier_rises_beyond_the_margin_falls_below_it_and_is_never_negative() -> None:
+    for gradient, moved in ((0.2 - 2 * 0.1, 0.0), (0.2 - 2 * 0.3, 0.01), (0.2 - 2 * 0.05, -0.01)):
+        multiplier = Multiplier()
+        multiplier.descend(gradient, 0.01)
+        assert multiplier.value == pytest.approx(1.0 + moved, abs=1e-6)
+    low = Multiplier(value=0.005)
+    low.descend(1.0, 0.01)
+    assert low.value == 0.0
+    with pytest.raises(ConfigurationError, match="margin >= 1"):
+        TwoPhase(TorchTrainer(), margin=0.5)
+
+
+def test_a_reset_reference_is_the_policy_and_an_averaged_one_lies_between(model: Path) -> None:
+    objective = Objective((Clip(), Kl("k3", 0.1)))
+    for keep in (0.0, 0.75):
+        trainer = MovingReference(TorchTrainer(learning_rate=1e-2), TorchTrainer(), every=2, keep=keep)
+        trainer.open(model, 0)
+        began = {name: weight.clone() for name, weight in trainer.weights().items()}
+        for version in range(3):
+            batches = packed(trainer, talked([(3,), (3,)], [1.0, 0.0]), version)
+            trainer.annotate(batches, objective.needs)
+            if version < 2:  # not moved yet
+                torch.testing.assert_close(trainer.reference.weights(), began)
+            assert batches[0].reference_logprobs is not None
+            metrics = trainer.step(batches, objective) if version < 2 else {}
+            assert metrics.get("reference_version", 0.0) == 0.0
+        now, reference = trainer.weights(), trainer.reference.weights()
+        expected = {name: keep * began[name] + (1 - keep) * now[name] for name in now}
+        torch.testing.assert_close(reference, expected)
+        if keep == 0.0:
+            assert batches[0].proximal_logprobs is not None
+            torch.testing.assert_close(batches[0].reference_logprobs, batches[0].proximal_logprobs)
+
+
+def test_a_resumed_reference_is_where_it_was(model: Path, tmp_path: Path) -> None:
+    trainer = MovingReference(TorchTrainer(learning_rate=1e-2), TorchTrainer(), every=1, keep=0.5)
+    trainer.open(model, 0)
+    objective = Objective((Clip(), Kl("k3", 0.1)))
+    for version in range(3):
+        batches = packed(trainer, talked([(3,), (3,)], [1.0, 0.0]), version)
+        trainer.annotate(batches, objective.needs)
+        trainer.step(batches, objective)
+    trainer.save(tmp_path)
+    again = MovingReference(TorchTrainer(learning_rate=1e-2), TorchTrainer(), every=1, keep=0.5)
+    again.open(model, 0)
+    again.resume(tmp_path)
+    torch.testing.assert_close(again.reference.weights(), trainer.reference.weights(), rtol=0, atol=0)
+    assert again._moved == trainer._moved == 2
+    with pytest.raises(ConfigurationError, match="0 <= keep < 1"):
+        MovingReference(TorchTrainer(), TorchTrainer(), keep=1.0)
+
+
+def test_turns_are_numbered_within_attempts(model: Path) -> None:
+    trainer = TorchTrainer()
+    trainer.open(model, 0)
+    (batch,) = packed(trainer, talked([(2, 1), (3,), (1, 1, 2)], [1.0, 0.0, 0.5]))
+    # one prompt token before each turn
+    expected = [-1, 0, 0, -1, 1, -1, 0, 0, 0, -1, 0, -1, 1, -1, 2, 2]
+    assert turn_numbers(batch).tolist() == expected
+
+
+def test_the_weight_of_earlier_turns_by_hand() -> None:
+    """.1 nat per token: 1.1052; .5 nat: held at 1.2; an attempt without the turn keeps its own."""
+    moved, sizes = torch.tensor([0.2, 1.0, 0.0, -3.0]), torch.tensor([2.0, 2.0, 0.0, 3.0])
+    found = reweighed(torch.tensor([1.0, 1.0, 1.1, 1.0]), moved, sizes, 0.2)
+    assert found.tolist() == pytest.approx([1.1052, 1.2, 1.1, 0.8], abs=5e-5)
+    assert (found[:2] * 0.7071).tolist() == pytest.approx([0.7815, 0.8485], abs=5e-5)
+
+
+def test_one_turn_is_one_plain_step(model: Path) -> None:
+    """With a single turn per attempt it is GSPO on a sequence mean, to the bit."""
+    weights = []
+    for trainer in (TorchTrainer(learning_rate=1e-2), TurnByTurn(TorchTrainer(learning_rate=1e-2))):
+        trainer.open(model, 0)
+        trainer.step(packed(trainer, talked([(3,), (2,)], [1.0, 0.0])), Objective((Gspo(0.2, 0.2),)))
+        weights.append(trainer.weights())
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-7)
+
+
+def test_as_many_steps_as_the_longest_attempt_has_turns(model: Path) -> None:
+    trainer = TurnByTurn(TorchTrainer(learning_rate=1e-3))
+    trainer.open(model, 0)
+    metrics = trainer.step(packed(trainer, talked([(2, 1, 2), (3,)], [1.0, 0.0])), Objective((Gspo(0.2, 0.2),)))
+    assert metrics["turns_updated"] == 3.0
+    assert trainer.inner._opened.optimizer.num_steps == 3  # type: ignore[attr-defined]
+
+
+def test_every_group_counts_the_same() -> None:
+    groups = [make_group([1.0, 0.0], [3, 1]), make_group([1.0], [2], number=1), make_group([1.0], [0], number=2)]
+    shares = GroupWise()(groups)
+    assert shares["0-0"].tolist() == pytest.approx([1 / 8] * 3) and shares["0-1"].tolist() == pytest.approx([1 / 8])
+    assert shares["1-0"].tolist() == pytest.approx([1 / 4] * 2)
+    assert sum(float(each.sum()) for each in shares.values()) == pytest.approx(1.0)
