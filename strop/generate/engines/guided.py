@@ -1,0 +1,121 @@
+"""An engine that decodes a frozen model under a value model's guidance, token by token (Q#, VAS).
+
+It computes every prefix anew for each candidate: right and slow, for measuring what guidance is worth.
+Papers: q-sharp, vas
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError, nearest
+from strop.fingerprint import fingerprint
+from strop.generate.engines.random import as_key, uniforms
+from strop.generate.engines.sampling import draw
+from strop.generate.engines.torch import copy_weights, read_weights
+from strop.generate.guidance import bernoulli_offset, guided, linear_offset
+from strop.model import parameters
+from strop.train.value_body import ValueBody
+from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+
+_FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safetensors"}
+
+
+@dataclass
+class Guided:
+    """Samples the model's distribution with offsets on its `candidates` likeliest tokens; logprobs are of the result.
+
+    `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).
+    """
+
+    values: str
+    rule: str = "q_sharp"
+    strength: float = 10.0  # vas: 3
+    candidates: int = 20
+    device: str = "cpu"
+
+    _base: Any = field(default=None, init=False, repr=False, compare=False)
+    _judge: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _ends: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
+    _aborted: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
+    _version: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rule not in _FILES:
+            raise ConfigurationError(f"Guided has no rule {self.rule!r}: {nearest(self.rule, _FILES)}")
+        if self.candidates < 1:
+            raise ConfigurationError(f"Guided needs candidates >= 1, got {self.candidates}")
+
+    def open(self, model: Path) -> None:
+        from transformers import AutoModelForCausalLM, GenerationConfig
+
+        self._base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, local_files_only=True)
+        self._base = self._base.to(self.device).eval().requires_grad_(False)
+        self._judge = ValueBody.open(model, 1, 4096, self.device)
+        self._judge.load(Path(self.values) / _FILES[self.rule])
+        self._judge.body.set_attn_implementation("eager")
+        named = GenerationConfig.from_model_config(self._base.config).eos_token_id
+        if (Path(model) / "generation_config.json").is_file():
+            named = GenerationConfig.from_pretrained(model).eos_token_id
+        self._ends = frozenset([named] if isinstance(named, int) else named or ())
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        self._aborted.discard(key)
+        tokens, logprobs, stop = list[int](), list[float](), Stop.LENGTH
+        while len(tokens) < sampling.max_tokens and stop is Stop.LENGTH:
+            await asyncio.sleep(0)  # others may ask, or abort
+            if key in self._aborted:
+                stop = Stop.ABORTED
+                break
+            context = np.append(prompt, tokens).astype(np.int64)
+            token, logprob = self._choose(context, sampling, key)
+            tokens.append(token)
+            logprobs.append(logprob)
+            stop = Stop.STOP if token in self._ends else Stop.LENGTH
+        versions = np.full(len(tokens), self._version, dtype=np.int64)
+        return Completion(np.array(tokens, np.int64), np.array(logprobs, np.float32), versions, stop)
+
+    def _choose(self, context: IntArray, sampling: Sampling, key: int) -> tuple[int, float]:
+        scores = self.scores(context).unsqueeze(0)
+        number = uniforms(np.array([as_key(key)]), np.array([len(context)]))
+        plain = (
+            np.array([sampling.temperature], np.float32),
+            np.array([sampling.top_k]),
+            np.array([sampling.top_p], np.float32),
+        )
+        chosen, logprob = draw(scores, *plain, number)
+        return int(chosen[0]), float(logprob[0])
+
+    @torch.no_grad()
+    def scores(self, context: IntArray) -> Tensor:
+        """Guided logits of the next token: [V]."""
+        if self._judge is None:
+            raise ConfigurationError("Guided has no model yet: call open(model) first")
+        read = torch.from_numpy(context).to(self.device)
+        base: Tensor = self._base(input_ids=read.unsqueeze(0), use_cache=False).logits[0, -1].float()
+        candidates = base.topk(min(self.candidates, len(base))).indices  # [C]
+        longer = torch.cat([read.expand(len(candidates), -1), candidates.unsqueeze(1)], 1)
+        states = self._judge.body.base_model(input_ids=longer, use_cache=False).last_hidden_state[:, -1]
+        told = self._judge.head(states)[:, 0]  # [C]
+        if self.rule == "vas":
+            return guided(base, candidates, linear_offset(told, self.strength), is_centred=True)
+        return guided(base, candidates, bernoulli_offset(told, self.strength), is_centred=False)
+
+    async def load(self, version: WeightVersion) -> str:
+        weights = parameters(self._base)
+        copy_weights(read_weights(version.location, self._base), weights)
+        self._version = version.step
+        return fingerprint(weights)
+
+    def forget(self) -> None:
+        pass
+
+    def abort(self, key: int) -> None:
+        self._aborted.add(key)

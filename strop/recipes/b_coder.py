@@ -1,0 +1,15 @@
+"""B-Coder (2310.03173): a critic whose Q has the frozen model's logits as its shape, backed up conservatively."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.clip import Clip
+from strop.train.values.conservative import Conservative
+
+
+def b_coder(setting: Setting = Setting(), alpha: float = 1.0, trace: float = 0.95, clip: float = 0.2) -> Run:
+    """The policy learns from its values by clipped steps."""
+    critic = Conservative(alpha, device=setting.device)
+    return setting.run("b_coder", Gae(trace=trace), (Clip(clip, clip),), values=critic)

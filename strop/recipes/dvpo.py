@@ -1,0 +1,24 @@
+"""DVPO (2502.16944): a value model learned first, then frozen, and a policy that learns from it alone."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.advantages.value_guided import ValueGuided
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.losses.reinforce import Reinforce
+from strop.train.values.critic import Critic
+from strop.train.values.frozen_critic import FrozenCritic
+
+
+def dvpo(
+    setting: Setting = Setting(), critic: str = "", trace: float = 0.95, clip: float = 0.2, kl: float = 0.2
+) -> Run:
+    """Without `critic` the value model learns and the policy rests; then give its `checkpoints/step-N/values`."""
+    if not critic:
+        resting, values = (Reinforce(weight=0.0),), Critic(device=setting.device)
+        return setting.run("dvpo", Gae(trace=trace, whiten=False), resting, values=values)
+    losses = (Clip(clip, clip), Kl("k2", kl))
+    return setting.run("dvpo", ValueGuided(trace=trace), losses, values=FrozenCritic(critic, device=setting.device))

@@ -1,0 +1,18 @@
+"""Q# (2502.20548): learn how likely the frozen model is to succeed, then decode it under that guidance."""
+
+from __future__ import annotations
+
+from strop.generate.engines.guided import Guided
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.residual import Residual
+from strop.train.losses.reinforce import Reinforce
+from strop.train.values.success import Success
+
+
+def q_sharp(setting: Setting = Setting(), values: str = "", strength: float = 10.0) -> Run:
+    """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
+    run = setting.run("q_sharp", Residual(), (Reinforce(weight=0.0),), values=Success(device=setting.device))
+    if values:
+        run.engine, run.rescore_every = Guided(values, "q_sharp", strength, device=setting.device), 0
+    return run

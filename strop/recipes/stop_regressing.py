@@ -1,0 +1,15 @@
+"""PPO with a critic that classifies (2403.03950): returns as distributions over bins, learned by cross-entropy."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.clip import Clip
+from strop.train.values.binned_critic import BinnedCritic
+
+
+def stop_regressing(setting: Setting = Setting(), bins: int = 51, trace: float = 0.95, clip: float = 0.2) -> Run:
+    """Rewards from 0 to 1, with a margin on both sides."""
+    critic = BinnedCritic(bins=bins, device=setting.device)
+    return setting.run("stop_regressing", Gae(trace=trace), (Clip(clip, clip),), values=critic)

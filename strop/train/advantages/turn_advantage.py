@@ -1,0 +1,33 @@
+"""ArCHer's lower level (2402.19446): every token of a turn gets what the turn was better than expected.
+
+Papers: archer-hierarchical
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class TurnAdvantage:
+    """A = Q(o, u) - V(o) of the token's turn, as `TurnCritic` noted it; undivided."""
+
+    needs_values: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+            noted = attempt.notes.get("turn_advantages", np.zeros(0))
+            if len(noted) != len(lengths):
+                raise ConfigurationError(
+                    f"TurnAdvantage needs a note for each of {len(lengths)} turns of attempt {attempt.id}, got "
+                    f"{len(noted)}: set values=TurnCritic()"
+                )
+            attempt.advantages = np.repeat(noted, lengths).astype(np.float32)

@@ -1,0 +1,139 @@
+"""ArCHer's upper level (2402.19446): values of whole turns, learned by temporal differences with slow targets.
+
+Reading: the turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
+expectation; both are read off the policy's own architecture.
+Papers: archer-hierarchical
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics
+from strop.train.calibration import calibration
+from strop.train.turn_credit import turn_payments
+from strop.train.value_body import Part, ValueBody
+from strop.types import Group, Trajectory
+
+_NAME, _TARGET = "turn_critic", "turn_target"
+
+
+@dataclass
+class TurnCritic:
+    """Twins Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u); done ends it. Mean squared error.
+
+    V is read before a turn's first token, Q before its last. Fills `values` with V of each token's turn and the note
+    `turn_advantages` with min Q - min V. Targets follow by `rate` after every step.
+    """
+
+    discount: float = 0.95
+    rate: float = 0.1
+    steps: int = 4  # per draw
+    learning_rate: float = 1e-4
+    max_tokens: int = 4096  # of one micro-batch
+    device: str = "cpu"
+
+    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _target: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or not 0 < self.rate <= 1 or not 0 <= self.discount <= 1:
+            raise ConfigurationError(f"TurnCritic needs steps >= 1, 0 < rate <= 1 and 0 <= discount <= 1, got {self}")
+
+    def open(self, model: Path, seed: int) -> None:
+        self._body, self._target = (ValueBody.open(model, 4, self.max_tokens, self.device) for _ in range(2))
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        told = self._ready()[0].told(attempts)
+        for attempt in attempts:
+            attempt.values = np.zeros(attempt.num_tokens, dtype=np.float32)
+            if attempt.id in told:
+                actions, states = by_turn(told[attempt.id], attempt)  # [U, 2] each
+                lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+                attempt.values = np.repeat(states.min(1), lengths).astype(np.float32)
+                attempt.notes["turn_advantages"] = actions.min(1) - states.min(1)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        body, target = self._ready()
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        values = np.array([attempt.values[0] for attempt in attempts if attempt.values is not None])
+        metrics = calibration(values, np.array([_discounted(attempt, self.discount) for attempt in attempts]))
+        parts = body.parts(attempts)
+        count = max(sum(_num_turns(attempt) for attempt in attempts), 1)
+        for _ in range(self.steps if parts else 0):
+            loss = partial(self._loss, slow=target.told(attempts), count=count)
+            metrics["value_grad_norm"] = body.step(parts, loss, self.learning_rate)
+            self._follow()
+        return metrics
+
+    def _loss(self, outputs: Tensor, part: Part, slow: dict[str, NDArray[np.float32]], count: int) -> Tensor:
+        total, start = outputs.new_zeros(()), 0
+        for attempt in part.attempts:
+            own = outputs[start : start + attempt.num_tokens]
+            start += attempt.num_tokens
+            first, last = turn_bounds(attempt)
+            later_actions, later_states = by_turn(slow[attempt.id], attempt)
+            paid = [each for each, turn in zip(turn_payments(attempt), attempt.turns, strict=True) if len(turn.tokens)]
+            goals = action_targets(np.array(paid), later_states, self.discount)
+            total = total + (own[last, :2] - torch.from_numpy(goals).to(own)).square().sum()
+            total = total + (own[first, 2:] - torch.from_numpy(later_actions).to(own)).square().sum()
+        return total / count
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        body, target = self._ready()
+        for name, weight in target.optimizer.parameters.items():
+            weight.lerp_(body.optimizer.parameters[name], self.rate)
+
+    def save(self, folder: Path) -> None:
+        body, target = self._ready()
+        body.save(folder, _NAME)
+        target.save(folder, _TARGET)
+
+    def resume(self, folder: Path) -> None:
+        body, target = self._ready()
+        body.resume(folder, _NAME)
+        target.resume(folder, _TARGET)
+
+    def _ready(self) -> tuple[ValueBody, ValueBody]:
+        if self._body is None or self._target is None:
+            raise ConfigurationError("TurnCritic has no model yet: call open(model, seed) first")
+        return self._body, self._target
+
+
+def turn_bounds(attempt: Trajectory) -> tuple[list[int], list[int]]:
+    """First and last written token of each turn that has any."""
+    lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+    ends = np.cumsum(lengths)
+    return (ends - lengths).tolist(), (ends - 1).tolist()
+
+
+def by_turn(told: NDArray[np.float32], attempt: Trajectory) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Q twins at the ends of turns and V twins at their beginnings: [U, 2] each, from [N, 4]."""
+    first, last = turn_bounds(attempt)
+    return told[last, :2], told[first, 2:]
+
+
+def action_targets(paid: NDArray[np.float64], states: NDArray[np.float32], discount: float) -> NDArray[np.float64]:
+    """r + discount * V of the next turn, twin by twin; nothing follows the last: [U, 2]."""
+    following = np.vstack([states[1:], np.zeros((1, 2), dtype=states.dtype)])
+    targets: NDArray[np.float64] = paid[:, None] + discount * following
+    return targets
+
+
+def _num_turns(attempt: Trajectory) -> int:
+    return sum(len(turn.tokens) > 0 for turn in attempt.turns)
+
+
+def _discounted(attempt: Trajectory, discount: float) -> float:
+    return sum(discount**k * paid for k, paid in enumerate(turn_payments(attempt)))
