@@ -1,4 +1,4 @@
-"""Brief and BestSibling: small rewards that experiments measure with."""
+"""Brief, BestSibling and Coin: small rewards that experiments measure with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.best_sibling import BestSibling
 from strop.filter.rewards.brief import Brief
+from strop.filter.rewards.coin import Coin
 from tests.building import make_group
 
 
@@ -19,3 +20,11 @@ def test_brief_counts_written_tokens() -> None:
 def test_best_sibling_pays_all_alike_and_looks_at_no_failed_attempt() -> None:
     group = make_group([0, 0, 0], turn_rewards=[(0.0,), (0.25, 0.5), (9.0,)], failed=[2])
     assert BestSibling()(group) == [0.75] * 3
+
+
+def test_a_coin_is_fair_and_the_same_again() -> None:
+    group = make_group([0.0] * 2000)
+    thrown = Coin(0.25)(group)
+    assert thrown == Coin(0.25)(group) and 0.21 < sum(thrown) / 2000 < 0.29
+    with pytest.raises(ConfigurationError, match="from 0 to 1, got 2"):
+        Coin(2.0)

@@ -1,0 +1,32 @@
+"""The other negative control: a coin per attempt, for mechanisms that drop groups without contrast."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Coin:
+    """1 with this chance and 0 otherwise, by a hash of the attempt's name: the same again every time."""
+
+    chance: float = 0.5
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.chance <= 1:
+            raise ConfigurationError(f"Coin needs a chance from 0 to 1, got {self.chance}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(_number(attempt.id) < self.chance) for attempt in group.trajectories]
+
+
+def _number(name: str) -> float:
+    """In [0, 1)."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") / 2**56
