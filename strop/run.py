@@ -55,6 +55,7 @@ class Run:
     minibatches: int = 1  # optimizer steps per draw
     epochs: int = 1
     max_generated_tokens: int = 0  # end after the first step that reaches it; 0: no limit
+    warmup: Run | None = None  # a run of its own before this one, which begins with the model it makes
 
     # generate
     agent: Agent = field(default_factory=Chat)

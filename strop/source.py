@@ -6,18 +6,19 @@ import runpy
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 from strop.errors import ConfigurationError
 
 _WIDTH = 100
+Names: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it is called in the file
 
 
 def to_source(run: Any, title: str) -> str:
     """The file `recipe.py` of a run folder."""
-    modules: set[tuple[str, str]] = set()
-    body = _spell(run, modules, 0)
-    imports = "\n".join(f"from {module} import {name}" for module, name in sorted(modules))
+    names: Names = {}
+    body = _spell(run, names, 0)
+    imports = "\n".join(_import(module, name, names[module, name]) for module, name in sorted(names))
     footer = 'if __name__ == "__main__":\n    from strop.launch import launch\n\n    launch(run)\n'
     return f'"""{title}"""\n\n{imports}\n\nrun = {body}\n\n{footer}'
 
@@ -32,19 +33,31 @@ def from_source(path: Path) -> Any:
     return names["run"]
 
 
-def _spell(value: Any, modules: set[tuple[str, str]], depth: int) -> str:
+def _import(module: str, name: str, called: str) -> str:
+    return f"from {module} import {name}" + (f" as {called}" if called != name else "")
+
+
+def _called(kind: type, names: Names) -> str:
+    """A class's name, with a number behind it where another one has the same."""
+    key = (kind.__module__, kind.__qualname__)
+    if key not in names:
+        others = sum(name == kind.__qualname__ for _, name in names)
+        names[key] = f"{kind.__qualname__}{others + 1}" if others else kind.__qualname__
+    return names[key]
+
+
+def _spell(value: Any, names: Names, depth: int) -> str:
     if is_dataclass(value) and not isinstance(value, type):
-        return _spell_dataclass(value, modules, depth)
+        return _spell_dataclass(value, names, depth)
     if isinstance(value, Enum):
-        modules.add((type(value).__module__, type(value).__qualname__))
-        return f"{type(value).__qualname__}.{value.name}"
+        return f"{_called(type(value), names)}.{value.name}"
     if isinstance(value, tuple | list):
-        items = [_spell(item, modules, depth + 1) for item in value]
+        items = [_spell(item, names, depth + 1) for item in value]
         ends = "[]" if isinstance(value, list) else "()"
         comma = "," if isinstance(value, tuple) and len(items) == 1 else ""
         return _join(ends[0], items, comma + ends[1], depth)
     if isinstance(value, dict):
-        return _join("{", [f"{k!r}: {_spell(v, modules, depth + 1)}" for k, v in value.items()], "}", depth)
+        return _join("{", [f"{k!r}: {_spell(v, names, depth + 1)}" for k, v in value.items()], "}", depth)
     if isinstance(value, PurePath):
         return repr(str(value))
     if value is None or isinstance(value, bool | int | float | str):
@@ -52,13 +65,13 @@ def _spell(value: Any, modules: set[tuple[str, str]], depth: int) -> str:
     raise ConfigurationError(f"a {type(value).__name__} cannot be written into recipe.py: make it a dataclass")
 
 
-def _spell_dataclass(value: Any, modules: set[tuple[str, str]], depth: int) -> str:
+def _spell_dataclass(value: Any, names: Names, depth: int) -> str:
     kind = type(value)
-    modules.add((kind.__module__, kind.__qualname__))
+    called = _called(kind, names)
     # the top level is complete, so that a later change of a default cannot change an old run
     shown = [f for f in fields(value) if f.init and (depth == 0 or _is_set(f, getattr(value, f.name)))]
-    items = [f"{f.name}={_spell(getattr(value, f.name), modules, depth + 1)}" for f in shown]
-    return _join(f"{kind.__qualname__}(", items, ")", depth)
+    items = [f"{f.name}={_spell(getattr(value, f.name), names, depth + 1)}" for f in shown]
+    return _join(f"{called}(", items, ")", depth)
 
 
 def _is_set(field: Any, value: Any) -> bool:

@@ -13,7 +13,7 @@ LAYERS = [
     ["errors", "types", "fingerprint"],
     ["roles"],
     ["attention", "kernels"],
-    ["model", "turns", "ledger", "folder", "source"],
+    ["model", "smollm2", "turns", "ledger", "folder", "source"],
     ["generate", "environments", "filter", "control", "replay", "train", "observe", "killable", "placement"],
     ["evaluation", "checkpoint"],
     ["pipeline"],

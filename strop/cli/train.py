@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from strop.cli.describe import show_fields, show_recipes
+from strop.cli.duration import warning
 from strop.cli.models import hush
 from strop.errors import ConfigurationError, nearest
 from strop.folder import RunFolder, fresh_folder
@@ -43,6 +45,8 @@ def start_run(
     run = place(run, where, engines)
     check(run)
     check_model_folder(model_folder(run.model))
+    if slow := warning(run):
+        print(f"warning: {slow}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     return _train(run, folder, quiet, lambda watchers: launch(run, root, folder.path.name, watchers))
 
@@ -91,6 +95,8 @@ def ending(summary: dict[str, Any]) -> str:
     """What came of it, and where to read more."""
     so_far = "" if summary["is_complete"] else " so far"
     lines = [f"held-out accuracy{so_far} {_change(summary)}"]
+    if (taught := summary.get("warmup")) is not None and taught["heldout_before"] is not None:
+        lines.insert(0, f"warm-up: held-out accuracy {taught['heldout_before']:.1%} → {taught['heldout_after']:.1%}")
     lines.append(
         f"{summary['seconds'] / 60:.1f} minutes, {summary['steps']} steps, "
         f"{short(summary['tokens_generated'])} tokens generated, {short(summary['tokens_trained'])} trained, "

@@ -66,14 +66,16 @@ class ReasoningGym:
 
     def check(self, task: Task, reply: str) -> float:
         """The dataset's own score of what stands between answer tags, or else after the working."""
+        entry, answer = self.item(task), extract_answer(reply)
+        return float(self._data(False, 0).score_answer(final_answer(reply) if answer is None else answer, entry))
+
+    def item(self, task: Task) -> dict[str, Any]:
+        """The dataset's item behind a task, with all it knows."""
         side, place = task.id.rsplit("-", 2)[1:]
         entry = self._entry(side == "heldout", int(place))
         if self._question(entry) != task.messages[-1].content:
             raise ValueError(f"task {task.id} is not from {self!r}")
-        answer = extract_answer(reply)
-        return float(
-            self._data(side == "heldout", 0).score_answer(final_answer(reply) if answer is None else answer, entry)
-        )
+        return entry
 
     def __getstate__(self) -> dict[str, Any]:
         return {kept.name: getattr(self, kept.name) for kept in dataclasses.fields(self)}  # chunks are made again

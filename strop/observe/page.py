@@ -213,6 +213,19 @@ TEMPLATE = """\
 <p class="lead">By optimizer step. Where a curve is noisy, the strong line is its moving average.</p>
 <div class="charts">{% for chart in charts %}{{ chart_card(chart) }}{% endfor %}</div>
 {%- endif %}
+{%- if stages %}
+<h2>Held-out accuracy at each stage</h2>
+<p class="lead">With 95% intervals.</p>
+<div class="card fates">
+  <table class="shares stages">
+    <tr><th></th>{% for name in stages.names %}<th>{{ name }}</th>{% endfor %}</tr>
+    {%- for label, cells in stages.rows %}
+    <tr><td>{{ label }}</td>{% for value, spread in cells %}<td>{{ value }} <span class="soft">{{ spread }}</span></td>
+      {%- endfor %}</tr>
+    {%- endfor %}
+  </table>
+</div>
+{%- endif %}
 {%- if worlds %}
 <h2>Held-out accuracy by world</h2>
 <div class="charts">{% for chart in worlds %}{{ chart_card(chart) }}{% endfor %}</div>

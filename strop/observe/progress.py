@@ -81,9 +81,21 @@ class ProgressBar:
     """A watcher that shows a run's standing; use it as a context."""
 
     def __init__(self, title: str, steps: int, console: Console, max_tokens: int = 0) -> None:
+        self._console, self._title = console, title
+        self._prepare(title, steps, max_tokens)
+
+    def _prepare(self, title: str, steps: int, max_tokens: int) -> None:
         self.standing = Standing(steps, max_tokens)
-        kind = LiveLine if console.is_terminal else PlainLines
-        self._line: Line = kind(title, self.standing, console)
+        kind = LiveLine if self._console.is_terminal else PlainLines
+        self._line: Line = kind(title, self.standing, self._console)
+
+    def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
+        """A line of its own for each run where one warms up for another."""
+        if (title, steps) != (self._title, self.standing.steps) or self.standing.step:
+            self._line.stop()
+            self._title = title
+            self._prepare(title, steps, max_tokens)
+            self._line.start()
 
     def __enter__(self) -> Self:
         self._line.start()

@@ -23,6 +23,7 @@ from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.facts import Facts, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
+from strop.observe.summary import stages
 from strop.observe.transcripts import Decode, Line, decoder, lines, telling
 from strop.types import Trajectory
 
@@ -85,6 +86,7 @@ def render(folder: RunFolder) -> str:
         gain=_gain(facts),
         figures=_figures(facts),
         charts=shown,
+        stages=_stages(folder),
         worlds=worlds,
         others=others,
         draw=partial(draw, steps=_span(rows)),
@@ -97,6 +99,21 @@ def render(folder: RunFolder) -> str:
         path=folder.path,
         **_from_ledger(folder, facts),
     )
+
+
+def _stages(folder: RunFolder) -> dict[str, Any] | None:
+    """A table of held-out accuracies where there are several worlds: its columns and its rows."""
+    names, worlds = stages(folder)
+    if len(worlds) < 2 or len(names) < 2:
+        return None
+    cells = {label: [_shown(*found) for found in each] for label, each in worlds.items()}
+    return {"names": names, "rows": list(cells.items())}
+
+
+def _shown(value: float, low: float, high: float) -> tuple[str, str]:
+    if not math.isfinite(value):
+        return "–", ""
+    return figure(value, True), f"{figure(low, True)} to {figure(high, True)}"
 
 
 def _version() -> str:
@@ -122,6 +139,7 @@ def _charts(rows: Sequence[dict[str, Any]]) -> tuple[list[Chart], list[Chart], l
     names = sorted({name for row in rows for name in row} - _NOT_CHARTED)
     taken = {name for curve in CURVES for name in curve.metrics[:1]} | {"kl", "kl_behavior"} & set(names)
     shown = [chart for curve in CURVES if (chart := _of_curve(curve, rows))]
+    names = [name for name in names if not name.endswith(("_low", "_high"))]
     by_world = [name for name in names if name.startswith("heldout/")]
     worlds = [
         Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := _points(n, rows))

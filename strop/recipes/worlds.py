@@ -1,4 +1,4 @@
-"""Worlds by name: `arithmetic:3`, `arithmetic:3+compose:1`, `reasoning_gym/chain_sum`, `tasks.jsonl`, `dataset:DIR`."""
+"""Worlds by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:FOLDER`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def _parse(text: str, seed: int) -> World:
         from strop.environments.reasoning_gym import ReasoningGym
 
         return ReasoningGym(text.removeprefix("reasoning_gym/"), seed=seed)
+    if text.startswith("drill/"):
+        from strop.environments.drills import Drill
+
+        dataset, _, level = text.removeprefix("drill/").partition(":")
+        return Drill(dataset, _level(text, level), seed)
     if text.startswith("dataset:"):
         from strop.environments.dataset import Dataset
 
@@ -53,9 +58,14 @@ def _levelled(text: str, seed: int) -> World:
     kinds = bundled_worlds()
     if name not in kinds:
         raise ConfigurationError(
-            f"there is no world {name!r}: {nearest(name, kinds)}; or reasoning_gym/NAME, FILE.jsonl, dataset:FOLDER"
+            f"there is no world {name!r}: {nearest(name, kinds)}; "
+            "or reasoning_gym/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
         )
-    if level and not level.isdigit():
-        raise ConfigurationError(f"a world's level is a whole number, as in {name}:2, got {text!r}")
-    world: World = kinds[name](int(level or 1), seed)
+    world: World = kinds[name](_level(text, level), seed)
     return world
+
+
+def _level(text: str, level: str) -> int:
+    if level and not level.isdigit():
+        raise ConfigurationError(f"a world's level is a whole number, as in {text.partition(':')[0]}:2, got {text!r}")
+    return int(level or 1)

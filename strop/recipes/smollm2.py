@@ -1,0 +1,89 @@
+"""A real pretrained model: SmolLM2-135M-Instruct learns six kinds of reasoning-gym tasks, first shown, then by RL.
+
+The warm-up is supervised, on worked solutions; then GRPO with DAPO's clip and token mean, without a reference. Held-out
+tasks of the same kinds and of three kinds never trained on are measured before, between and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from strop.filter.rewards.constant import Constant as Paid
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.recipes.setting import Setting
+from strop.recipes.worlds import parse_worlds
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.likelihood import Likelihood
+from strop.train.trainers.torch import TorchTrainer
+
+_TRAINED = (
+    "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"
+)
+_UNSEEN = "drill/basic_arithmetic:1+drill/lcm:1+drill/word_sequence_reversal:1"
+_SETTING = Setting(
+    world=_TRAINED,
+    model="smollm2",
+    device="auto",  # the GPU where there is one
+    steps=120,
+    groups_per_step=64,
+    group_size=8,
+    learning_rate=3e-5,
+    max_tokens=96,
+    heldout_tasks=200,
+    checkpoint_every=60,
+)
+
+
+def smollm2(
+    setting: Setting = _SETTING,
+    unseen: str = _UNSEEN,
+    warmup_steps: int = 200,
+    warmup_examples: int = 64,  # of one step
+    warmup_learning_rate: float = 2e-4,
+) -> Run:
+    """Supervised warm-up, then RL from its model; `strop train smollm2` does both."""
+    setting = replace(setting, device=_device(setting.device))
+    run = setting.run(
+        "smollm2",
+        GroupStandard(),
+        (Clip(0.2, 0.28),),
+        trainer=_trainer(setting, warmup_steps=5),
+    )
+    taught = replace(
+        setting,
+        steps=warmup_steps,
+        groups_per_step=warmup_examples,
+        group_size=1,
+        learning_rate=warmup_learning_rate,
+        heldout_every=0,
+        checkpoint_every=max(warmup_steps, 1),
+    )
+    warmup = taught.run(
+        "smollm2-warmup",
+        Constant(),
+        (Likelihood(),),
+        agent=Demonstrate(),
+        rewards=(Paid(),),
+        trainer=_trainer(taught, warmup_steps=20),
+    )
+    worlds = parse_worlds(unseen, setting.seed) if unseen else ()
+    for each in (run, warmup):
+        each.evaluation = replace(each.evaluation, unseen=worlds)
+    return replace(run, warmup=warmup if warmup_steps else None)
+
+
+def _device(wish: str) -> str:
+    return ("cuda" if torch.cuda.is_available() else "cpu") if wish == "auto" else wish
+
+
+def _trainer(setting: Setting, **more: Any) -> TorchTrainer:
+    """bfloat16 and large micro-batches on a GPU."""
+    if torch.device(setting.device).type == "cuda":
+        more |= {"dtype": "bfloat16", "max_tokens": 65_536, "chunk": 8192}
+    return TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, **more)
