@@ -1,6 +1,6 @@
 """Asynchronous against synchronous training on the same two cores, with replies of very different lengths.
 
-    python benchmarks/async_vs_sync.py [--json] [--quick] [--seeds 3] [--steps 30]
+    python benchmarks/async_vs_sync.py [--json] [--quick] [--seeds 3] [--steps 30] [--keep FOLDER]
 
 The world wants numbers counted down, `57>04`; how far is Pareto (see counting.py), so that the longest reply has 20
 times the median's tokens. A pocket model that half knows it is trained further by GRPO, with the same seeds, steps and
@@ -173,13 +173,16 @@ def trained_on(path: Path) -> tuple[dict[int, int], list[int]]:
     return dict(sorted(lags.items())), lengths
 
 
-def compare(seeds: int, steps: int, tasks: int) -> dict[str, Any]:
-    """Every setting with every seed, in turn."""
+def compare(seeds: int, steps: int, tasks: int, keep: Path) -> dict[str, Any]:
+    """Every setting with every seed, in turn; what `keep` has of an earlier comparison is not run again."""
     model = half_taught()
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ARMS}
     for seed in range(seeds):
         for name in ARMS:
-            runs[name].append(_apart(name, model, seed, steps, tasks))
+            kept = keep / f"{name}, seed {seed}, {steps} steps.json"
+            if not kept.is_file():
+                kept.write_text(json.dumps(_apart(name, model, seed, steps, tasks)))
+            runs[name].append(json.loads(kept.read_text()))
             print(f"{name}, seed {seed}: {runs[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
     return figures_of(runs) | {"seeds": seeds, "steps": steps, **circumstances()}
 
@@ -290,7 +293,7 @@ def circumstances() -> dict[str, Any]:
     """When, where and with what."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        "hardware": f"{os.cpu_count()} CPU cores ({platform.machine()}), load {os.getloadavg()[0]:.1f}",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("strop", "torch", "transformers")},
     }
@@ -307,10 +310,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one seed and few steps: rough")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--keep", type=Path, help="a folder for the figures of each run: goes on where it was stopped")
     arguments = parser.parse_args()
-    with redirect_stdout(sys.stderr):
+    with redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
         seeds, steps, tasks = (1, 12, 64) if arguments.quick else (arguments.seeds, arguments.steps, 256)
-        result = compare(seeds, steps, tasks)
+        (keep := arguments.keep or Path(folder)).mkdir(parents=True, exist_ok=True)
+        result = compare(seeds, steps, tasks, keep)
     print(json.dumps(result) if arguments.json else table(result))
     return 0
 

@@ -21,7 +21,7 @@ MECHANISMS = [
         "Decoupled(low=0.2, high=0.2, cap=5.0, dual=3.0, anchor='averaged', weight=1.0)",
     ),
     ("strop.train.losses.aipo", "Aipo(cap=8.0, is_detached=True, weight=1.0)"),
-    ("strop.train.losses.trajectory_balance", "TrajectoryBalance(beta=0.05, weight=1.0)"),
+    ("strop.train.losses.trajectory_balance", "TrajectoryBalance(beta=0.05, weight=1.0, last_beta=0.05, beta_steps=0)"),
     ("strop.train.losses.minimum_variance", "MinimumVariance(cap=8.0, epsilon=1e-08, weight=1.0)"),
     ("strop.train.corrections.truncated", "Truncated(cap=2.0, target='current')"),
     ("strop.train.corrections.masked", "Masked(low=0.5, high=2.0, target='current')"),
@@ -50,7 +50,7 @@ MECHANISMS = [
     ("strop.control.budgets.fixed", "Fixed(size=8)"),
     ("strop.control.paces.bounded_lag", "BoundedLag(lag=1)"),
     ("strop.replay.fifo", "Fifo()"),
-    ("strop.replay.mostly_recent", "MostlyRecent(recent=0.95, capacity=1000, seed=0)"),
+    ("strop.replay.mostly_recent", "MostlyRecent(recent=0.95, capacity=1000, seed=0, answers=0, sharpness=0.0)"),
 ]
 
 

@@ -43,7 +43,7 @@ class Host:
         """In step, what belongs together is begun together, however the pipe cut it."""
         match frame.head["kind"]:
             case "ping":
-                self._frames.send({"kind": "pong", "num_generated": getattr(self._engine, "num_generated", None)})
+                self._frames.send({"kind": "pong", **self._known()})
             case "settled":
                 self._num_settled = frame.head["after"]
                 heard, self._heard = self._heard, []
@@ -80,7 +80,7 @@ class Host:
             answer = Frame({"error": type(error).__name__, "message": str(error)})
         finally:
             del self._running[number]
-        self._frames.send({"kind": "answer", "id": number, **answer.head}, answer.arrays)
+        self._frames.send({"kind": "answer", "id": number, **answer.head, **self._known()}, answer.arrays)
         if self._in_step and not self._is_telling:
             self._is_telling = True
             # in the next pass, when all that ended with the same decode step have answered
@@ -97,6 +97,10 @@ class Host:
                     self._receive(frame)
         except EOFError:
             self._over.set_result("the parent is gone")
+
+    def _known(self) -> dict[str, Any]:
+        """What whoever asks why nothing moves should know."""
+        return {"num_generated": getattr(self._engine, "num_generated", None)}
 
     async def _sample(self, frame: Frame) -> Frame:
         asked = dict(frame.head["sampling"])

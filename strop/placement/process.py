@@ -167,11 +167,10 @@ class LocalProcess:
 
     def _hear(self, frame: Frame) -> None:
         head = frame.head
+        self.num_generated = head.get("num_generated", self.num_generated)
         match head["kind"]:
             case "ready" | "refused":
                 self._answer_hello(frame)
-            case "pong":
-                self.num_generated = head["num_generated"]
             case "finished":
                 self._num_finished = head["number"]
                 self._say_soon()

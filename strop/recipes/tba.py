@@ -10,12 +10,23 @@ from strop.train.losses.trajectory_balance import TrajectoryBalance
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def tba(setting: Setting = Setting(lag=2), beta: float = 0.05, recent: float = 0.95) -> Run:
-    """Siblings are balanced against each other until the policy is reference * exp(reward / beta)."""
+def tba(
+    setting: Setting = Setting(lag=2),
+    beta: float = 0.05,
+    last_beta: float = 0.05,
+    recent: float = 0.95,
+    answers: int = 0,
+    sharpness: float = 0.0,
+) -> Run:
+    """Siblings are balanced against each other until the policy is reference * exp(reward / beta).
+
+    `beta` goes to `last_beta` over the run; of a group that is drawn again, `answers` are taken with probabilities
+    softmax(sharpness * reward); 0: all of them.
+    """
     return setting.run(
         "tba",
         Constant(),
-        (TrajectoryBalance(beta),),
+        (TrajectoryBalance(beta, last_beta=last_beta, beta_steps=setting.steps if last_beta != beta else 0),),
         reduction=SequenceMean(),
-        buffer=MostlyRecent(recent, seed=setting.seed),
+        buffer=MostlyRecent(recent, seed=setting.seed, answers=answers, sharpness=sharpness),
     )

@@ -1,13 +1,13 @@
 """TBA's replay (2503.18929): mostly what was just made, now and then anything ever seen.
 
-A loss that is right for anybody's attempts (trajectory balance) may learn from both. TBA draws answers per task; worlds
-without end give every task once, so here a task's answers are its group, and whole groups are drawn.
+A loss that is right for anybody's attempts (trajectory balance) may learn from both. Worlds without end give every task
+once, so a task's answers are its group: new groups are drawn whole, and some answers of old ones.
 Papers: tba
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +22,15 @@ class MostlyRecent:
 
     In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
     before all others were. The length is that of the new groups alone: old ones wait for nobody, and a pace must not
-    count them. The choice depends on seed and step only.
+    count them. The choice depends on seed and step only. Of an old group `answers` attempts are drawn, none twice, one
+    after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
     """
 
     recent: float = 0.95
     capacity: int = 1000  # old groups that are kept, the newest
     seed: int = 0
+    answers: int = 0
+    sharpness: float = 0.0  # 1 / temperature of TBA's softmax over rewards; 0: uniform
 
     _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
     _old: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -38,6 +41,11 @@ class MostlyRecent:
         if not 0 < self.recent <= 1 or self.capacity < 0:
             raise ConfigurationError(
                 f"MostlyRecent needs 0 < recent <= 1 and capacity >= 0, got {self.recent} and {self.capacity}"
+            )
+        if self.answers < 0 or self.answers == 1 or self.sharpness < 0:
+            raise ConfigurationError(
+                f"MostlyRecent needs answers >= 2 or 0 for all, and sharpness >= 0, got {self.answers} and "
+                f"{self.sharpness}"
             )
 
     def add(self, group: Group) -> None:
@@ -60,7 +68,7 @@ class MostlyRecent:
             self._old[group.number] = group
             group.times_trained += 1
         self._forget()
-        return [*fresh, *again]
+        return [*fresh, *(self._some_of(group, random) for group in again)]
 
     @property
     def trained_before(self) -> list[int]:
@@ -94,6 +102,15 @@ class MostlyRecent:
             else:
                 self._turn += sorted(self._old)
         return taken
+
+    def _some_of(self, group: Group, random: np.random.Generator) -> Group:
+        """The largest of rewards with Gumbel noise are draws from the softmax without replacement (Gumbel top-k)."""
+        attempts = group.scored
+        if not 0 < self.answers < len(attempts):
+            return group
+        noisy = self.sharpness * group.rewards.astype(np.float64) + random.gumbel(size=len(attempts))
+        chosen = sorted(np.argsort(-noisy)[: self.answers].tolist())
+        return replace(group, trajectories=[attempts[index] for index in chosen])
 
     def _forget(self) -> None:
         for number in sorted(self._old)[: max(len(self._old) - self.capacity, 0)]:

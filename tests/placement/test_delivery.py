@@ -6,9 +6,9 @@ import asyncio
 import os
 import pickle
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,14 +16,17 @@ import torch
 
 from strop.errors import ConfigurationError, DeliveryError
 from strop.fingerprint import fingerprint
+from strop.folder import read_rows
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
+from strop.launch import launch
 from strop.placement.process import LocalProcess
+from strop.recipes import build, recipe_named
 from strop.train.channels.memory import Memory
 from strop.train.channels.shared_memory import SharedMemory
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, IntArray, Sampling, WeightVersion
-from tests.models import save_tiny_model
+from strop.types import Completion, Group, IntArray, Sampling, WeightVersion
+from tests.models import save_pocket_like, save_tiny_model
 from tests.placement.light import Letters
 
 LONG = Sampling(max_tokens=20)
@@ -137,3 +140,62 @@ def test_a_replacement_that_holds_other_weights_stops_the_run() -> None:
 
     with pytest.raises(DeliveryError, match="the new process of Letters samples from weights nothing after step 5"):
         asyncio.run(lose_it())
+
+
+@dataclass
+class FlippedByte(TorchEngine):
+    """One bit of one byte changes on its way to step 2."""
+
+    async def load(self, version: WeightVersion) -> str:
+        weights = {name: tensor.clone() for name, tensor in version.location.items()}
+        if version.step == 2:
+            next(iter(weights.values())).view(torch.uint8).view(-1)[41] ^= 1
+        return await super().load(replace(version, location=weights))
+
+
+@dataclass
+class StaleAdapter(TorchEngine):
+    """Gets the frozen base on every sync, with the number of the new version."""
+
+    _base: Any = field(default=None, init=False, repr=False, compare=False)
+
+    async def load(self, version: WeightVersion) -> str:
+        self._base = self._base or {name: tensor.clone() for name, tensor in version.location.items()}
+        return await super().load(replace(version, location=self._base))
+
+
+@dataclass
+class SkippedPublish(TorchEngine):
+    """Never hears of step 2, and answers with what it holds."""
+
+    _held: str = field(default="", init=False, repr=False, compare=False)
+
+    async def load(self, version: WeightVersion) -> str:
+        if version.step != 2:
+            self._held = await super().load(version)
+        return self._held
+
+
+@dataclass(frozen=True)
+class ByTokens:
+    """Never the same for all siblings, so that every step moves the weights."""
+
+    weight: float = 1.0
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(t.turns[0].tokens.sum() % 97) for t in group.trajectories]
+
+
+@pytest.mark.parametrize(("engine", "step"), [(FlippedByte, 2), (StaleAdapter, 1), (SkippedPublish, 2)])
+@pytest.mark.parametrize("lag", [0, 2])
+def test_what_does_not_arrive_stops_the_run_within_one_sync(
+    tmp_path: Path, engine: type[TorchEngine], step: int, lag: int
+) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    values = {"groups_per_step": 2, "group_size": 4, "max_tokens": 12, "heldout_tasks": 2, "heldout_every": 0}
+    run = build(recipe_named("grpo"), {"model": str(model), "steps": 6, "learning_rate": 1e-3, "lag": lag, **values})
+    run = replace(run, engine=Several((TorchEngine(), engine())), rewards=(ByTokens(),))
+    with pytest.raises(DeliveryError, match=rf"engine 1 \({engine.__name__}\) samples from weights \w+ after step "):
+        launch(run, tmp_path, "run")
+    assert [row["step"] for row in read_rows(tmp_path / "run" / "metrics.jsonl")] == list(range(step))

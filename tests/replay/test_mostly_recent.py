@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import pytest
 
 from strop.errors import CheckpointError, ConfigurationError
@@ -75,3 +78,27 @@ def test_it_resumes_to_the_same_draws() -> None:
 def test_misuse_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="0 < recent <= 1"):
         MostlyRecent(recent=0.0)
+
+
+def test_answers_of_old_groups_are_drawn_by_a_softmax_over_rewards() -> None:
+    """Two of three, one after the other: the first i has w_i / sum w, then the second its share of what is left."""
+    rewards, sharpness, seen = [1.0, 0.0, 0.5], 2.0, Counter[tuple[int, ...]]()
+    for seed in range(3000):
+        buffer = MostlyRecent(recent=0.3, seed=seed, answers=2, sharpness=sharpness)
+        for number in range(2):
+            buffer.add(make_group(rewards, number=number))
+            drawn = buffer.draw(1, number)
+        assert drawn is not None and len(drawn[0].trajectories) == 3  # the new one is whole
+        seen.update(tuple(rewards.index(t.reward) for t in group.trajectories) for group in drawn[1:])
+    weights = np.exp(sharpness * np.array(rewards))
+    chances = weights / weights.sum()
+    for (one, other), count in seen.items():
+        first, second = chances[one], chances[other]
+        expected = first * second / (1 - first) + second * first / (1 - second)
+        assert count / seen.total() == pytest.approx(expected, abs=0.04)
+    assert set(seen) == {(0, 1), (0, 2), (1, 2)} and seen.total() > 1000
+
+
+def test_what_cannot_be_balanced_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"answers >= 2 or 0 for all.*got 1 and 0\.0"):
+        MostlyRecent(answers=1)

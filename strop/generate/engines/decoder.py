@@ -260,8 +260,8 @@ def _swaps(lengths: IntArray) -> list[tuple[int, int]]:
     now = np.ceil(np.log2(np.maximum(lengths, _SMALLEST // 2))).astype(np.int64)
     wanted = np.sort(now)[::-1]
     swaps = []
-    for place in np.flatnonzero(now < wanted).tolist():
-        if now[place] < wanted[place]:  # not exchanged yet
+    for place in range(len(now)):  # in this order: whoever is wanted here is never at an earlier place
+        if now[place] < wanted[place]:
             other = int(np.flatnonzero((now == wanted[place]) & (now > wanted))[-1])
             swaps.append((place, other))
             now[[place, other]] = now[[other, place]]

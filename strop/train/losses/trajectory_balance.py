@@ -22,11 +22,14 @@ class TrajectoryBalance:
 
     It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the attempts: nothing is left to correct.
     Every token carries its attempt's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
-    and the gradient grows as 1 / beta. The temperature of the attempts is that of both policies.
+    and the gradient grows as 1 / beta, so TBA lowers beta on the way: linearly to `last_beta` in `beta_steps` steps;
+    0: it stays. The temperature of the attempts is that of both policies.
     """
 
     beta: float = 0.05
     weight: float = 1.0
+    last_beta: float = 0.05
+    beta_steps: int = 0
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     scope: ClassVar[str] = "group"
@@ -34,14 +37,22 @@ class TrajectoryBalance:
     contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
 
     def __post_init__(self) -> None:
-        if self.beta <= 0:
-            raise ConfigurationError(f"TrajectoryBalance needs beta > 0, got {self.beta}")
+        if min(self.beta, self.last_beta) <= 0 or self.beta_steps < 0:
+            raise ConfigurationError(
+                f"TrajectoryBalance needs beta > 0, last_beta > 0 and beta_steps >= 0, got {self.beta}, "
+                f"{self.last_beta} and {self.beta_steps}"
+            )
+
+    def beta_at(self, step: int) -> float:
+        """After so many steps."""
+        done = min(step / self.beta_steps, 1.0) if self.beta_steps else 0.0
+        return self.beta + done * (self.last_beta - self.beta)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.reference_logprobs is None:
             raise ConfigurationError("TrajectoryBalance needs reference log-probabilities, the batch has none")
         gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
-        surplus = gains - batch.rewards.to(gains.dtype) / self.beta  # [A]
+        surplus = gains - batch.rewards.to(gains.dtype) / self.beta_at(batch.version)  # [A]
         mean = _group_mean(surplus, batch)  # [A]; its gradient cancels within the group
         loss = torch.where(batch.trainable, batch.on_tokens((surplus - mean).square()), 0.0)  # [T]
         return loss, {

@@ -77,7 +77,15 @@ def test_off_policy_groups_alone_lead_to_the_optimum() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="beta > 0, got 0"):
+    with pytest.raises(ConfigurationError, match=r"beta > 0, last_beta > 0 .* got 0"):
         TrajectoryBalance(beta=0.0)
     with pytest.raises(ConfigurationError, match="reference"):
         TrajectoryBalance()(say([[log(0.5)]]), make_batch([[0.0]]))
+
+
+def test_beta_falls_linearly_and_stays() -> None:
+    loss = TrajectoryBalance(beta=0.012, last_beta=0.004, beta_steps=500)
+    assert [loss.beta_at(step) for step in (0, 250, 500, 900)] == pytest.approx([0.012, 0.008, 0.004, 0.004])
+    assert TrajectoryBalance(beta=0.3).beta_at(77) == 0.3
+    with pytest.raises(ConfigurationError, match="last_beta > 0"):
+        TrajectoryBalance(last_beta=0.0)
