@@ -1,0 +1,70 @@
+"""Benchmarks at toy sizes: they run on a CPU, count what they say they count, and keep what they measured."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> ModuleType:
+    """A script as a module; its results go elsewhere."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(importlib.import_module("machine"), "RESULTS", tmp_path)
+    yield importlib.import_module(request.param)  # type: ignore[misc]
+    for name in ("machine", "shapes", request.param):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("benchmark", ["generation"], indirect=True)
+def test_generation_counts_every_token(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--models", "tiny", "--sequences", "6", "--tokens", "5", "--prompt-tokens", "4", "--group-size", "2"]
+    benchmark.main([*words, "--rounds", "1", "--device", "cpu", "--json", "--save", "here"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown == json.loads((tmp_path / "here.json").read_text())
+    (row,) = shown["rows"]
+    count = {side: of["tokens_per_second"] * of["seconds"] for side, of in row["sides"].items()}
+    assert count["transformers"] == pytest.approx(30)
+    assert 20 <= count["strop"] <= 30.001  # one token in 107 is the end; those of real sizes have 150,000
+    assert shown["ratio"] == row["ratio"] > 0 and shown["versions"]["torch"] == torch.__version__
+    weights, per_token = 2 * _tiny_parameters(), 4 * 2 * 2 * 16  # bytes: 2 layers, 2 heads of 16
+    assert row["floor"] == pytest.approx(6 / ((weights + 6 * 6.5 * per_token) / shown["bytes_per_second"]))
+
+
+def _tiny_parameters() -> int:
+    attention = 64 * 64 + 64 + 2 * (64 * 32 + 32) + 64 * 64  # Qwen2 has biases on queries, keys and values
+    return 107 * 64 + 2 * (attention + 3 * 64 * 128 + 2 * 64) + 64
+
+
+@pytest.mark.parametrize("benchmark", ["mismatch"], indirect=True)
+def test_engine_and_trainer_agree_in_float32(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark.main(
+        ["--model", "tiny", "--prompts", "3", "--group-size", "2", "--tokens", "6", "--device", "cpu", "--json"]
+    )
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown["tokens"] == 36 and shown["mean_absolute_difference"] < 1e-5
+    assert shown["share_outside"] == 0.0 and shown["is_reached"] and shown["ratio"] > 100
+
+
+@pytest.mark.parametrize("benchmark", ["end_to_end"], indirect=True)
+def test_heavy_tailed_replies_have_the_law_they_were_given(benchmark: ModuleType, tmp_path: Path) -> None:
+    """P(longer than n) = shortest / n, cut at the longest; both sides of a comparison end in figures."""
+    shapes = importlib.import_module("shapes")
+    folder = shapes.heavy_tailed("tiny", tmp_path / "model", 4, 64)
+    sizes = {"groups": 12, "group-size": 8, "steps": 2, "warm": 1, "longest": 64, "lag": 1}
+    words = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
+    arguments = benchmark._arguments([*words, "--model", "tiny", "--device", "cpu"])
+    for side in ("sync", "async"):
+        found = benchmark.one(side, folder, arguments)
+        assert found["samples_per_second"] > 0 and len(found["seconds_per_step"]) == 2
+        assert 6 <= found["length"]["median"] <= 12 and 32 <= found["length"]["longest"] <= 64
