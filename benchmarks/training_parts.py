@@ -1,6 +1,6 @@
 """Where a training step's time goes: each kernel and each matrix product alone, in bytes/s and operations/s.
 
-    python benchmarks/training_parts.py [--tokens 16384] [--length 512]
+    python benchmarks/training_parts.py [--tokens 16384] [--length 512] [--tune]
 
 The shapes are SmolLM2-135M's.
 """
@@ -47,7 +47,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokens", type=int, default=16384)
     parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--tune", action="store_true")
     arguments = parser.parse_args()
+    if arguments.tune:
+        return tune(arguments.tokens, arguments.length)
     kernels(arguments.tokens)
     attentions(arguments.tokens, arguments.length)
     products(arguments.tokens)
@@ -56,53 +59,114 @@ def main() -> None:
 
 def kernels(tokens: int) -> None:
     residual, delta, weight = drawn(tokens, HIDDEN, dtype=torch.float32), drawn(tokens, HIDDEN), drawn(HIDDEN).float()
-    state, normed, scale = norm.forward(residual, delta, weight, 1e-5, BF16)
+    _, normed, scale = norm.forward(residual, delta, weight, 1e-5, BF16)
     row = tokens * HIDDEN / 1e9
     report("norm forward", lambda: norm.forward(residual, delta, weight, 1e-5, BF16), row * 12)
-    report("norm backward", lambda: norm.backward(residual, normed, state, weight, scale, BF16), row * 16)
+    report("norm backward", lambda: norm.backward(residual, normed, residual, delta, weight, scale), row * 20)
     gate_up, pull = drawn(tokens, 2 * FEED), drawn(tokens, FEED)
     cell = tokens * FEED / 1e9
     report("swiglu forward", lambda: swiglu.forward(gate_up), cell * 6)
     report("swiglu backward", lambda: swiglu.backward(gate_up, pull), cell * 12)
-    width = (HEADS.queries + 2 * HEADS.keys) * HEADS.size
-    fused, angle = drawn(tokens, width), drawn(tokens, HEADS.size // 2).float()
+    fused, angle = drawn(tokens, HEADS.width), drawn(tokens, HEADS.size // 2).float()
     cosine, sine = angle.cos(), angle.sin()
-    report("rotate", lambda: attention.rotate(fused, cosine, sine, HEADS), tokens * width * 0.8 * 4 / 1e9)
-    parts = [part.contiguous() for part in HEADS.split(drawn(tokens, width))]
-    report("rotate back", lambda: attention.rotate_back(*parts, cosine, sine), tokens * width * 4 / 1e9)
+    report("rotate", lambda: attention.rotate(fused, cosine, sine, HEADS), tokens * HEADS.width * 0.8 * 4 / 1e9)
 
 
 def attentions(tokens: int, length: int) -> None:
-    width = (HEADS.queries + 2 * HEADS.keys) * HEADS.size
-    query, key, value = HEADS.split(drawn(tokens, width))
-    count = tokens // length
+    fused, count = drawn(tokens, HEADS.width), tokens // length
     plan = attention.Varlen(np.full(count, length), np.arange(tokens), "cuda")
-    ends = (plan.query_ends, plan.key_ends, length, length)
     work = 2 * tokens * length * HEADS.queries * HEADS.size
-    forward = lambda: torch.ops.aten._flash_attention_forward(  # noqa: E731
-        query, key, value, *ends, 0.0, True, False, scale=0.125
-    )
-    output, logsumexp, random, unused, _ = forward()
+    output, level = attention.attend(fused, HEADS, plan, 0.125)
     pull = torch.randn_like(output)
-    report("flash forward", forward, operations=work)
+    report("attention forward", lambda: attention.attend(fused, HEADS, plan, 0.125), operations=work)
     report(
-        "flash backward",
-        lambda: torch.ops.aten._flash_attention_backward(
-            pull, query, key, value, output, logsumexp, *ends, 0.0, True, random, unused, scale=0.125
-        ),
+        "attention backward",
+        lambda: attention.attend_back(pull, fused, output, level, HEADS, plan, 0.125),
         operations=2.5 * work,
     )
-    from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    dense = [t.reshape(count, length, -1, 64).transpose(1, 2).detach().requires_grad_() for t in (query, key, value)]
-    for backend in (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION):
-        with sdpa_kernel(backend):
 
-            def both(backend: SDPBackend = backend) -> None:
-                found = torch.nn.functional.scaled_dot_product_attention(*dense, is_causal=True, enable_gqa=True)
-                found.backward(torch.ones_like(found))
+def tune(tokens: int, length: int) -> None:
+    """Every kernel that has a shape to choose, in several; the best ones belong into its file."""
+    import itertools
 
-            report(f"sdpa {backend.name} both ways", both, operations=3.5 * work)
+    from strop.kernels.triton import attention as triton_attention
+    from strop.kernels.triton import head as triton_head
+    from strop.kernels.triton import norm as triton_norm
+
+    fused, count = drawn(tokens, HEADS.width), tokens // length
+    work = 2 * tokens * length * HEADS.queries * HEADS.size
+    for block, step, warps, stages in itertools.product((64, 128), (32, 64, 128), (4, 8), (2, 3)):
+        attention.QUERY_BLOCK = block
+        plan = attention.Varlen(np.full(count, length), np.arange(tokens), "cuda")
+        options = {"STEP": step, "num_warps": warps, "num_stages": stages}
+        triton_attention.ATTEND = triton_attention.OF_QUERIES = options
+        name = f"{block} {step} {warps} {stages}"
+        report(f"attend {name}", lambda p=plan: attention.attend(fused, HEADS, p, 0.125), operations=work)
+        output, level = torch.empty(tokens, 576, device="cuda", dtype=BF16), torch.zeros(9, tokens, device="cuda")
+        pulled, into = torch.empty_like(level), torch.empty_like(fused)
+        report(
+            f"of_queries {name}",
+            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: triton_attention._of_queries[
+                (HEADS.queries, len(p.queries))
+            ](
+                o,
+                fused,
+                o,
+                v,
+                d,
+                None,
+                p.queries,
+                i,
+                tokens,
+                0.125,
+                0.18,
+                BLOCK=b,
+                **triton_attention._shape(HEADS, p),
+                **s,
+            ),
+            operations=work * 1.5,
+        )
+    for block, step, warps, stages in itertools.product((64, 128), (32, 64, 128), (4, 8), (2, 3)):
+        attention.KEY_BLOCK = block
+        plan = attention.Varlen(np.full(count, length), np.arange(tokens), "cuda")
+        options = {"STEP": step, "num_warps": warps, "num_stages": stages}
+        report(
+            f"of_keys {block} {step} {warps} {stages}",
+            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: triton_attention._of_keys[
+                (HEADS.keys, len(p.keys))
+            ](
+                o, fused, v, d, None, p.keys, i, 576, HEADS.width, tokens, 0.125, 0.18,
+                BLOCK=b, **triton_attention._shape(HEADS, p), **s,
+            ),
+            operations=work * 2,
+        )  # fmt: skip
+    rows, hidden, weight = 4096, drawn(4096, HIDDEN), drawn(VOCABULARY, HIDDEN)
+    tokens_, temperature = torch.randint(0, VOCABULARY, (rows,), device="cuda"), torch.ones(rows, device="cuda")
+    found = torch.zeros(3, rows, device="cuda")
+    pulls = torch.stack((found[0], found[1], found[1], found[2] + 10, temperature))
+    for tile in ((128, 128, 64, 8, 3), (128, 128, 64, 4, 3), (128, 128, 64, 8, 4), (128, 256, 64, 8, 3),
+                 (256, 128, 64, 8, 3), (128, 192, 64, 8, 3), (64, 128, 64, 4, 4), (64, 256, 64, 8, 3),
+                 (128, 128, 32, 8, 4), (128, 64, 64, 4, 4)):  # fmt: skip
+        options = dict(zip(("ROWS", "COLUMNS", "INNER", "num_warps", "num_stages"), tile, strict=True))
+        triton_head.STATISTICS = triton_head.GRADIENT = options
+        work = 2 * rows * HIDDEN * VOCABULARY
+        report(
+            f"statistics {tile}",
+            lambda: triton_head.statistics(hidden, weight, tokens_, temperature, found),
+            operations=work,
+        )
+        report(f"gradient {tile}", lambda: triton_head.gradient(hidden, weight, tokens_, pulls), operations=work)
+    residual, delta, factor = drawn(tokens, HIDDEN, dtype=torch.float32), drawn(tokens, HIDDEN), drawn(HIDDEN).float()
+    scale = torch.ones(tokens, device="cuda")
+    for each, warps in itertools.product((1, 2, 4), (2, 4, 8)):
+        triton_norm.FORWARD = triton_norm.BACKWARD = {"ROWS": each, "num_warps": warps}
+        name, row = f"{each} {warps}", tokens * HIDDEN / 1e9
+        report(f"norm forward {name}", lambda: norm.forward(residual, delta, factor, 1e-5, BF16), row * 12)
+        for programs in (264, 528, 1056):
+            triton_norm.PROGRAMS = programs
+            work_back = lambda: norm.backward(residual, delta, residual, delta, factor, scale)  # noqa: E731
+            report(f"norm backward {name} {programs}", work_back, row * 20)
 
 
 def products(tokens: int) -> None:
@@ -122,17 +186,15 @@ def products(tokens: int) -> None:
 def heads(rows: int) -> None:
     hidden, weight = drawn(rows, HIDDEN), drawn(VOCABULARY, HIDDEN)
     work = 2 * rows * HIDDEN * VOCABULARY
-    cells = rows * VOCABULARY / 1e9
-    logits = product(hidden, weight.t(), torch.float32)
     tokens, temperature = torch.randint(0, VOCABULARY, (rows,), device="cuda"), torch.ones(rows, device="cuda")
     found = torch.empty(3, rows, device="cuda")
+    logprobs.statistics(hidden, weight, tokens, temperature, found)
     pulls = torch.stack((found[0], found[1], found[1], found[2], temperature))
-    pull = logprobs.gradient(logits, tokens, pulls, BF16)
+    pull = logprobs.gradient(hidden, weight, tokens, pulls)
     total = torch.zeros(VOCABULARY, HIDDEN, device="cuda")
-    report("logits float32", lambda: product(hidden, weight.t(), torch.float32), operations=work)
-    report("logits bfloat16", lambda: torch.mm(hidden, weight.t()), operations=work)
-    report("statistics", lambda: logprobs.statistics(logits, tokens, temperature, found), cells * 4)
-    report("gradient of logits", lambda: logprobs.gradient(logits, tokens, pulls, BF16), cells * 6)
+    report("logits alone, bfloat16", lambda: torch.mm(hidden, weight.t()), operations=work)
+    report("statistics", lambda: logprobs.statistics(hidden, weight, tokens, temperature, found), operations=work)
+    report("gradient of logits", lambda: logprobs.gradient(hidden, weight, tokens, pulls), operations=work)
     report("to the state", lambda: torch.mm(pull, weight), operations=work)
     report("to the weight, added", lambda: add_product(total, pull.t(), hidden), operations=work)
 

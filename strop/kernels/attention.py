@@ -1,21 +1,20 @@
-"""Rotary positions (RoFormer, Su et al. 2021) and causal attention over packed sequences, as one differentiable step.
+"""Rotary positions (RoFormer, Su et al. 2021) and causal attention over packed sequences of various lengths.
 
-Queries and keys are turned where they lie, then a flash kernel (Dao, 2023) takes sequences of various lengths as they
-are, without padding. Where siblings share a prefix only its keys are repeated: a kernel whose queries are the last of a
-sequence needs no more.
+Attention never stores its scores (FlashAttention, Dao 2023). Where siblings share a prefix only its keys are read by
+several: queries are the last tokens of each sequence, so nothing is computed twice and nothing is padded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from strop.attention import Plan
 from strop.types import IntArray
+
+QUERY_BLOCK, KEY_BLOCK = 128, 64  # tokens of one program, in the tables of a plan
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,10 @@ class Heads:
     keys: int  # K
     size: int  # D
 
+    @property
+    def width(self) -> int:
+        return (self.queries + 2 * self.keys) * self.size
+
     def split(self, fused: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Views of queries [T, H, D], keys and values [T, K, D]."""
         heads = fused.view(len(fused), -1, self.size)
@@ -34,165 +37,155 @@ class Heads:
 
 
 class Varlen:
-    """Which keys each computed token sees, for kernels that take sequences of various lengths.
+    """Which keys each computed token sees, cut into blocks of queries and of keys.
 
     `sizes` [S] are the lengths of sequences, `places` [N] say which computed token each of theirs is: those before a
     sequence's own ones are the prefix it shares.
     """
 
     def __init__(self, sizes: IntArray, places: IntArray, device: torch.device | str) -> None:
-        starts = np.cumsum(sizes) - sizes
         is_own = np.zeros(len(places), dtype=np.bool_)
         is_own[np.unique(places, return_index=True)[1]] = True
-        own = np.add.reduceat(is_own.astype(np.int64), starts)  # [S]
+        own = np.add.reduceat(is_own.astype(np.int64), np.cumsum(sizes) - sizes)  # [S]
         kept = own > 0  # a sequence that is a prefix of another has nothing left to compute
-        places = places[np.repeat(kept, sizes)]
-        sizes, own = sizes[kept], own[kept]
-        self.query_ends, self.key_ends = (_ends(each, device) for each in (own, sizes))  # [S + 1]
-        self.max_queries, self.max_keys = int(own.max()), int(sizes.max())
-        self.gather: Tensor | None = None  # [N], the computed token behind each key
-        self.order: Tensor | None = None  # [N], keys by the token behind them
-        self.bounds: Tensor | None = None  # [U + 1], where each token's keys lie in `order`
-        if len(places) != own.sum():
-            self.gather = torch.from_numpy(places).to(device)
-            self.order = torch.from_numpy(np.argsort(places, kind="stable")).to(device)
-            self.bounds = _ends(np.bincount(places), device)
+        places, sizes, own = places[np.repeat(kept, sizes)], sizes[kept], own[kept]
+        self.sizes, self.own = sizes, own
+        queries, keys = _blocks(own, sizes)
+        tables = [queries, keys]
+        if is_shared := len(places) != own.sum():
+            tables += [places, np.argsort(places, kind="stable"), _bounds(np.bincount(places))]
+        moved = _moved(tables, device)
+        self.queries, self.keys = moved[0].view(-1, 4), moved[1].view(-1, 6)
+        self.gather = moved[2] if is_shared else None  # [N], the computed token behind each key
+        self.order = moved[3] if is_shared else None  # [N], keys by the token behind them
+        self.bounds = moved[4] if is_shared else None  # [U + 1], where each token's keys lie in `order`
 
 
-def rotary_attention(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, plan: Varlen, scale: float) -> Tensor:
-    """fused [U, (H + 2K) D], which is overwritten, cosine and sine [U, D / 2] -> [U, H D]; on a GPU only."""
-    return _RotaryAttention.apply(fused, cosine, sine, heads, plan, scale)  # type: ignore[no-any-return, no-untyped-call]
+def _blocks(own: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Of each block what a program must know; those with most to do come first.
+
+    [B, 4]: first query, queries, first key of the sequence, place of the first query in it.
+    [C, 6]: first key, keys, its place in the sequence; first query, queries, place of the first query.
+    """
+    query_starts, key_starts, shift = np.cumsum(own) - own, np.cumsum(sizes) - sizes, sizes - own
+    owner, start = _cut(own, QUERY_BLOCK)
+    counts = np.minimum(QUERY_BLOCK, own[owner] - start)
+    queries = np.stack((query_starts[owner] + start, counts, key_starts[owner], shift[owner] + start), 1)
+    queries = queries[np.argsort(-(queries[:, 3] + queries[:, 1]), kind="stable")]
+    owner, start = _cut(sizes, KEY_BLOCK)
+    keys = np.stack(
+        (
+            key_starts[owner] + start, np.minimum(KEY_BLOCK, sizes[owner] - start), start,
+            query_starts[owner], own[owner], shift[owner],
+        ),
+        1,
+    )  # fmt: skip
+    return queries, keys[np.argsort(start - sizes[owner], kind="stable")]
 
 
-def rotary_attention_by_plan(
-    fused: Tensor,
-    cosine: Tensor,
-    sine: Tensor,
-    heads: Heads,
-    plan: Plan,
-    scale: float,
-    layer: int,
-    window: int | None,
+def _cut(sizes: IntArray, block: int) -> tuple[IntArray, IntArray]:
+    """For each block of each sequence whose it is, and where it begins there."""
+    counts = -(-sizes // block)
+    owner = np.repeat(np.arange(len(sizes)), counts)
+    return owner, (np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]) * block
+
+
+def _bounds(sizes: IntArray) -> IntArray:
+    return np.concatenate(([0], np.cumsum(sizes)))
+
+
+def _moved(tables: list[IntArray], device: torch.device | str) -> list[Tensor]:
+    """All of them by one transfer, as int32."""
+    flat = torch.from_numpy(np.concatenate([table.reshape(-1) for table in tables]).astype(np.int32)).to(device)
+    return list(torch.split(flat, [table.size for table in tables]))
+
+
+def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
+    """Turned heads [U, (H + 2K) D] -> [U, H D], and the logarithm of each row's sum in base 2 [H, U]."""
+    if fused.is_cuda:
+        from strop.kernels.triton import attention
+
+        return attention.attend(fused, heads, plan, scale)
+    return reference_attend(fused, heads, plan, scale)
+
+
+def attend_back(
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
 ) -> Tensor:
-    """The same with any plan, on any device."""
-    query, key, value = heads.split(_Rotate.apply(fused, cosine, sine, heads))  # type: ignore[no-untyped-call]
-    return plan.attend(layer, query, key, value, scale, window, None).reshape(len(fused), -1)
+    """The gradient of the turned heads [U, (H + 2K) D]."""
+    if fused.is_cuda:
+        from strop.kernels.triton import attention
+
+        return attention.attend_back(d_output, fused, output, level, heads, plan, scale)
+    return reference_attend_back(d_output, fused, output, level, heads, plan, scale)
 
 
-class _RotaryAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, plan: Varlen, scale: float
-    ) -> Tensor:
-        rotate(fused, cosine, sine, heads)
-        query, key, value = _seen(fused, heads, plan)
-        output, *rest = torch.ops.aten._flash_attention_forward(
-            query, key, value, plan.query_ends, plan.key_ends, plan.max_queries, plan.max_keys,
-            0.0, True, False, scale=scale,
-        )  # fmt: skip
-        # nobody else looks at the projection, so autograd need not know that it was overwritten
-        ctx.save_for_backward(fused, cosine, sine, output, *rest[:3])
-        ctx.heads, ctx.plan, ctx.scale = heads, plan, scale
-        return output.view(len(fused), -1)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:
-        fused, cosine, sine, output, logsumexp, random, unused = ctx.saved_tensors
-        heads, plan = ctx.heads, ctx.plan
-        query, key, value = _seen(fused, heads, plan)
-        d_query, d_key, d_value = torch.ops.aten._flash_attention_backward(
-            d_output.view_as(output), query, key, value, output, logsumexp, plan.query_ends, plan.key_ends,
-            plan.max_queries, plan.max_keys, 0.0, True, random, unused, scale=ctx.scale,
-        )  # fmt: skip
-        d_fused = rotate_back(d_query, d_key, d_value, cosine, sine, plan.order, plan.bounds)
-        return d_fused, None, None, None, None, None
-
-
-class _Rotate(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads) -> Tensor:
-        rotate(fused, cosine, sine, heads)
-        ctx.mark_dirty(fused)
-        ctx.save_for_backward(cosine, sine)
-        ctx.heads = heads
-        return fused
-
-    @staticmethod
-    def backward(ctx: Any, d_fused: Tensor) -> tuple[Tensor | None, ...]:
-        cosine, sine = ctx.saved_tensors
-        d_query, d_key, d_value = ctx.heads.split(d_fused)
-        return rotate_back(d_query, d_key, d_value, cosine, sine), None, None, None
-
-
-def rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads) -> None:
-    """Turn queries and keys of fused [T, (H + 2K) D] in place, in float32 and rounded once."""
+def rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, is_back: bool = False) -> None:
+    """Turn queries and keys of fused [T, (H + 2K) D] in place by angles [T, D / 2], in float32 and rounded once."""
     if fused.is_cuda:
         from strop.kernels.triton import rotary
 
-        rotary.rotate(fused, cosine, sine, heads.queries + heads.keys, heads.size)
+        rotary.rotate(fused, cosine, sine, heads.queries + heads.keys, heads.size, is_back)
     else:
-        reference_rotate(fused, cosine, sine, heads)
+        reference_rotate(fused, cosine, sine, heads, is_back)
 
 
-def rotate_back(
-    d_query: Tensor,
-    d_key: Tensor,
-    d_value: Tensor,
-    cosine: Tensor,
-    sine: Tensor,
-    order: Tensor | None = None,
-    bounds: Tensor | None = None,
-) -> Tensor:
-    """Gradient [U, (H + 2K) D] of the fused projection from those of turned heads; keys [N, K, D] where repeated."""
-    if d_query.is_cuda:
-        from strop.kernels.triton import rotary
-
-        return rotary.rotate_back(d_query, d_key, d_value, cosine, sine, order, bounds)
-    return reference_rotate_back(d_query, d_key, d_value, cosine, sine, order, bounds)
+def reference_rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, is_back: bool = False) -> None:
+    for each in heads.split(fused)[:2]:
+        each.copy_(turned(each, cosine, -sine if is_back else sine))
 
 
-def reference_rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads) -> None:
-    for turned in heads.split(fused)[:2]:
-        turned.copy_(_turned(turned, cosine, sine))
-
-
-def reference_rotate_back(
-    d_query: Tensor,
-    d_key: Tensor,
-    d_value: Tensor,
-    cosine: Tensor,
-    sine: Tensor,
-    order: Tensor | None = None,
-    bounds: Tensor | None = None,
-) -> Tensor:
-    d_key, d_value = (_summed(each, order, bounds) for each in (d_key, d_value))
-    parts = (_turned(d_query, cosine, -sine), _turned(d_key, cosine, -sine), d_value)
-    return torch.cat([part.to(d_query.dtype) for part in parts], 1).flatten(1)
-
-
-def _turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """[T, H, D] by angles [T, D / 2], in their precision."""
     first, second = heads.to(cosine.dtype).chunk(2, -1)
     cosine, sine = cosine.unsqueeze(1), sine.unsqueeze(1)
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
 
 
-def _summed(values: Tensor, order: Tensor | None, bounds: Tensor | None) -> Tensor:
-    """Rows of the same token added: [N, ...] -> [U, ...]."""
-    if order is None or bounds is None:
-        return values
-    counts = bounds.diff().long()
-    owners = torch.arange(len(counts), device=values.device).repeat_interleave(counts)
-    return values.new_zeros(len(counts), *values.shape[1:]).index_add(0, owners, values.index_select(0, order))
+def reference_attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
+    outputs, levels = [], []
+    for query, key, value, mask in _sequences(fused, heads, plan):
+        scores = (query @ key.transpose(1, 2) * scale).masked_fill(~mask, float("-inf"))  # [H, Q, L]
+        outputs.append((scores.softmax(-1) @ value).transpose(0, 1).flatten(1))
+        levels.append(scores.logsumexp(-1) / np.log(2))
+    return torch.cat(outputs), torch.cat(levels, 1)
 
 
-def _seen(fused: Tensor, heads: Heads, plan: Varlen) -> tuple[Tensor, Tensor, Tensor]:
+def reference_attend_back(
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
+) -> Tensor:
+    """With P = softmax(S): dV = P' dO, dS = P (dO V' - sum(dO O)), dQ = dS K, dK = dS' Q."""
+    found = torch.zeros_like(fused)
+    d_query, d_key, d_value = heads.split(found)
+    at = seen_at = 0
+    repeats = heads.queries // heads.keys
+    for query, key, value, mask in _sequences(fused, heads, plan):
+        rows = slice(at, at + query.shape[1])
+        at, seen = rows.stop, _seen(plan, seen_at, key.shape[1], fused.device)
+        seen_at += key.shape[1]
+        pull, own = (each[rows].view(-1, heads.queries, heads.size).transpose(0, 1) for each in (d_output, output))
+        shares = ((query @ key.transpose(1, 2) * scale) - level[:, rows, None] * np.log(2)).exp() * mask
+        d_scores = shares * (pull @ value.transpose(1, 2) - (pull * own).sum(-1, keepdim=True)) * scale
+        d_query[rows] = (d_scores @ key).transpose(0, 1)
+        for into, of_heads in ((d_key, d_scores.transpose(1, 2) @ query), (d_value, shares.transpose(1, 2) @ pull)):
+            into.index_add_(0, seen, of_heads.unflatten(0, (heads.keys, repeats)).sum(1).transpose(0, 1))
+    return found
+
+
+def _sequences(fused: Tensor, heads: Heads, plan: Varlen) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Queries [H, Q, D], keys and values [H, L, D], and what is seen [Q, L], of each sequence."""
     query, key, value = heads.split(fused)
-    if plan.gather is None:
-        return query, key, value
-    both = fused[:, heads.queries * heads.size :].index_select(0, plan.gather).view(-1, 2, heads.keys, heads.size)
-    return query, both[:, 0], both[:, 1]
+    found, at, seen_at = [], 0, 0
+    for own, size in zip(plan.own.tolist(), plan.sizes.tolist(), strict=True):
+        seen = _seen(plan, seen_at, size, fused.device)
+        repeated = [e[seen].repeat_interleave(heads.queries // heads.keys, 1).transpose(0, 1) for e in (key, value)]
+        mask = torch.ones(own, size, dtype=torch.bool, device=fused.device).tril(size - own)
+        found.append((query[at : at + own].transpose(0, 1), repeated[0], repeated[1], mask))
+        at, seen_at = at + own, seen_at + size
+    return found
 
 
-def _ends(sizes: IntArray, device: torch.device | str) -> Tensor:
-    return torch.from_numpy(np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)).to(device)
+def _seen(plan: Varlen, start: int, size: int, device: torch.device) -> Tensor:
+    """The computed tokens behind the keys of one sequence."""
+    index = torch.arange(start, start + size, device=device)
+    return index if plan.gather is None else plan.gather[index].long()

@@ -1,7 +1,7 @@
-"""Logprob and entropy of each token through the output layer, in chunks: logits exist for a few rows at a time.
+"""Logprob and entropy of each token through the output layer, in chunks of rows whose logits are never kept.
 
 Going backward, a chunk's logits are made again and turned into their own gradient, which is multiplied into the
-gradients of states and weight at once; only three numbers per token are kept.
+gradients of states and weight at once; only two numbers per token are kept.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ class _TokenLogprobs(torch.autograd.Function):
         wide = torch.promote_types(hidden.dtype, torch.float32)
         found = hidden.new_empty(3, len(hidden), dtype=wide)  # logprob, entropy and the logarithm of the sum
         for rows in _chunks(len(hidden), chunk):
-            logits = product(hidden[rows], cast.t(), wide)
-            statistics(logits, tokens[rows], temperature[rows], found[:, rows])
+            statistics(hidden[rows], cast, tokens[rows], temperature[rows], found[:, rows])
         logprobs, entropy, logsumexp = found
         ctx.save_for_backward(hidden, cast, tokens, temperature, entropy, logsumexp)
         ctx.chunk, ctx.weight_dtype = chunk, weight.dtype
@@ -46,9 +45,7 @@ class _TokenLogprobs(torch.autograd.Function):
         d_weight = torch.zeros_like(cast, dtype=ctx.weight_dtype) if ctx.needs_input_grad[2] else None
         pulls = torch.stack((d_logprobs, d_entropy, entropy, logsumexp, temperature.to(entropy.dtype)))  # [5, R]
         for rows in _chunks(len(hidden), ctx.chunk):
-            d_logits = gradient(
-                product(hidden[rows], cast.t(), entropy.dtype), tokens[rows], pulls[:, rows], hidden.dtype
-            )
+            d_logits = gradient(hidden[rows], cast, tokens[rows], pulls[:, rows])
             if d_hidden is not None:
                 torch.mm(d_logits, cast, out=d_hidden[rows])
             if d_weight is not None:
@@ -56,23 +53,23 @@ class _TokenLogprobs(torch.autograd.Function):
         return d_hidden, None, d_weight, None, None, None
 
 
-def statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
-    """Of logits [C, V] at the temperature: the token's logprob, the entropy and log-sum-exp, written to [3, C]."""
-    if logits.is_cuda:
-        from strop.kernels.triton import logprobs
+def statistics(hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
+    """Of hidden [C, H] @ weight [V, H]' at the temperature: logprob, entropy and log-sum-exp, written to [3, C]."""
+    if hidden.is_cuda and hidden.dtype != torch.float32:  # which a tile's product would cut to fewer bits
+        from strop.kernels.triton import head
 
-        logprobs.statistics(logits, tokens, temperature, into)
+        head.statistics(hidden, weight, tokens, temperature, into)
     else:
-        reference_statistics(logits, tokens, temperature, into)
+        reference_statistics(product(hidden, weight.t(), into.dtype), tokens, temperature, into)
 
 
-def gradient(logits: Tensor, tokens: Tensor, pulls: Tensor, dtype: torch.dtype) -> Tensor:
-    """Gradient of logits [C, V] in `dtype`; `pulls` [5, C] are those of logprob and entropy, and what was computed."""
-    if logits.is_cuda:
-        from strop.kernels.triton import logprobs
+def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor) -> Tensor:
+    """Gradient of the logits [C, V]; `pulls` [5, C] are those of logprob and entropy, and what was computed."""
+    if hidden.is_cuda and hidden.dtype != torch.float32:
+        from strop.kernels.triton import head
 
-        return logprobs.gradient(logits, tokens, pulls, dtype)
-    return reference_gradient(logits, tokens, pulls, dtype)
+        return head.gradient(hidden, weight, tokens, pulls)
+    return reference_gradient(product(hidden, weight.t(), pulls.dtype), tokens, pulls, hidden.dtype)
 
 
 def reference_statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:

@@ -10,22 +10,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from strop.attention import Packed, Plan
-from strop.kernels.attention import Heads, Varlen, rotary_attention, rotary_attention_by_plan
-from strop.kernels.linear import embed, linear
+from strop.kernels.attention import Heads, Varlen
 from strop.kernels.logprobs import token_logprobs
-from strop.kernels.norm import add_rms_norm
-from strop.kernels.swiglu import swiglu_linear
+from strop.kernels.norm import backward as norm_backward
 from strop.model import hidden_states
+from strop.train.llama_layer import Layer, Norm, Projection, Where
 
 _FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
@@ -61,75 +57,6 @@ class Rounding:
             self._versions = versions
 
 
-class Projection:
-    """Linear layers of one input as one."""
-
-    def __init__(self, modules: Sequence[Any], rounding: Rounding) -> None:
-        self.weights = [module.weight for module in modules]
-        biases = [module.bias for module in modules if module.bias is not None]
-        self.parameters = [*self.weights, *biases]
-        self.cast = rounding.of(self.weights)
-        self.bias = rounding.of(biases) if biases else None
-
-    def __call__(self, state: Tensor) -> Tensor:
-        return linear(state, self.cast, self.bias, self.parameters)
-
-
-@dataclass(frozen=True, eq=False)
-class Norm:
-    """A weight of RMSNorm."""
-
-    weight: Tensor
-    epsilon: float
-    dtype: torch.dtype
-
-    def __call__(self, residual: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor]:
-        return add_rms_norm(residual, delta, self.weight, self.epsilon, self.dtype)
-
-    def of_heads(self, heads: Tensor) -> Tensor:
-        """[T, H, D], rounded before the weight as transformers does; the result is not."""
-        normal = F.rms_norm(heads.float(), self.weight.shape, None, self.epsilon).to(self.dtype)
-        return normal.float() * self.weight.to(self.dtype).float()
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """One decoder layer; what it adds to the stream is handed on to be added by the next norm."""
-
-    index: int
-    before_attention: Norm
-    fused: Projection
-    norms: tuple[Norm, Norm] | None  # of queries and keys
-    output: Projection
-    before_feed_forward: Norm
-    gate_up: Projection
-    down: Projection
-    heads: Heads
-    scale: float
-    window: int | None
-
-    def __call__(
-        self, residual: Tensor, delta: Tensor | None, cosine: Tensor, sine: Tensor, plan: Plan | Varlen
-    ) -> tuple[Tensor, Tensor]:
-        residual, normed = self.before_attention(residual, delta)
-        attended = self.output(self._attend(self.fused(normed), cosine, sine, plan))
-        residual, normed = self.before_feed_forward(residual, attended)
-        return residual, swiglu_linear(self.gate_up(normed), self.down.cast, self.down.weights[0])
-
-    def _attend(self, fused: Tensor, cosine: Tensor, sine: Tensor, plan: Plan | Varlen) -> Tensor:
-        if self.norms is not None:
-            fused = self._normed(fused)
-        if isinstance(plan, Varlen):
-            return rotary_attention(fused, cosine, sine, self.heads, plan, self.scale)
-        return rotary_attention_by_plan(fused, cosine, sine, self.heads, plan, self.scale, self.index, self.window)
-
-    def _normed(self, fused: Tensor) -> Tensor:
-        assert self.norms is not None
-        query, key, value = self.heads.split(fused)
-        parts = (self.norms[0].of_heads(query), self.norms[1].of_heads(key), value)
-        return torch.cat([part.to(fused.dtype) for part in parts], 1).flatten(1)
-
-
 @dataclass(eq=False)
 class LlamaForward:
     """Hidden states and logprobs of one model, with gradient; holds its parameters and not the model itself."""
@@ -140,7 +67,6 @@ class LlamaForward:
     head: tuple[Tensor, Tensor]
     rotary: Any
     rounding: Rounding
-    is_checkpointed: bool = False  # keep only the stream between layers
 
     @property
     def dtype(self) -> torch.dtype:
@@ -149,24 +75,20 @@ class LlamaForward:
 
     @property
     def takes_varlen(self) -> bool:
-        """Whether a flash kernel can serve every layer."""
+        """Whether the attention kernel can serve every layer."""
         is_narrow = self.dtype in (torch.bfloat16, torch.float16)
-        first = self.layers[0].heads
         is_whole = all(layer.window is None for layer in self.layers)
-        return is_narrow and is_whole and first.size % 8 == 0 and first.size <= 256 and self.norm.weight.is_cuda
+        return is_narrow and is_whole and self.layers[0].heads.size in (16, 32, 64, 128) and self.norm.weight.is_cuda
 
     def hidden_states(self, tokens: Tensor, positions: Tensor, plan: Plan | Varlen) -> Tensor:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
         self.rounding.refresh()
-        residual = embed(tokens, *self.embedding, torch.float32)
-        cosine, sine = self._angles(residual, positions)
+        residual: Tensor = _Embed.apply(tokens, *self.embedding)  # type: ignore[no-untyped-call]
+        where = Where(*self._angles(residual, positions), plan)
         delta: Tensor | None = None
         for layer in self.layers:
-            run = layer
-            if self.is_checkpointed and torch.is_grad_enabled():
-                run = partial(checkpoint, layer, use_reentrant=False, preserve_rng_state=False)  # type: ignore[assignment]
-            residual, delta = run(residual, delta, cosine, sine, plan)
-        return self.norm(residual, delta)[1]
+            residual, delta = layer(residual, delta, where)
+        return _LastNorm.apply(residual, delta, self.norm.weight, self.norm)  # type: ignore[no-any-return, no-untyped-call]
 
     def logprobs(self, hidden: Tensor, tokens: Tensor, temperature: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
         """hidden [R, hidden] before each of tokens [R] -> logprobs and entropy [R]."""
@@ -179,6 +101,37 @@ class LlamaForward:
         cosine, sine = self.rotary(residual, positions.unsqueeze(0))  # [1, U, D]
         half = cosine.shape[-1] // 2
         return cosine[0, :, :half].contiguous(), sine[0, :, :half].contiguous()
+
+
+class _Embed(torch.autograd.Function):
+    """Rows of the rounded table, as the float32 stream begins."""
+
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, cast: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(tokens)
+        ctx.count = len(weight)
+        return cast.index_select(0, tokens).to(torch.promote_types(cast.dtype, torch.float32))
+
+    @staticmethod
+    def backward(ctx: Any, d_rows: Tensor) -> tuple[Tensor | None, ...]:
+        (tokens,) = ctx.saved_tensors
+        return None, None, torch.ops.aten.embedding_dense_backward(d_rows, tokens, ctx.count, -1, False)
+
+
+class _LastNorm(torch.autograd.Function):
+    """After it the stream is not needed any more."""
+
+    @staticmethod
+    def forward(ctx: Any, residual: Tensor, delta: Tensor, weight: Tensor, norm: Norm) -> Tensor:
+        state, normed, scale = norm(residual, delta)
+        ctx.save_for_backward(state, weight, scale)
+        return normed
+
+    @staticmethod
+    def backward(ctx: Any, d_normed: Tensor) -> tuple[Tensor | None, ...]:
+        state, weight, scale = ctx.saved_tensors
+        found = norm_backward(None, d_normed.contiguous(), state, None, weight, scale)
+        return found.residual, found.delta, found.weight if ctx.needs_input_grad[2] else None, None
 
 
 def llama_forward(model: Any, dtype: torch.dtype, is_checkpointed: bool = False) -> LlamaForward | None:
@@ -218,30 +171,37 @@ def _is_plain(model: Any) -> bool:
 def _built(model: Any, dtype: torch.dtype, is_checkpointed: bool) -> LlamaForward:
     inner, output = model.base_model, model.get_output_embeddings().weight
     rounding = Rounding(dtype)
-    layers = [_layer(index, module, rounding) for index, module in enumerate(inner.layers)]
+    layers = [_layer(index, module, rounding, is_checkpointed) for index, module in enumerate(inner.layers)]
     table = inner.embed_tokens.weight
     embedding = (rounding.of([table]), table)
     head = embedding if output is table else (rounding.of([output]), output)
-    return LlamaForward(layers, _norm(inner.norm, dtype), embedding, head, inner.rotary_emb, rounding, is_checkpointed)
+    return LlamaForward(layers, _norm(inner.norm, dtype), embedding, head, inner.rotary_emb, rounding)
 
 
-def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
+def _layer(index: int, module: Any, rounding: Rounding, is_checkpointed: bool) -> Layer:
     attention, feed_forward, dtype = module.self_attn, module.mlp, rounding.dtype
     size = attention.head_dim
     has_norms = hasattr(attention, "q_norm")
     return Layer(
         index=index,
         before_attention=_norm(module.input_layernorm, dtype),
-        fused=Projection([attention.q_proj, attention.k_proj, attention.v_proj], rounding),
-        norms=(_norm(attention.q_norm, dtype), _norm(attention.k_norm, dtype)) if has_norms else None,
-        output=Projection([attention.o_proj], rounding),
+        fused=_projection(rounding, attention.q_proj, attention.k_proj, attention.v_proj),
+        head_norms=(_norm(attention.q_norm, dtype), _norm(attention.k_norm, dtype)) if has_norms else None,
+        output=_projection(rounding, attention.o_proj),
         before_feed_forward=_norm(module.post_attention_layernorm, dtype),
-        gate_up=Projection([feed_forward.gate_proj, feed_forward.up_proj], rounding),
-        down=Projection([feed_forward.down_proj], rounding),
+        gate_up=_projection(rounding, feed_forward.gate_proj, feed_forward.up_proj),
+        down=_projection(rounding, feed_forward.down_proj),
         heads=Heads(attention.q_proj.out_features // size, attention.k_proj.out_features // size, size),
         scale=attention.scaling,
         window=getattr(attention, "sliding_window", None),
+        is_checkpointed=is_checkpointed,
     )
+
+
+def _projection(rounding: Rounding, *modules: Any) -> Projection:
+    weights = [module.weight for module in modules]
+    biases = [module.bias for module in modules if module.bias is not None]
+    return Projection(weights, biases, rounding.of(weights), rounding.of(biases) if biases else None)
 
 
 def _norm(module: Any, dtype: torch.dtype) -> Norm:

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from strop.attention import Packed
 from strop.kernels import attention, logprobs, norm, swiglu
 from strop.kernels.linear import add_product, weight_gradient
 from strop.train.losses.clip import Clip
@@ -32,13 +31,15 @@ IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 if not (torch.cuda.is_available() or IS_INTERPRETED):
     pytest.skip("no GPU here", allow_module_level=True)
 
-from strop.kernels.triton import logprobs as triton_logprobs  # noqa: E402
+from strop.kernels.triton import attention as triton_attention  # noqa: E402
+from strop.kernels.triton import head as triton_head  # noqa: E402
 from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import rotary as triton_rotary  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
 
 DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 TYPES = [torch.float32, torch.bfloat16]
+NARROW = torch.float16 if IS_INTERPRETED else torch.bfloat16  # whose products the interpreter knows
 # of rounding once or twice; the interpreter does not round, it cuts
 BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2 if IS_INTERPRETED else 6e-3}
 
@@ -92,19 +93,20 @@ def groups_of(vocabulary: int) -> list[Group]:
 def test_norm(dtype: torch.dtype, has_delta: bool, count: int, size: int) -> None:
     residual, weight = drawn(count, size), (1 + 0.1 * drawn(size)).to(dtype).float()
     delta = drawn(count, size, dtype=dtype, seed=1) if has_delta else None
-    state, normed, scale = triton_norm.forward(residual, delta, weight, 1e-5, dtype)
+    found = triton_norm.forward(residual, delta, weight, 1e-5, dtype)
     given = None if delta is None else delta.double()
-    rounded = weight.double()
-    exact = norm.reference_forward(residual.double(), given, rounded, 1e-5, torch.float64)
-    for found, expected in zip((state, normed, scale), exact, strict=True):
-        assert error(found, expected) < BOUND[found.dtype]
-    d_state, d_normed = drawn(count, size, seed=2), drawn(count, size, dtype=dtype, seed=3)
-    for pull in (d_state, None):
-        back = triton_norm.backward(pull, d_normed, state, weight, scale, dtype if has_delta else None)
+    exact = norm.reference_forward(residual.double(), given, weight.double(), 1e-5, torch.float64)
+    for one, other in zip(found, exact, strict=True):
+        assert error(one, other) < BOUND[one.dtype]
+    d_sum, d_normed = drawn(count, size, seed=2), drawn(count, size, dtype=dtype, seed=3)
+    for pull in (d_sum, None):
+        back = triton_norm.backward(pull, d_normed, residual, delta, weight, found[2])
         pulled = None if pull is None else pull.double()
-        wanted = norm.reference_backward(pulled, *wide(d_normed, state, rounded, scale), torch.float64)
+        wanted = norm.reference_backward(
+            pulled, d_normed.double(), residual.double(), given, weight.double(), found[2].double()
+        )
         for one, other in zip(back, wanted, strict=True):
-            assert one is None or (other is not None and error(one, other) < BOUND[one.dtype])
+            assert error(one, other) < BOUND[one.dtype]
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -120,71 +122,53 @@ def test_swiglu(dtype: torch.dtype, count: int, size: int) -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("heads", [attention.Heads(9, 3, 64), attention.Heads(4, 4, 80)])
 def test_rotation_and_back(dtype: torch.dtype, heads: attention.Heads) -> None:
-    width = (heads.queries + 2 * heads.keys) * heads.size
-    fused, angle = drawn(11, width, dtype=dtype), drawn(11, heads.size // 2)
-    cosine, sine = angle.cos(), angle.sin()
-    expected = fused.double()
-    attention.reference_rotate(expected, cosine.double(), sine.double(), heads)
-    found = fused.clone()
-    triton_rotary.rotate(found, cosine, sine, heads.queries + heads.keys, heads.size)
-    assert error(found, expected) < BOUND[dtype]
-    pulls = heads.split(drawn(11, width, dtype=dtype, seed=1))
-    back = triton_rotary.rotate_back(*pulls, cosine, sine, None, None)
-    assert error(back, attention.reference_rotate_back(*wide(*pulls, cosine, sine))) < BOUND[dtype]
+    fused, angle = drawn(11, heads.width, dtype=dtype), drawn(11, heads.size // 2)
+    for is_back in (False, True):
+        expected, found = fused.double(), fused.clone()
+        attention.reference_rotate(expected, angle.cos().double(), angle.sin().double(), heads, is_back)
+        triton_rotary.rotate(found, angle.cos(), angle.sin(), heads.queries + heads.keys, heads.size, is_back)
+        assert error(found, expected) < BOUND[dtype]
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-def test_shared_keys_add_their_gradients(dtype: torch.dtype) -> None:
-    plan = attention.Varlen(np.array([5, 4, 3]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 0, 1, 7]), DEVICE)
-    assert plan.order is not None and plan.bounds is not None
-    angle = drawn(8, 16)
-    pulls = (drawn(8, 4, 32, dtype=dtype), drawn(12, 2, 32, dtype=dtype), drawn(12, 2, 32, dtype=dtype, seed=1))
-    found = triton_rotary.rotate_back(*pulls, angle.cos(), angle.sin(), plan.order, plan.bounds)
-    wanted = attention.reference_rotate_back(*wide(*pulls, angle.cos(), angle.sin()), plan.order, plan.bounds)
-    assert error(found, wanted) < BOUND[dtype]
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("heads", [attention.Heads(3, 1, 64), attention.Heads(4, 4, 32)])
+def test_attention(is_shared: bool, heads: attention.Heads) -> None:
+    """Sequences longer than a block and shorter ones; the second begins as the first."""
+    sizes, prefix = np.array([70, 200, 5, 33]), 30
+    count = int(sizes.sum()) - (prefix if is_shared else 0)
+    places = np.concatenate((np.arange(70), np.arange(prefix), np.arange(70, count))) if is_shared else np.arange(count)
+    plan = attention.Varlen(sizes, places, DEVICE)
+    fused = drawn(count, heads.width, dtype=NARROW)
+    pull = drawn(count, heads.queries * heads.size, dtype=NARROW, seed=1)
+    output, level = triton_attention.attend(fused, heads, plan, 0.125)
+    exact = attention.reference_attend(fused.double(), heads, plan, 0.125)
+    bound = 2 * BOUND[torch.bfloat16]
+    assert error(output, exact[0]) < bound and error(level, exact[1]) < bound
+    found = triton_attention.attend_back(pull, fused, output, level, heads, plan, 0.125)
+    expected = attention.reference_attend_back(*wide(pull, fused), *exact, heads, plan, 0.125)
+    for one, other in zip(heads.split(found), heads.split(expected), strict=True):
+        assert error(one, other) < bound
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("vocabulary", [49152, 5001])
-def test_logprobs(dtype: torch.dtype, vocabulary: int) -> None:
-    count = 5
-    logits, temperature = 4 * drawn(count, vocabulary), torch.tensor([1.0, 0.7, 1.3, 1.0, 0.2], device=DEVICE)
-    tokens = torch.tensor([0, 17, vocabulary - 1, 4096, 5], device=DEVICE)
+@pytest.mark.parametrize(("count", "size", "vocabulary"), [(150, 64, 300), (5, 96, 256)])
+def test_logprobs(count: int, size: int, vocabulary: int) -> None:
+    """More rows than a tile has, a last tile that is not full, and an inner size that is not whole."""
+    hidden, weight = drawn(count, size, dtype=NARROW), drawn(vocabulary, size, dtype=NARROW, seed=1)
+    temperature = torch.linspace(0.5, 2, count, device=DEVICE)
+    tokens = torch.arange(count, device=DEVICE) * 7 % vocabulary
     found = torch.full((3, count), float("nan"), device=DEVICE)
-    triton_logprobs.statistics(logits, tokens, temperature, found)
-    expected = found.double()
-    logprobs.reference_statistics(logits.double(), tokens, temperature.double(), expected)
+    triton_head.statistics(hidden, weight, tokens, temperature, found)
+    expected, scores = found.double(), hidden.double() @ weight.double().t()
+    logprobs.reference_statistics(scores, tokens, temperature.double(), expected)
     assert error(found, expected) < 1e-5
     pulls = torch.stack((drawn(count), drawn(count, seed=1), expected[1].float(), expected[2].float(), temperature))
-    gradient = triton_logprobs.gradient(logits, tokens, pulls, dtype)
-    exact = logprobs.reference_gradient(logits.double(), tokens, pulls.double(), torch.float64)
-    assert error(gradient, exact) < BOUND[dtype]
+    exact = logprobs.reference_gradient(scores, tokens, pulls.double(), torch.float64)
+    assert error(triton_head.gradient(hidden, weight, tokens, pulls), exact) < BOUND[torch.bfloat16]
 
 
 # ---- what only a GPU can run
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-
-
-@needs_gpu
-def test_flash_attention_over_sequences_that_share_prefixes() -> None:
-    """Against the padded plan in float32, forward and backward."""
-    heads = attention.Heads(9, 3, 64)
-    lengths = np.array([70, 200, 5, 33])
-    prefix, count = 20, int(lengths.sum()) - 20  # the second sequence begins as the first
-    places = np.concatenate((np.arange(70), np.arange(prefix), np.arange(70, count)))
-    width = (heads.queries + 2 * heads.keys) * heads.size
-    fused, angle = drawn(count, width, dtype=torch.bfloat16), drawn(count, 32)
-    cosine, sine, pull = angle.cos(), angle.sin(), drawn(count, heads.queries * heads.size, seed=1)
-    narrow, exact = fused.requires_grad_(), fused.detach().float().requires_grad_()
-    plans = attention.Varlen(lengths, places, DEVICE), Packed(lengths, DEVICE, places)
-    found = attention.rotary_attention(narrow.clone(), cosine, sine, heads, plans[0], 0.125)
-    expected = attention.rotary_attention_by_plan(exact.clone(), cosine, sine, heads, plans[1], 0.125, 0, None)
-    assert error(found, expected) < 1e-2
-    found.backward(pull.to(torch.bfloat16))
-    expected.backward(pull)
-    assert narrow.grad is not None and exact.grad is not None
-    assert error(narrow.grad, exact.grad) < 1.5e-2
 
 
 @needs_gpu

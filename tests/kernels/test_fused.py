@@ -1,4 +1,7 @@
-"""Fused operations: what they compute, and that their hand-written gradients are those of that."""
+"""Operations of the trainer in plain torch: what they compute, and that their gradients by hand are those of that.
+
+Kernels are compared with these in `tests/gpu`, on a GPU or in Triton's interpreter.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,12 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from strop.attention import Packed
-from strop.kernels import attention
-from strop.kernels.attention import Heads, Varlen, rotary_attention_by_plan
-from strop.kernels.linear import embed, linear
+from strop.kernels import attention, norm, swiglu
+from strop.kernels.attention import Heads, Varlen
 from strop.kernels.logprobs import token_logprobs
-from strop.kernels.norm import add_rms_norm
-from strop.kernels.swiglu import swiglu_linear
 
 HEADS = Heads(4, 2, 6)
+SHARED = np.array([4, 3, 5]), np.array([0, 1, 2, 3, 0, 1, 4, 0, 1, 2, 5, 6])  # lengths, and the tokens behind them
 
 
 def drawn(*shape: int, seed: int = 0, learns: bool = True) -> Tensor:
@@ -26,115 +27,85 @@ def drawn(*shape: int, seed: int = 0, learns: bool = True) -> Tensor:
 
 
 @pytest.mark.parametrize("has_delta", [True, False])
-def test_norm(has_delta: bool) -> None:
+@pytest.mark.parametrize("has_sum", [True, False])
+def test_norm(has_delta: bool, has_sum: bool) -> None:
     residual, weight = drawn(5, 8), drawn(8, seed=1)
     delta = drawn(5, 8, seed=2) if has_delta else None
-
-    def fused(residual: Tensor, weight: Tensor, *delta: Tensor) -> tuple[Tensor, Tensor]:
-        return add_rms_norm(residual, delta[0] if delta else None, weight, 1e-5, torch.float64)
-
-    given = (residual, weight) if delta is None else (residual, weight, delta)
-    state, normed = fused(*given)
     total = residual if delta is None else residual + delta
+    expected = F.rms_norm(total, (8,), weight, 1e-5)
+    state, normed, scale = norm.forward(residual, delta, weight, 1e-5, torch.float64)
     torch.testing.assert_close(state, total)
-    torch.testing.assert_close(normed, F.rms_norm(total, (8,), weight, 1e-5))
-    assert gradcheck(fused, given)
-
-
-def test_the_last_norm_gets_no_gradient_for_the_stream() -> None:
-    residual, delta, weight = drawn(3, 8), drawn(3, 8, seed=1), drawn(8, seed=2)
-    assert gradcheck(lambda *given: add_rms_norm(*given, 1e-5, torch.float64)[1], (residual, delta, weight))
-    assert gradcheck(lambda *given: add_rms_norm(*given, 1e-5, torch.float64)[0], (residual, delta, weight))
+    torch.testing.assert_close(normed, expected)
+    d_normed, d_sum = drawn(5, 8, seed=3, learns=False), drawn(5, 8, seed=4, learns=False) if has_sum else None
+    pulled = (expected * d_normed).sum() + (0 if d_sum is None else (total * d_sum).sum())
+    d_residual, d_weight = torch.autograd.grad(pulled, (residual, weight))
+    found = norm.backward(d_sum, d_normed, residual, delta, weight, scale)
+    for ours, theirs in zip(found, (d_residual, d_residual, d_weight, normed), strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_the_normalised_state_is_rounded_and_the_stream_is_not() -> None:
-    state, normed = add_rms_norm(torch.randn(3, 8), torch.randn(3, 8).bfloat16(), torch.ones(8), 1e-5, torch.bfloat16)
+    state, normed, _ = norm.forward(
+        torch.randn(3, 8), torch.randn(3, 8).bfloat16(), torch.ones(8), 1e-5, torch.bfloat16
+    )
     assert (state.dtype, normed.dtype) == (torch.float32, torch.bfloat16)
 
 
 def test_swiglu() -> None:
-    gate_up, weight = drawn(4, 10), drawn(3, 5, seed=1)
-
-    def fused(gate_up: Tensor, weight: Tensor) -> Tensor:
-        return swiglu_linear(gate_up, weight.detach(), weight)
-
+    gate_up, pull = drawn(4, 10), drawn(4, 5, seed=1, learns=False)
     gate, up = gate_up.chunk(2, -1)
-    torch.testing.assert_close(fused(gate_up, weight), F.linear(F.silu(gate) * up, weight))
-    assert gradcheck(fused, (gate_up, weight))
-
-
-@pytest.mark.parametrize("has_bias", [True, False])
-def test_several_linear_layers_are_one(has_bias: bool) -> None:
-    state, weights = drawn(4, 3), [drawn(2, 3, seed=1), drawn(5, 3, seed=2)]
-    biases = [drawn(2, seed=3), drawn(5, seed=4)] if has_bias else []
-
-    def fused(state: Tensor, *given: Tensor) -> Tensor:
-        cast, bias = torch.cat(given[:2]).detach(), torch.cat(given[2:]).detach() if has_bias else None
-        return linear(state, cast, bias, given)
-
-    apart = [F.linear(state, weight, biases[i] if has_bias else None) for i, weight in enumerate(weights)]
-    torch.testing.assert_close(fused(state, *weights, *biases), torch.cat(apart, 1))
-    assert gradcheck(fused, (state, *weights, *biases))
-
-
-def test_weights_that_do_not_learn_get_nothing() -> None:
-    state, weight = drawn(4, 3), drawn(2, 3, learns=False)
-    linear(state, weight, None, [weight]).sum().backward()
-    assert state.grad is not None and weight.grad is None
-
-
-def test_a_token_read_twice_learns_twice() -> None:
-    tokens, weight = torch.tensor([1, 3, 1]), drawn(5, 2)
-    assert gradcheck(lambda table: embed(tokens, table.detach(), table, torch.float64), (weight,))
+    expected = F.silu(gate) * up
+    torch.testing.assert_close(swiglu.forward(gate_up), expected)
+    d_gate_up, product = swiglu.backward(gate_up, pull)
+    torch.testing.assert_close(product, expected)
+    torch.testing.assert_close(d_gate_up, *torch.autograd.grad(expected, gate_up, pull))
 
 
 def test_rotation_is_that_of_transformers() -> None:
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
     fused, angle = drawn(7, 8 * 6, learns=False), drawn(7, 3, learns=False)
+    before = fused.clone()
     query, key, value = (part.clone() for part in HEADS.split(fused))
     cosine, sine = (torch.cat((each, each), -1).unsqueeze(0) for each in (angle.cos(), angle.sin()))
     theirs = apply_rotary_pos_emb(query.transpose(0, 1).unsqueeze(0), key.transpose(0, 1).unsqueeze(0), cosine, sine)
     attention.rotate(fused, angle.cos(), angle.sin(), HEADS)
     for ours, their in zip(HEADS.split(fused), (*(each[0].transpose(0, 1) for each in theirs), value), strict=True):
         torch.testing.assert_close(ours, their)
+    attention.rotate(fused, angle.cos(), angle.sin(), HEADS, is_back=True)
+    torch.testing.assert_close(fused, before)
 
 
-def test_rotary_attention() -> None:
-    fused, angle = drawn(7, 8 * 6), drawn(7, 3, learns=False)
-    plan = Packed([4, 3])
-
-    def run(fused: Tensor) -> Tensor:
-        return rotary_attention_by_plan(fused.clone(), angle.cos(), angle.sin(), HEADS, plan, 0.4, 0, None)
-
-    assert gradcheck(run, (fused,))
-
-
-def test_shared_keys_add_up_going_back() -> None:
-    """The gradient of turning, repeating and summing, against autograd through the same steps."""
-    sizes, places = np.array([4, 3, 5]), np.array([0, 1, 2, 3, 0, 1, 4, 0, 1, 2, 5, 6])
-    plan = Varlen(sizes, places, "cpu")
-    assert plan.gather is not None and plan.gather.tolist() == places.tolist()
-    fused, angle = drawn(7, 8 * 6), drawn(7, 3, learns=False)
-    turned = fused.clone()
-    turned = torch.cat([attention._turned(p, angle.cos(), angle.sin()) for p in HEADS.split(turned)[:2]], 1)
-    query, key = turned[:, :4], turned[:, 4:].index_select(0, plan.gather)
-    value = HEADS.split(fused)[2].index_select(0, plan.gather)
-    pulls = drawn(7, 4, 6, learns=False), drawn(12, 2, 6, learns=False), drawn(12, 2, 6, seed=1, learns=False)
-    (expected,) = torch.autograd.grad((query, key, value), fused, pulls)
-    found = attention.rotate_back(*pulls, angle.cos(), angle.sin(), plan.order, plan.bounds)
-    torch.testing.assert_close(found, expected)
+@pytest.mark.parametrize(("sizes", "places"), [SHARED, (np.array([4, 3]), np.arange(7))], ids=["shared", "apart"])
+def test_attention_over_various_lengths(sizes: np.ndarray, places: np.ndarray) -> None:
+    """Against attention over padded blocks, which is proven against transformers' own."""
+    plan, packed = Varlen(sizes, places, "cpu"), Packed(sizes, "cpu", places)
+    fused, pull = drawn(7, 8 * 6), drawn(7, 4 * 6, seed=1, learns=False)
+    expected = packed.attend(0, *HEADS.split(fused), 0.4, None, None).flatten(1)
+    output, level = attention.attend(fused.detach(), HEADS, plan, 0.4)
+    torch.testing.assert_close(output, expected)
+    (gradient,) = torch.autograd.grad(expected, fused, pull)
+    found = attention.attend_back(pull, fused.detach(), output, level, HEADS, plan, 0.4)
+    torch.testing.assert_close(found, gradient)
 
 
 def test_a_plan_of_various_lengths() -> None:
     """Queries are the tokens computed, in order; a sequence that is another's prefix has none left."""
     plan = Varlen(np.array([4, 2, 5]), np.array([0, 1, 2, 3, 0, 1, 0, 1, 2, 4, 5]), "cpu")
-    assert plan.query_ends.tolist() == [0, 4, 6]
-    assert plan.key_ends.tolist() == [0, 4, 9]
-    assert (plan.max_queries, plan.max_keys) == (4, 5)
+    assert plan.own.tolist() == [4, 2] and plan.sizes.tolist() == [4, 5]
+    # first query, queries, first key, place: the second sequence sees more, so it comes first
+    assert plan.queries.tolist() == [[4, 2, 4, 3], [0, 4, 0, 0]]
+    assert plan.keys.tolist() == [[4, 5, 0, 4, 2, 3], [0, 4, 0, 0, 4, 0]]
+    assert plan.gather is not None and plan.gather.tolist() == [0, 1, 2, 3, 0, 1, 2, 4, 5]
     assert plan.bounds is not None and plan.bounds.tolist() == [0, 2, 4, 6, 7, 8, 9]
     whole = Varlen(np.array([3, 2]), np.arange(5), "cpu")
-    assert whole.gather is None and whole.query_ends.tolist() == whole.key_ends.tolist() == [0, 3, 5]
+    assert whole.gather is None and whole.queries.tolist() == [[0, 3, 0, 0], [3, 2, 3, 0]]
+
+
+def test_long_sequences_are_cut() -> None:
+    plan = Varlen(np.array([300]), np.arange(300), "cpu")
+    assert plan.queries.tolist() == [[256, 44, 0, 256], [128, 128, 0, 128], [0, 128, 0, 0]]
+    assert plan.keys[0].tolist() == [0, 64, 0, 0, 300, 0] and plan.keys[-1].tolist() == [256, 44, 256, 0, 300, 0]
 
 
 @pytest.mark.parametrize("chunk", [2, 100])

@@ -7,8 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_ROWS, _ROWS_BACK = 4, 2  # tokens a program looks at together; more would not fit into registers
-_PROGRAMS = 1024  # of the backward pass: each sums its own part of the weight's gradient
+from strop.kernels.norm import Pulls
+
+# ROWS: tokens a program looks at together; more would not fit into registers
+FORWARD = {"ROWS": 4, "num_warps": 4}
+BACKWARD = {"ROWS": 2, "num_warps": 4}
+PROGRAMS = 528  # of the backward pass, four for each multiprocessor: each sums its part of the weight's gradient
 
 
 def forward(
@@ -18,32 +22,26 @@ def forward(
     state = residual if delta is None else torch.empty_like(residual)
     normed = torch.empty(count, size, dtype=dtype, device=residual.device)
     scale = torch.empty(count, dtype=torch.float32, device=residual.device)
-    _forward[(triton.cdiv(count, _ROWS),)](
+    _forward[(triton.cdiv(count, FORWARD["ROWS"]),)](
         residual, delta, weight, state, normed, scale, count, epsilon,
-        SIZE=size, WIDTH=triton.next_power_of_2(size), ROWS=_ROWS, HAS_DELTA=delta is not None, num_warps=4,
+        SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, **FORWARD,
     )  # fmt: skip
     return state, normed, scale
 
 
 def backward(
-    d_state: Tensor | None,
-    d_normed: Tensor,
-    state: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    delta_dtype: torch.dtype | None,
-) -> tuple[Tensor, Tensor | None, Tensor]:
-    count, size = state.shape
-    programs = min(_PROGRAMS, triton.cdiv(count, _ROWS_BACK))
-    d_residual = torch.empty_like(state)
-    d_delta = None if delta_dtype is None else torch.empty_like(state, dtype=delta_dtype)
-    partial = torch.empty(programs, size, dtype=torch.float32, device=state.device)
+    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor
+) -> Pulls:
+    count, size = residual.shape
+    programs = min(PROGRAMS, triton.cdiv(count, BACKWARD["ROWS"]))
+    d_residual, d_delta, normed = torch.empty_like(residual), torch.empty_like(d_normed), torch.empty_like(d_normed)
+    partial = torch.empty(programs, size, dtype=torch.float32, device=residual.device)
     _backward[(programs,)](
-        d_state, d_normed.contiguous(), state, weight, scale, d_residual, d_delta, partial, count,
-        SIZE=size, WIDTH=triton.next_power_of_2(size), ROWS=_ROWS_BACK,
-        HAS_STATE=d_state is not None, HAS_DELTA=d_delta is not None, num_warps=4,
+        d_sum, d_normed, residual, delta, weight, scale, d_residual, d_delta, normed, partial, count,
+        SIZE=size, WIDTH=triton.next_power_of_2(size),
+        HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, **BACKWARD,
     )  # fmt: skip
-    return d_residual, d_delta, partial.sum(0).to(weight.dtype)
+    return Pulls(d_residual, d_delta, partial.sum(0), normed)
 
 
 @triton.jit
@@ -67,26 +65,30 @@ def _forward(
 
 @triton.jit
 def _backward(
-    d_state, d_normed, state, weight, scale, d_residual, d_delta, partial, count,
-    SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_STATE: tl.constexpr, HAS_DELTA: tl.constexpr,
+    d_sum, d_normed, residual, delta, weight, scale, d_residual, d_delta, normed, partial, count,
+    SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_SUM: tl.constexpr, HAS_DELTA: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     columns = tl.arange(0, WIDTH)
-    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(d_normed.dtype.element_ty).to(tl.float32)
+    kind = normed.dtype.element_ty
+    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(kind).to(tl.float32)
     total = tl.zeros([WIDTH], tl.float32)
     for start in range(program * ROWS, count, tl.num_programs(0) * ROWS):
         rows = start + tl.arange(0, ROWS)
         mask = (rows < count)[:, None] & (columns < SIZE)[None, :]
         at = rows.to(tl.int64)[:, None] * SIZE + columns[None, :]
         inverse = tl.load(scale + rows, rows < count, 0.0)[:, None]
-        normal = tl.load(state + at, mask, 0.0) * inverse
+        state = tl.load(residual + at, mask, 0.0)
+        if HAS_DELTA:
+            state += tl.load(delta + at, mask, 0.0).to(tl.float32)
+        normal = state * inverse
         pulled = tl.load(d_normed + at, mask, 0.0).to(tl.float32)
         weighted = pulled * factor[None, :]
         gradient = (weighted - normal * (tl.sum(weighted * normal, 1) / SIZE)[:, None]) * inverse
-        if HAS_STATE:
-            gradient += tl.load(d_state + at, mask, 0.0)
+        if HAS_SUM:
+            gradient += tl.load(d_sum + at, mask, 0.0)
         tl.store(d_residual + at, gradient, mask)
-        if HAS_DELTA:
-            tl.store(d_delta + at, gradient.to(d_delta.dtype.element_ty), mask)
+        tl.store(d_delta + at, gradient.to(kind), mask)
+        tl.store(normed + at, (normal * factor[None, :]).to(kind), mask)
         total += tl.sum(pulled * normal, 0)
     tl.store(partial + program * SIZE + columns, total, columns < SIZE)

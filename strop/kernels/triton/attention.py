@@ -1,0 +1,226 @@
+"""`strop.kernels.attention` in Triton: a program is a block of queries of one head, or a block of keys of one head."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from strop.kernels import attention
+from strop.kernels.attention import Heads, Varlen
+
+# STEP: keys, or queries, that a program takes in at a time; found by `benchmarks/training_parts.py --tune` on an H200
+ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}
+OF_QUERIES = {"STEP": 64, "num_warps": 4, "num_stages": 2}
+OF_KEYS = {"STEP": 64, "num_warps": 4, "num_stages": 2}
+_COLUMNS = 256  # of one program that sums
+
+
+def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
+    tokens = len(fused)
+    output = torch.empty(tokens, heads.queries * heads.size, dtype=fused.dtype, device=fused.device)
+    level = torch.empty(heads.queries, tokens, dtype=torch.float32, device=fused.device)
+    _attend[(heads.queries, len(plan.queries))](
+        fused, plan.gather, plan.queries, output, level, tokens, scale * math.log2(math.e),
+        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan), **_options(ATTEND, heads),
+    )  # fmt: skip
+    return output, level
+
+
+def attend_back(
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
+) -> Tensor:
+    tokens = len(fused)
+    d_fused, pulled = torch.empty_like(fused), torch.empty_like(level)
+    shape = _shape(heads, plan)
+    _of_queries[(heads.queries, len(plan.queries))](
+        d_output, fused, output, level, pulled, plan.gather, plan.queries, d_fused, tokens, scale,
+        scale * math.log2(math.e), BLOCK=attention.QUERY_BLOCK, **shape, **_options(OF_QUERIES, heads),
+    )  # fmt: skip
+    into, skipped, width = d_fused, heads.queries * heads.size, heads.width
+    if plan.gather is not None:  # a gradient for every reader of a key, to be summed
+        width = 2 * heads.keys * heads.size
+        into, skipped = torch.empty(len(plan.gather), width, dtype=fused.dtype, device=fused.device), 0
+    _of_keys[(heads.keys, len(plan.keys))](
+        d_output, fused, level, pulled, plan.gather, plan.keys, into, skipped, width, tokens, scale,
+        scale * math.log2(math.e), BLOCK=attention.KEY_BLOCK, **shape, **_options(OF_KEYS, heads),
+    )  # fmt: skip
+    if plan.gather is not None:
+        grid = (tokens, triton.cdiv(width, _COLUMNS))
+        start = heads.queries * heads.size
+        _sum[grid](into, plan.order, plan.bounds, d_fused, width, heads.width, start, COLUMNS=_COLUMNS, num_warps=2)
+    return d_fused
+
+
+def _shape(heads: Heads, plan: Varlen) -> dict[str, Any]:
+    return {"HEADS": heads.queries, "KEYS": heads.keys, "SIZE": heads.size, "IS_SHARED": plan.gather is not None}
+
+
+def _options(found: dict[str, int], heads: Heads) -> dict[str, int]:
+    """Larger heads need more registers."""
+    return found if heads.size <= 64 else found | {"num_warps": 8}
+
+
+@triton.jit
+def _rows_of(fused, gather, first, count, offset, start, LENGTH: tl.constexpr, SIZE: tl.constexpr,
+             WIDTH: tl.constexpr, IS_SHARED: tl.constexpr):  # fmt: skip
+    """Keys or values [LENGTH, SIZE] from place `start` of a sequence on; 0 beyond its `count`."""
+    at = start + tl.arange(0, LENGTH)
+    is_there = at < count
+    rows = (first + at).to(tl.int64)
+    if IS_SHARED:
+        rows = tl.load(gather + rows, is_there, 0).to(tl.int64)
+    return tl.load(fused + rows[:, None] * WIDTH + offset + tl.arange(0, SIZE)[None, :], is_there[:, None], 0.0)
+
+
+@triton.jit
+def _attend(
+    fused, gather, table, output, level, tokens, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    IS_SHARED: tl.constexpr,
+):  # fmt: skip
+    head = tl.program_id(0)
+    entry = table + tl.program_id(1) * 4
+    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
+    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
+    key_at = (HEADS + head // (HEADS // KEYS)) * SIZE
+    value_at = key_at + KEYS * SIZE
+    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    is_row = rows < count
+    at = (first + rows).to(tl.int64)[:, None]
+    query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
+    most = tl.full([BLOCK], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    found = tl.zeros([BLOCK, SIZE], tl.float32)
+    end = place + count
+    whole = (place + 1) // STEP * STEP  # every query sees all keys before
+    for start in range(0, whole, STEP):
+        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        scores = tl.dot(query, tl.trans(key)) * factor
+        higher = tl.maximum(most, tl.max(scores, 1))
+        shares = tl.exp2(scores - higher[:, None])
+        fade = tl.exp2(most - higher)
+        total = total * fade + tl.sum(shares, 1)
+        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        found = tl.dot(shares.to(value.dtype), value, found * fade[:, None])
+        most = higher
+    for start in range(whole, end, STEP):
+        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        scores = tl.dot(query, tl.trans(key)) * factor
+        is_seen = (place + rows)[:, None] >= (start + tl.arange(0, STEP))[None, :]
+        scores = tl.where(is_seen, scores, float("-inf"))
+        higher = tl.maximum(most, tl.max(scores, 1))
+        shares = tl.exp2(scores - higher[:, None])
+        fade = tl.exp2(most - higher)
+        total = total * fade + tl.sum(shares, 1)
+        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        found = tl.dot(shares.to(value.dtype), value, found * fade[:, None])
+        most = higher
+    found = found / total[:, None]
+    to = output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
+    tl.store(to, found.to(output.dtype.element_ty), is_row[:, None])
+    tl.store(level + head * tokens + first + rows, most + tl.log2(total), is_row)
+
+
+@triton.jit
+def _of_queries(
+    d_output, fused, output, level, pulled, gather, table, d_fused, tokens, scale, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, BLOCK: tl.constexpr,
+    STEP: tl.constexpr,
+):  # fmt: skip
+    """dQ = dS K, with dS = P (dO V' - sum(dO O)); the last sum is left for `_of_keys`."""
+    head = tl.program_id(0)
+    entry = table + tl.program_id(1) * 4
+    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
+    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
+    key_at = (HEADS + head // (HEADS // KEYS)) * SIZE
+    value_at = key_at + KEYS * SIZE
+    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    is_row = rows < count
+    at = (first + rows).to(tl.int64)[:, None]
+    query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
+    narrow = at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
+    pull = tl.load(d_output + narrow, is_row[:, None], 0.0)
+    own = tl.load(output + narrow, is_row[:, None], 0.0)
+    bias = tl.sum(pull.to(tl.float32) * own.to(tl.float32), 1)
+    tl.store(pulled + head * tokens + first + rows, bias, is_row)
+    height = tl.load(level + head * tokens + first + rows, is_row, 0.0)
+    found = tl.zeros([BLOCK, SIZE], tl.float32)
+    end = place + count
+    whole = (place + 1) // STEP * STEP
+    for start in range(0, whole, STEP):
+        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        shares = tl.exp2(tl.dot(query, tl.trans(key)) * factor - height[:, None])
+        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
+        found = tl.dot(d_scores.to(key.dtype), key, found)
+    for start in range(whole, end, STEP):
+        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        shares = tl.exp2(tl.dot(query, tl.trans(key)) * factor - height[:, None])
+        is_seen = (place + rows)[:, None] >= (start + tl.arange(0, STEP))[None, :]
+        shares = tl.where(is_seen, shares, 0.0)
+        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
+        found = tl.dot(d_scores.to(key.dtype), key, found)
+    to = d_fused + at * WIDTH + head * SIZE + sizes[None, :]
+    tl.store(to, (found * scale).to(d_fused.dtype.element_ty), is_row[:, None])
+
+
+@triton.jit
+def _of_keys(
+    d_output, fused, level, pulled, gather, table, into, skipped, width, tokens, scale, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, BLOCK: tl.constexpr,
+    STEP: tl.constexpr,
+):  # fmt: skip
+    """dV = P' dO and dK = dS' Q over all queries that see a key, of every head that shares it."""
+    of_keys = tl.program_id(0)
+    entry = table + tl.program_id(1) * 6
+    key_first, key_count, key_place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2)
+    first, count, place = tl.load(entry + 3), tl.load(entry + 4), tl.load(entry + 5)
+    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
+    GROUP: tl.constexpr = HEADS // KEYS
+    key_at = (HEADS + of_keys) * SIZE
+    key = _rows_of(fused, gather, key_first, key_count, key_at, 0, BLOCK, SIZE, WIDTH, IS_SHARED)
+    value = _rows_of(fused, gather, key_first, key_count, key_at + KEYS * SIZE, 0, BLOCK, SIZE, WIDTH, IS_SHARED)
+    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    d_key, d_value = tl.zeros([BLOCK, SIZE], tl.float32), tl.zeros([BLOCK, SIZE], tl.float32)
+    low = tl.maximum(key_place - place, 0) // STEP * STEP
+    # from here on every query sees every key of this block
+    whole = tl.maximum(tl.cdiv(key_place + BLOCK - 1 - place, STEP), 0) * STEP
+    for head in range(of_keys * GROUP, of_keys * GROUP + GROUP):
+        for start in range(low, count, STEP):
+            asked = start + tl.arange(0, STEP)
+            is_row = asked < count
+            at = (first + asked).to(tl.int64)[:, None]
+            query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
+            pull = tl.load(d_output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
+            height = tl.load(level + head * tokens + first + asked, is_row, float("inf"))  # so that its share is 0
+            bias = tl.load(pulled + head * tokens + first + asked, is_row, 0.0)
+            shares = tl.exp2(tl.dot(key, tl.trans(query)) * factor - height[None, :])  # [BLOCK, STEP]
+            if start < whole:
+                shares = tl.where((place + asked)[None, :] >= (key_place + rows)[:, None], shares, 0.0)
+            d_value = tl.dot(shares.to(pull.dtype), pull, d_value)
+            d_scores = shares * (tl.dot(value, tl.trans(pull)) - bias[None, :])
+            d_key = tl.dot(d_scores.to(query.dtype), query, d_key)
+    is_key = (rows < key_count)[:, None]
+    to = into + (key_first + rows).to(tl.int64)[:, None] * width + skipped + of_keys * SIZE + sizes[None, :]
+    tl.store(to, (d_key * scale).to(into.dtype.element_ty), is_key)
+    tl.store(to + KEYS * SIZE, d_value.to(into.dtype.element_ty), is_key)
+
+
+@triton.jit
+def _sum(values, order, bounds, total, width, total_width, start, COLUMNS: tl.constexpr):
+    """Rows of the same token, in a fixed order."""
+    token = tl.program_id(0)
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    mask = columns < width
+    low, high = tl.load(bounds + token), tl.load(bounds + token + 1)
+    found = tl.zeros([COLUMNS], tl.float32)
+    for place in range(low, high):
+        row = tl.load(order + place).to(tl.int64)
+        found += tl.load(values + row * width + columns, mask, 0.0).to(tl.float32)
+    tl.store(total + token.to(tl.int64) * total_width + start + columns, found.to(total.dtype.element_ty), mask)
