@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
 
+from strop import checkpoint
+from strop.fingerprint import fingerprint
 from strop.folder import RunFolder, read_rows
-from strop.launch import launch
+from strop.launch import launch, relaunch
 from strop.preflight import check
 from strop.recipes import build, recipe_named
+from strop.retrain import retrain
+from strop.source import from_source, to_source
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 
@@ -65,8 +72,13 @@ def test_two_steps(model: Path, tmp_path: Path, name: str) -> None:
     run.rewards = (EvenOrOdd(), *run.rewards[1:])  # a random model solves nothing
     assert run.recipe == name
     check(run)
+    for part in (run.advantage, run.values, run.strategy, run.gates, run.losses):
+        assert pickle.loads(pickle.dumps(part)) == part
+    written = to_source(run, "")
     launch(run, tmp_path, "run")
-    rows = read_rows(RunFolder(tmp_path / "run").metrics)
+    folder = RunFolder(tmp_path / "run")
+    assert to_source(from_source(folder.recipe), "") == written
+    rows = read_rows(folder.metrics)
     last = rows[-1]
     assert last["step"] == 2 and all(math.isfinite(value) for value in last.values())
     moved = max(row["grad_norm"] for row in rows[1:])
@@ -82,3 +94,44 @@ def test_what_a_value_model_learned_serves_a_second_run(model: Path, tmp_path: P
         launch(run, tmp_path, f"run{index}")
     last = read_rows(RunFolder(tmp_path / "run1").metrics)[-1]
     assert last["step"] == 2 and all(math.isfinite(value) for value in last.values())
+
+
+REMEMBERING = [
+    "archer_hierarchical",
+    "averaged_reference",
+    "b_coder",
+    "effective_rank",
+    "fixpo",
+    "mssr",
+    "poise",
+    "seeupo",
+    "spa_rl",
+    "stop_regressing",
+]
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_resumed_in_the_middle_it_ends_with_the_same_bits(model: Path, tmp_path: Path, name: str) -> None:
+    values = RECIPES[name][0] | {"steps": 4, "checkpoint_every": 2}
+    run = build(recipe_named(name), {"model": str(model), **SIZES, **values})
+    run.rewards = (EvenOrOdd(), *run.rewards[1:])
+    launch(run, tmp_path, "run")
+    folder = RunFolder(tmp_path / "run")
+    found = []
+    for _ in range(2):
+        last = checkpoint.listed(folder.checkpoints)[-1]
+        assert last.name == "step-4"
+        found.append((fingerprint(load_file(last / "model.safetensors")), folder.metrics.read_text()))
+        shutil.rmtree(last)  # as if it had been killed before
+        relaunch(folder.path)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["aapo", "mc_grpo", "mssr", "noisygrpo", "nsr_psr", "poise", "seeupo", "turn_mean"])
+def test_it_can_be_trained_again_from_its_ledger_alone(model: Path, tmp_path: Path, name: str) -> None:
+    """What gates measured and strategies marked is in the ledger, so credit comes out the same."""
+    run = build(recipe_named(name), {"model": str(model), **SIZES, **RECIPES[name][0]})
+    run.rewards = (EvenOrOdd(), *run.rewards[1:])
+    launch(run, tmp_path, "run")
+    made = retrain(tmp_path / "run")
+    assert [each.step for each in made] == [0, 1, 2] and all(each.is_equal for each in made)
