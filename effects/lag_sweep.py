@@ -19,13 +19,12 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from strop.cli.models import hush
 from strop.control.paces.exact_lag import ExactLag
-from strop.effects import paired
+from strop.effects import paired, versions
 from strop.errors import StropError
 from strop.evaluation import Evaluation
 from strop.folder import read_rows
@@ -192,7 +191,7 @@ def _write(target: Path, chosen: dict[str, Any], rows: list[dict[str, Any]]) -> 
         "seeds": sorted({row["seed"] for row in rows}),
         "before": statistics.fmean(row["before"] for row in rows),
         "lines": summarize(rows),
-        "versions": {name: version(name) for name in ("strop", "torch", "transformers")},
+        "versions": versions(),
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "runs": rows,
     }

@@ -15,7 +15,7 @@ import runpy
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +163,20 @@ def judge(experiment: Experiment, seeds: Sequence[int], figures: Mapping[str, Se
         "tokens": experiment.tokens,
         "seeds": list(seeds),
         "arms": {arm: list(figures[arm]) for arm in ARMS},
-        "versions": {
-            "python": platform.python_version(),
-            **{n: version(n) for n in ("strop", "torch", "transformers")},
-        },
+        "versions": versions(),
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Of what a result depends on; a source tree that was never installed has none."""
+    found = {"python": platform.python_version()}
+    for name in ("strop", "torch", "transformers"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
 
 
 def paired(left: Sequence[float], right: Sequence[float]) -> Difference:
