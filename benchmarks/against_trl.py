@@ -138,7 +138,7 @@ def circumstances() -> dict[str, Any]:
     """When, where and with what."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        "hardware": f"{_processor()}, {len(os.sched_getaffinity(0))} CPU cores",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("strop", "trl", "torch", "transformers")},
     }

@@ -293,7 +293,7 @@ def circumstances() -> dict[str, Any]:
     """When, where and with what."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hardware": f"{os.cpu_count()} CPU cores ({platform.machine()}), load {os.getloadavg()[0]:.1f}",
+        "hardware": f"{len(os.sched_getaffinity(0))} CPU cores ({platform.machine()})",
         "python": platform.python_version(),
         "versions": {name: version(name) for name in ("strop", "torch", "transformers")},
     }

@@ -31,8 +31,13 @@ from tests.parts import EvenLength, LongerIsBetter
 
 LAG = 2
 STEPS = 30
-# a part of the command line of each kind of process
-KINDS = {"engine": "strop.placement.host", "reward": "strop.filter.worker", "actor": "ray::", "rank": "train.rank"}
+# how the command line of each kind of process begins, or the module that it runs
+KINDS = {
+    "engine": "strop.placement.host",
+    "reward": "strop.filter.worker",
+    "actor": "ray::Hosted",
+    "rank": "strop.train.rank",
+}
 _MARK = "STROP_CHAOS"  # in the environment of all that a campaign starts, however indirectly
 _LONGEST = 180.0  # seconds without an end or a kill before a run counts as hung
 
@@ -65,11 +70,13 @@ class Campaign:
         self.runs += 1
         controller = self._start(name, ranks)
         while budget and not self._moves_or_ends(controller, name):
-            kind, victim = self._victim(controller.pid)
+            kind, victim, command = self._victim(controller.pid)
             try:
                 os.kill(victim, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+            with (self.root / f"{name}.log").open("a") as log:
+                print(f"killed: {kind} {victim} {command[:200]}", file=log)
             budget -= 1
             self.kills[kind] += 1
             if kind in ("controller", "rank"):  # without one of its ranks a trainer ends, and says so
@@ -112,15 +119,15 @@ class Campaign:
             return False
         return True
 
-    def _victim(self, controller: int) -> tuple[str, int]:
+    def _victim(self, controller: int) -> tuple[str, int, str]:
         """A kind at random, so that the few controllers are hit as often as many workers."""
-        found: dict[str, list[int]] = {"controller": [controller]}
+        found: dict[str, list[tuple[int, str]]] = {"controller": [(controller, "")]}
         for pid, command in descendants(controller):
             for kind, part in KINDS.items():
-                if part in command:
-                    found.setdefault(kind, []).append(pid)
+                if command.startswith(part) or f"-m {part}" in command:
+                    found.setdefault(kind, []).append((pid, command))
         kind = self.random.choice(sorted(found))
-        return kind, self.random.choice(sorted(found[kind]))
+        return kind, *self.random.choice(sorted(found[kind]))
 
     def _check(self, path: Path) -> None:
         ledger = Ledger(path / "ledger.db", read_only=True)
