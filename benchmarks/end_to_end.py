@@ -80,7 +80,7 @@ def recipe(model: Path, arguments: argparse.Namespace, lag: int, max_tokens: int
         device=arguments.device,
         threads=arguments.threads,
     )
-    rows = arguments.groups * arguments.group_size
+    rows = arguments.groups * arguments.group_size * min(lag + 1, 2)  # without lag no more are ever under way
     trainer = TorchTrainer(
         learning_rate=LEARNING_RATE,
         device=arguments.device,

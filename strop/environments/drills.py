@@ -174,4 +174,5 @@ class Drill:
 
     @cached_property
     def _gym(self) -> ReasoningGym:
-        return ReasoningGym(self.dataset, self.seed, config=SETTINGS[self.dataset][self.level - 1])
+        # these datasets draw each item by itself and take long to create: one chunk is enough
+        return ReasoningGym(self.dataset, self.seed, config=SETTINGS[self.dataset][self.level - 1], chunk=2**30)

@@ -24,7 +24,6 @@ from strop.errors import ConfigurationError, DataError, nearest
 from strop.types import Message, Task
 
 _BLOCK = 256  # candidates per task: with one in ten held out, 0.9^256 is the chance to find none
-_CHUNK = 4096  # some datasets prepare all their items at once, so that an endless one comes in chunks
 _INSTRUCTION = "Give the final answer between <answer> and </answer>."
 
 
@@ -36,6 +35,7 @@ class ReasoningGym:
     seed: int = 0
     level: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
+    chunk: int = 4096  # some datasets prepare all their items at once, so that an endless one comes in chunks
 
     def __post_init__(self) -> None:
         if self.dataset not in DATASETS:
@@ -90,7 +90,7 @@ class ReasoningGym:
         return f"{entry['question']}\n{_INSTRUCTION}"
 
     def _entry(self, heldout: bool, place: int) -> dict[str, Any]:
-        chunk, inside = divmod(place, _CHUNK)
+        chunk, inside = divmod(place, self.chunk)
         entry: dict[str, Any] = self._data(heldout, chunk)[inside]
         return entry
 
@@ -110,7 +110,7 @@ class ReasoningGym:
         """An item is drawn with seed + index, so that chunks are a chunk's length of seeds apart."""
         text = f"{self.dataset}/{self.seed}/{'heldout' if heldout else 'train'}"
         origin = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") // 2  # numpy takes seeds below 2^32
-        settings = {**self._settings, "seed": (origin + chunk * _CHUNK) % 2**32, "size": _CHUNK}
+        settings = {**self._settings, "seed": (origin + chunk * self.chunk) % 2**32, "size": self.chunk}
         try:
             return reasoning_gym.create_dataset(self.dataset, **settings)
         except (AssertionError, ValueError) as error:
