@@ -6,7 +6,7 @@ The world wants numbers counted down, `57>04`; how far is Pareto (see counting.p
 times the median's tokens. A pocket model that half knows it is trained further by GRPO, with the same seeds, steps and
 attempts per step in each setting: synchronous with one thread, with two, and in two processes; asynchronous with lag 4
 in two processes of one thread each. Settings take turns, each run in a process of its own. Counted are the steps
-between the second and the last, so no start-up and no evaluation. The `ratio` is trained tokens per second of the
+between the sixth and the last, so no start-up and no evaluation. The `ratio` is trained tokens per second of the
 asynchronous setting over the best synchronous one.
 """
 
@@ -46,7 +46,8 @@ from strop.run import Run
 
 GROUPS_PER_STEP, GROUP_SIZE = 16, 8
 LAG, CORES, NEED = 4, 2, 1.5
-_WARM = 2  # steps that are not counted
+_WARM = LAG + 2  # steps that are not counted: until then the asynchronous pipeline fills
+_ROWS = 128  # sequences that an engine decodes together: all attempts of a synchronous step
 _NEVER = 1 << 30
 
 
@@ -118,7 +119,7 @@ def recipe(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> Run:
         grpo(setting),
         worlds=worlds,
         sampler=Uniform(worlds),
-        engine=TorchEngine(keep_cache=arm.lag > 0),
+        engine=TorchEngine(_ROWS, keep_cache=arm.lag > 0),
         evaluation=Evaluation(every=0, tasks=tasks),
     )
     with warnings.catch_warnings():  # without lag the processes take turns, so they do not fight for cores
@@ -313,7 +314,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for the figures of each run: goes on where it was stopped")
     arguments = parser.parse_args()
     with redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
-        seeds, steps, tasks = (1, 12, 64) if arguments.quick else (arguments.seeds, arguments.steps, 256)
+        seeds, steps, tasks = (1, 16, 64) if arguments.quick else (arguments.seeds, arguments.steps, 256)
         (keep := arguments.keep or Path(folder)).mkdir(parents=True, exist_ok=True)
         result = compare(seeds, steps, tasks, keep)
     print(json.dumps(result) if arguments.json else table(result))

@@ -194,7 +194,7 @@ def campaign(kills: int, where: str, seed: int, root: Path, per_run: int = 5) ->
     while (left := kills - sum(work.kills.values())) > 0:
         work.one_run(min(left, per_run))
         print(f"{sum(work.kills.values())}/{kills} kills, {work.runs} runs ended whole: {dict(work.kills)}", flush=True)
-    deadline = time.monotonic() + 20.0  # a Ray of a killed controller takes its time
+    deadline = time.monotonic() + 60.0  # agents of a Ray whose controller was killed take their time
     while (left_over := left_behind(root)) and time.monotonic() < deadline:
         time.sleep(0.5)
     assert not left_over, left_over
