@@ -1,6 +1,6 @@
 """One training step on one GPU: strop beside plain transformers, on the same shapes.
 
-    python benchmarks/training.py [--model FOLDER|random:smollm2] [--sequences 64] [--length 512] [--json] [--profile]
+    python benchmarks/training.py [--model FOLDER|random:smollm2] [--sequences 64] [--length 512] [--check] [--json]
 
 Both take one AdamW step on the same number of tokens. strop holds weights and moments in float32, computes in bfloat16
 and splits the step into micro-batches of `--max-tokens`; transformers holds and computes all in bfloat16, with its
@@ -31,6 +31,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from strop.train.losses.clip import Clip
+from strop.train.losses.reinforce import Reinforce
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -61,6 +62,8 @@ def main() -> int:
             "strop": lambda: strop_step(folder, arguments),
             "transformers": lambda: transformers_step(folder, arguments),
         }
+        if arguments.check:
+            check(folder, arguments)
         found = {name: measure(sides[name], arguments, name) for name in arguments.sides}
     result = {"benchmark": "training", "model": arguments.model, "sides": found, **circumstances(arguments)}
     if len(found) == 2:
@@ -139,30 +142,65 @@ def transformers_step(folder: Path, arguments: argparse.Namespace) -> Callable[[
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     return step
 
 
+def check(folder: Path, arguments: argparse.Namespace) -> None:
+    """Logprobs and gradients of siblings, against the same in float32 on transformers' own modules."""
+    vocabulary = int(AutoConfig.from_pretrained(folder).vocab_size)
+    groups = groups_of(np.random.default_rng(1), vocabulary, groups=4, siblings=4, prompt=112, written=400)
+    found = []
+    for dtype, fused in (("float32", "off"), ("bfloat16" if arguments.device == "cuda" else "float32", "on")):
+        trainer = TorchTrainer(device=arguments.device, dtype=dtype, fused=fused, clip_norm=None, max_tokens=8192)
+        trainer.open(folder, 0)
+        batches = pack(groups, TokenMean(), 0, trainer.max_tokens)
+        trainer.annotate(batches, frozenset({"proximal"}))
+        logprobs = torch.cat([each.proximal_logprobs for each in batches if each.proximal_logprobs is not None])
+        trainer.step(batches, Objective((Reinforce(),)))
+        assert trainer._opened is not None
+        gradients = {name: each.grad for name, each in trainer._opened.model.named_parameters()}
+        found.append((logprobs, gradients))
+    (exact, exact_gradients), (quick, gradients) = found
+    errors = {name: float((each - gradients[name]).norm() / each.norm()) for name, each in exact_gradients.items()}
+    worst = max(errors, key=lambda name: errors[name])
+    print(
+        f"check: logprobs differ by {float((exact - quick).abs().sum() / (exact != 0).sum()):.2e} in the mean, "
+        f"gradients by {statistics.median(errors.values()):.2e} of their norm in the median and "
+        f"{errors[worst]:.2e} at most ({worst})",
+        file=sys.stderr,
+    )
+
+
 def batches_of(arguments: argparse.Namespace, vocabulary: int) -> list[Batch]:
     """Every token but the first of each sequence is trained."""
-    random = np.random.default_rng(0)
-    groups = []
-    for number in range(arguments.sequences):
-        tokens = random.integers(0, vocabulary, arguments.length)
-        written = arguments.length - 1
-        turn = Turn(
-            prompt=tokens[:1],
-            tokens=tokens[1:],
-            logprobs=np.full(written, -10.0, dtype=np.float32),
-            versions=np.zeros(written, dtype=np.int64),
-            message=Message("assistant", ""),
-        )
-        task = Task((Message("user", ""),), "", "benchmark", id=str(number))
-        attempt = Trajectory(str(number), task, (turn,), Outcome.FINISHED)
-        attempt.credit(float(random.normal()))
-        groups.append(Group(number, task, [attempt]))
+    random, written = np.random.default_rng(0), arguments.length - 1
+    groups = groups_of(random, vocabulary, groups=arguments.sequences, siblings=1, prompt=1, written=written)
     return pack(groups, TokenMean(), 0, arguments.max_tokens)
+
+
+def groups_of(
+    random: np.random.Generator, vocabulary: int, groups: int, siblings: int, prompt: int, written: int
+) -> list[Group]:
+    """Random attempts that share their group's prompt, at random credit."""
+    found = []
+    for number in range(groups):
+        task = Task((Message("user", ""),), "", "benchmark", id=str(number))
+        begin = random.integers(0, vocabulary, prompt)
+        attempts = []
+        for index in range(siblings):
+            turn = Turn(
+                prompt=begin,
+                tokens=random.integers(0, vocabulary, written),
+                logprobs=np.full(written, -10.0, dtype=np.float32),
+                versions=np.zeros(written, dtype=np.int64),
+                message=Message("assistant", ""),
+            )
+            attempts.append(Trajectory(f"{number}/{index}", task, (turn,), Outcome.FINISHED))
+            attempts[-1].credit(float(random.normal()))
+        found.append(Group(number, task, attempts))
+    return found
 
 
 def _profile(step: Callable[[], object], count: int, name: str) -> None:
@@ -223,7 +261,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", default="random:smollm2")
     parser.add_argument("--sequences", type=int, default=64)
     parser.add_argument("--length", type=int, default=512)
-    parser.add_argument("--max-tokens", type=int, default=16384)
+    parser.add_argument("--max-tokens", type=int, default=32768)
     parser.add_argument("--chunk", type=int, default=4096)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=4)
@@ -232,6 +270,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--sides", nargs="+", default=["strop", "transformers"])
     parser.add_argument("--profile", type=int, default=0, help="print this many kernels")
+    parser.add_argument("--check", action="store_true", help="compare gradients with the slow path first")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

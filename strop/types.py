@@ -312,7 +312,12 @@ class Batch:
     def figure(self, values: Tensor) -> float:
         """A number to log: the sum of `share * values` over the trainable tokens."""
         kept = values.detach().where(self.trainable, values.new_zeros(()))
-        return float((self.share * kept).sum())
+        return as_figure((self.share * kept).sum())
+
+
+def as_figure(value: Tensor) -> float:
+    """A number to log; one on a GPU stays there, a tensor still, until the trainer fetches all of a step at once."""
+    return value.detach() if value.is_cuda else float(value)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, order=True)

@@ -44,8 +44,8 @@ class Varlen:
     """
 
     def __init__(self, sizes: IntArray, places: IntArray, device: torch.device | str) -> None:
-        is_own = np.zeros(len(places), dtype=np.bool_)
-        is_own[np.unique(places, return_index=True)[1]] = True
+        # tokens are numbered as they first occur
+        is_own = np.diff(np.maximum.accumulate(places), prepend=-1) > 0
         own = np.add.reduceat(is_own.astype(np.int64), np.cumsum(sizes) - sizes)  # [S]
         kept = own > 0  # a sequence that is a prefix of another has nothing left to compute
         places, sizes, own = places[np.repeat(kept, sizes)], sizes[kept], own[kept]

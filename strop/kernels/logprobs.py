@@ -13,6 +13,8 @@ from torch import Tensor
 
 from strop.kernels.linear import add_product, product
 
+_ROWS = 32768
+
 
 def token_logprobs(
     hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int
@@ -31,7 +33,10 @@ class _TokenLogprobs(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wide = torch.promote_types(hidden.dtype, torch.float32)
         found = hidden.new_empty(3, len(hidden), dtype=wide)  # logprob, entropy and the logarithm of the sum
-        for rows in _chunks(len(hidden), chunk):
+        # kernels keep no logits here, so that more rows can go at once
+        for rows in _chunks(
+            len(hidden), max(chunk, _ROWS) if hidden.is_cuda and hidden.dtype != torch.float32 else chunk
+        ):
             statistics(hidden[rows], cast, tokens[rows], temperature[rows], found[:, rows])
         logprobs, entropy, logsumexp = found
         ctx.save_for_backward(hidden, cast, tokens, temperature, entropy, logsumexp)
@@ -50,6 +55,7 @@ class _TokenLogprobs(torch.autograd.Function):
                 torch.mm(d_logits, cast, out=d_hidden[rows])
             if d_weight is not None:
                 add_product(d_weight, d_logits.t(), hidden[rows])
+            del d_logits  # or two of them would be held
         return d_hidden, None, d_weight, None, None, None
 
 

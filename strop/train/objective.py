@@ -11,7 +11,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss, Metrics, Output
 from strop.train.ratios import log_weights
-from strop.types import Batch
+from strop.types import Batch, as_figure
 
 _AUX = "aux:"
 
@@ -48,7 +48,7 @@ class Objective:
         if self.correction is not None:
             correction = self.correction(output.logprobs, batch).detach()  # [T]
             share = share * correction
-            metrics["correction"] = float(batch.token_mean(correction))
+            metrics["correction"] = as_figure(batch.token_mean(correction))
         total = output.logprobs.new_zeros(())
         for loss in self.losses:
             per_token, figures = loss(output, batch)
@@ -87,15 +87,14 @@ def policy_figures(output: Output, batch: Batch) -> Metrics:
     if batch.old_logprobs is not None:
         figures["mismatch"] = log_weights("old", batch, output.logprobs).abs()
         figures["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.old_logprobs).abs()
-    means = torch.stack([batch.token_mean(values) for values in figures.values()]).tolist()  # one transfer for all
-    return dict(zip(figures, means, strict=True))
+    return {name: as_figure(batch.token_mean(values)) for name, values in figures.items()}
 
 
 def _alive_share(total: Tensor, logprobs: Tensor, batch: Batch) -> float:
     """This batch's part of the share of written tokens that were given credit and are not masked or clipped away."""
     (gradient,) = torch.autograd.grad(total, logprobs, retain_graph=True)  # [T]; stops at the logprobs, so it is cheap
     is_dead = (gradient == 0) & (batch.advantages != 0)
-    return float(batch.token_mean((~is_dead).to(logprobs.dtype)))
+    return as_figure(batch.token_mean((~is_dead).to(logprobs.dtype)))
 
 
 def _merge(metrics: Metrics, figures: Metrics, owner: str) -> None:

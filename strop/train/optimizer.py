@@ -33,6 +33,10 @@ class Optimizer:
     def zero_grad(self) -> None:
         self._adamw.zero_grad(set_to_none=True)
 
+    def divide(self, by: float) -> None:
+        """Make a sum of gradients their mean."""
+        torch._foreach_div_(self._gradients(), by)
+
     def gradient_norm(self) -> Tensor:
         return torch.nn.utils.get_total_norm(self._gradients())
 
@@ -45,6 +49,20 @@ class Optimizer:
         self._adamw.param_groups[0]["lr"] = learning_rate
         self._adamw.step()
         # the fused kernel does not say that it has written, and copies made of the weights must know
+        torch.autograd.graph.increment_version(list(self.parameters.values()))
+        self.num_steps += 1
+
+    def step_unless_broken(self, learning_rate: float, gradient_norm: Tensor, losses: Tensor) -> None:
+        """The same on a GPU without waiting for it: nothing moves if the norm or a loss is not finite.
+
+        The kernel divides gradients by a scale, which is how they are clipped, and heeds a flag.
+        """
+        limit = float("inf") if self.clip_norm is None else self.clip_norm
+        self._adamw.grad_scale = (gradient_norm / (limit + 1e-6)).clamp(min=1.0)  # type: ignore[attr-defined]
+        broken = ~(gradient_norm.isfinite() & losses.isfinite().all())
+        self._adamw.found_inf = broken.to(torch.float32)  # type: ignore[attr-defined]
+        self._adamw.param_groups[0]["lr"] = learning_rate
+        self._adamw.step()
         torch.autograd.graph.increment_version(list(self.parameters.values()))
         self.num_steps += 1
 

@@ -134,7 +134,7 @@ class Rank:
             loss = self.policy(self.forward.nothing, batch)
         loss.backward()
         for name, value in figures.items():
-            metrics[name] += value
+            metrics[name] += float(value)  # a tensor still, on a GPU
         detached: Tensor = loss.detach()
         return detached
 

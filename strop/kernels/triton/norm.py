@@ -41,7 +41,9 @@ def backward(
         SIZE=size, WIDTH=triton.next_power_of_2(size),
         HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, **BACKWARD,
     )  # fmt: skip
-    return Pulls(d_residual, d_delta, partial.sum(0), normed)
+    d_weight = torch.empty(size, dtype=torch.float32, device=residual.device)
+    _total[(triton.cdiv(size, 16),)](partial, d_weight, programs, SIZE=size, COLUMNS=16, ROWS=128, num_warps=4)
+    return Pulls(d_residual, d_delta, d_weight, normed)
 
 
 @triton.jit
@@ -92,3 +94,14 @@ def _backward(
         tl.store(normed + at, (normal * factor[None, :]).to(kind), mask)
         total += tl.sum(pulled * normal, 0)
     tl.store(partial + program * SIZE + columns, total, columns < SIZE)
+
+
+@triton.jit
+def _total(partial, total, count, SIZE: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    found = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for start in range(0, count, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows < count)[:, None] & (columns < SIZE)[None, :]
+        found += tl.load(partial + rows[:, None] * SIZE + columns[None, :], mask, 0.0)
+    tl.store(total + columns, tl.sum(found, 0), columns < SIZE)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ from strop.types import Batch, Group
 
 if TYPE_CHECKING:
     from strop.run import Run
+
+Figures: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batch; a tensor is still on a GPU
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _CHOICES = ("auto", "on", "off")
@@ -99,25 +101,49 @@ class TorchTrainer:
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
-        opened = self._ready()
         if not batches:
             raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
-        opened.optimizer.zero_grad()
-        metrics: defaultdict[str, float] = defaultdict(float)
-        log_weights: list[Tensor] = []  # [A] of each batch
-        watched = objective if self.step_scale is None else noting(objective, log_weights)
-        losses = [self._backward(batch, watched, metrics) for batch in batches]
-        # one transfer, so that a device is waited for once per step
-        *values, norm = torch.stack([*losses, opened.optimizer.gradient_norm()]).tolist()
-        if not math.isfinite(sum(values) + norm):
-            self._refuse(batches, values, norm, objective)
-        learning_rate = self.learning_rate_of(opened.optimizer.num_steps)
-        if self.step_scale is not None:
-            metrics["step_scale"] = self.step_scale(torch.cat(log_weights))
-            learning_rate *= metrics["step_scale"]
-        opened.optimizer.step(learning_rate, norm)
+        self._ready().sum = None
+        self.accumulate(batches, objective)
+        return self.finish()
+
+    def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None:
+        """Add `mass` times these batches' gradient to that of the step which `finish` makes."""
+        opened = self._ready()
+        if opened.sum is None:
+            opened.optimizer.zero_grad()
+            opened.sum = _Sum(objective)
+        so_far = opened.sum
+        watched = objective if self.step_scale is None else noting(objective, so_far.log_weights)
+        so_far.batches += batches
+        so_far.losses += [self._backward(batch, watched, so_far.figures, mass) for batch in batches]
+
+    def finish(self, mass: float = 1.0) -> Metrics:
+        """The optimizer step, on what was accumulated over the mass of it all."""
+        opened = self._ready()
+        if opened.sum is None:
+            raise ConfigurationError("a step needs at least 1 batch, got 0: nothing was accumulated")
+        whole, opened.sum = opened.sum, None
+        losses, figures = torch.stack(whole.losses), whole.figures
+        if mass != 1:
+            opened.optimizer.divide(mass)
+            losses, figures = losses / mass, [(name, value / mass) for name, value in figures]
+        norm = opened.optimizer.gradient_norm()
+        is_gpu = norm.is_cuda
+        if is_gpu:  # which is not waited for until its optimizer step is on the way
+            learning_rate = self._rate(whole.log_weights, figures)
+            opened.optimizer.step_unless_broken(learning_rate, norm, losses)
+        metrics, (*values, height) = fetched(figures, [*losses, norm])
+        if not math.isfinite(sum(values) + height):
+            opened.optimizer.num_steps -= is_gpu
+            self._refuse(whole.batches, values, height, whole.objective)
+        if not is_gpu:
+            scales: Figures = []
+            learning_rate = self._rate(whole.log_weights, scales)
+            metrics |= fetched(scales, [])[0]
+            opened.optimizer.step(learning_rate, height)
         opened.earlier.observe(metrics)
-        return {**metrics, "loss": sum(values), "grad_norm": norm, "learning_rate": learning_rate}
+        return {**metrics, "loss": sum(values), "grad_norm": height, "learning_rate": learning_rate}
 
     def weights(self) -> dict[str, Tensor]:
         return parameters(self._ready().model)
@@ -180,13 +206,23 @@ class TorchTrainer:
         """Rises over the first `warmup_steps` steps, then stays."""
         return self.learning_rate * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
 
-    def _backward(self, batch: Batch, objective: Objective, metrics: defaultdict[str, float]) -> Tensor:
-        """Add this batch's gradient and figures to the step's; returns its loss."""
+    def _rate(self, log_weights: Sequence[Tensor], figures: Figures) -> float:
+        """The learning rate of this step."""
+        rate = self.learning_rate_of(self._ready().optimizer.num_steps)
+        if self.step_scale is None:
+            return rate
+        scale = self.step_scale(torch.cat(list(log_weights)))
+        figures.append(("step_scale", scale))
+        return rate * scale
+
+    def _backward(self, batch: Batch, objective: Objective, figures: Figures, mass: float = 1.0) -> Tensor:
+        """Add `mass` times this batch's gradient and figures to the step's; returns its loss times that."""
         opened = self._ready()
-        loss, figures = opened.forward.loss(opened.model, batch, objective)
+        loss, found = opened.forward.loss(opened.model, batch, objective)
+        if mass != 1:
+            loss, found = loss * mass, {name: value * mass for name, value in found.items()}
         loss.backward()  # type: ignore[no-untyped-call]
-        for name, value in figures.items():
-            metrics[name] += value
+        figures += found.items()
         return loss.detach()
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
@@ -195,7 +231,7 @@ class TorchTrainer:
         guilty = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
         for batch in batches if not guilty else ():
             opened.optimizer.zero_grad()
-            self._backward(batch, objective, defaultdict(float))
+            self._backward(batch, objective, [])
             if not math.isfinite(float(opened.optimizer.gradient_norm())):
                 guilty.append(batch)
         opened.optimizer.zero_grad()
@@ -213,6 +249,29 @@ class _Opened:
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
+    sum: _Sum | None = None  # what will be the next step
+
+
+@dataclass(eq=False)
+class _Sum:
+    """What one optimizer step is made of, as far as it has come."""
+
+    objective: Objective
+    batches: list[Batch] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)  # [], each
+    figures: Figures = field(default_factory=list)
+    log_weights: list[Tensor] = field(default_factory=list)  # [A] of each batch
+
+
+def fetched(figures: Figures, more: Sequence[Tensor]) -> tuple[Metrics, list[float]]:
+    """Sums of figures by name and further numbers, from the device by one transfer."""
+    held = [value for _, value in figures if isinstance(value, Tensor)]
+    wide = [each.to(torch.float64) for each in (*held, *more)]
+    numbers = iter(torch.stack(wide).tolist() if wide else [])
+    metrics: defaultdict[str, float] = defaultdict(float)
+    for name, value in figures:
+        metrics[name] += next(numbers) if isinstance(value, Tensor) else value
+    return dict(metrics), list(numbers)
 
 
 def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
