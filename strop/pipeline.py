@@ -26,6 +26,7 @@ from strop.observe.stages import Stages
 from strop.roles import Agent, Metrics, World
 from strop.train.objective import Objective
 from strop.train.pack import pack
+from strop.train.stream import Stream
 from strop.types import Group, Outcome, Standing, Start, Task, Trajectory, Verdict
 
 if TYPE_CHECKING:
@@ -229,12 +230,16 @@ async def learn_from_groups(flow: Flow) -> None:
     clock = time.monotonic()
     while not is_over(run, progress):
         progress.stages.enter("training", "waits for groups")
-        groups = await drawn(flow)
+        stream = Stream(run, progress.step) if run.streams else None
+        groups = await drawn(flow) if stream is None else await streamed(flow, stream)
         progress.stages.enter("training", "trains")
         progress.training = len(groups)
         drawn_at = time.monotonic()
         step = progress.step + 1
-        metrics = await flow.apart(learn, run, groups, progress.step)  # TRAIN
+        if stream is None:
+            metrics = await flow.apart(learn, run, groups, progress.step)  # TRAIN
+        else:
+            metrics = await flow.apart(stream.finish)
         flow.ledger.trained(groups, step)
         metrics |= progress.tally.trained(groups, step - 1)
         trained_at = time.monotonic()
@@ -275,6 +280,27 @@ async def drawn(flow: Flow) -> list[Group]:
         _check_starvation(flow)
         seen = _standing(flow)
         await progress.until(lambda: seen != _standing(flow))  # noqa: B023
+
+
+async def streamed(flow: Flow, stream: Stream) -> list[Group]:
+    """Wait for a full draw, and train on what is there meanwhile: without lag, all that comes belongs to it."""
+    run, progress = flow.run, flow.progress
+    taken: list[Group] = []
+    while True:
+        if ready := run.buffer.draw(len(run.buffer), progress.step) if len(run.buffer) else None:
+            taken += ready
+            progress.training = len(taken)
+            progress.stages.enter("training", "trains on what is there")
+            await asyncio.get_running_loop().run_in_executor(flow.trainer_thread, stream.add, ready)
+        elif 0 < run.pace.draws(progress.standing(run.groups_per_step)) <= len(taken):
+            for group in taken:
+                progress.versions.pop(group.number, None)
+            return taken
+        else:
+            progress.stages.enter("training", "waits for groups")
+            _check_starvation(flow)
+            seen = _standing(flow)
+            await progress.until(lambda: seen != _standing(flow))  # noqa: B023
 
 
 def _check_starvation(flow: Flow) -> None:

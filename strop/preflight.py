@@ -12,6 +12,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
 from strop.run import Run
 from strop.train.objective import Objective
+from strop.train.stream import problems as problems_of_streaming
 
 
 def check(run: Run) -> None:
@@ -36,6 +37,10 @@ def _counts(run: Run) -> list[str]:
     if not run.rewards:
         problems.append("need at least 1 reward")
     return problems
+
+
+def _streaming(run: Run) -> list[str]:
+    return problems_of_streaming(run) if run.streams else []
 
 
 def _group_size(run: Run) -> list[str]:
@@ -219,6 +224,7 @@ def _own(run: Run) -> list[str]:
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _counts,
     _group_size,
+    _streaming,
     _sampling,
     _corrections,
     _annotations,

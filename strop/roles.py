@@ -212,7 +212,8 @@ class Buffer(Protocol):
 class Advantage(Protocol):
     """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns).
 
-    One that looks at what the policy thought says so in `needs`, a frozenset of notes (see `Trainer.note`).
+    One that looks at what the policy thought says so in `needs`, a frozenset of notes (see `Trainer.note`). One whose
+    credit for a group depends on nothing outside it says `is_local`: its groups can be trained as they come.
     """
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
@@ -297,7 +298,10 @@ class StepScale(Protocol):
 
 
 class Reduction(Protocol):
-    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum."""
+    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum.
+
+    One that averages also says by `mass(groups)` what a part of the draw weighs in the whole.
+    """
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         """By attempt id: [N]."""

@@ -54,6 +54,7 @@ class Run:
     groups_per_step: int = 8  # groups, not attempts: a step trains groups_per_step * attempts per group
     minibatches: int = 1  # optimizer steps per draw
     epochs: int = 1
+    streams: bool = False  # train on groups as they come; the same gradient, but bits depend on their order
     max_generated_tokens: int = 0  # end after the first step that reaches it; 0: no limit
     warmup: Run | None = None  # a run of its own before this one, which begins with the model it makes
 

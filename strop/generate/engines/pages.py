@@ -45,8 +45,8 @@ class Pages:
         """Pages that already hold the longest known beginning, now held once more."""
         for stem in digests[:-1]:  # who goes on for less than a page could share nothing
             for number in list(self._by_stem.get(stem, ())):
-                pages, tokens, _ = self._retired[number]
-                self.name(pages, digests_of(tokens))
+                left, tokens, _ = self._retired[number]
+                self.name(left, digests_of(tokens))
                 self._dismiss(number)
         pages: list[int] = []
         for digest in digests:

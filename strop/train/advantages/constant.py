@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from strop.types import Group
 
@@ -13,6 +14,8 @@ class Constant:
     """A = value, whatever the reward."""
 
     value: float = 1.0
+
+    is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

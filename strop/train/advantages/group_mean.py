@@ -16,6 +16,7 @@ class GroupMean:
     """A = r - mean. The mean holds the attempt itself: the expected gradient is (G - 1) / G of the true one."""
 
     min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

@@ -22,6 +22,7 @@ class GroupStandard:
     epsilon: float = 1e-6
 
     min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

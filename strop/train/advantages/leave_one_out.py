@@ -16,6 +16,7 @@ class LeaveOneOut:
     """A = r - mean of the siblings: unbiased. An attempt without a sibling that counts has no baseline and gets 0."""
 
     min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

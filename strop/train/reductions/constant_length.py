@@ -29,3 +29,7 @@ class ConstantLength:
         num_written = sum(attempt.num_tokens > 0 for attempt in attempts)
         share = 1.0 / (max(num_written, 1) * self.length)
         return {attempt.id: np.full(attempt.num_tokens, share, dtype=np.float32) for attempt in attempts}
+
+    def mass(self, groups: Sequence[Group]) -> float:
+        """What these weigh in a draw that they are only a part of."""
+        return float(sum(attempt.num_tokens > 0 for group in groups for attempt in group.scored))

@@ -22,3 +22,7 @@ class GroupWise:
             for group, size in zip(groups, sizes, strict=True)
             for attempt in group.scored
         }
+
+    def mass(self, groups: Sequence[Group]) -> float:
+        """What these weigh in a draw that they are only a part of."""
+        return float(sum(any(attempt.num_tokens for attempt in group.scored) for group in groups))

@@ -19,3 +19,7 @@ class SequenceMean:
         num_written = sum(attempt.num_tokens > 0 for attempt in attempts)
         shares = {attempt.id: 1.0 / max(num_written * attempt.num_tokens, 1) for attempt in attempts}
         return {attempt.id: np.full(attempt.num_tokens, shares[attempt.id], dtype=np.float32) for attempt in attempts}
+
+    def mass(self, groups: Sequence[Group]) -> float:
+        """What these weigh in a draw that they are only a part of."""
+        return float(sum(attempt.num_tokens > 0 for group in groups for attempt in group.scored))

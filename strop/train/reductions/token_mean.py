@@ -18,3 +18,7 @@ class TokenMean:
         attempts = [attempt for group in groups for attempt in group.scored]
         share = 1.0 / max(sum(attempt.num_tokens for attempt in attempts), 1)
         return {attempt.id: np.full(attempt.num_tokens, share, dtype=np.float32) for attempt in attempts}
+
+    def mass(self, groups: Sequence[Group]) -> float:
+        """What these weigh in a draw that they are only a part of."""
+        return float(sum(attempt.num_tokens for group in groups for attempt in group.scored))

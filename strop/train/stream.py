@@ -1,0 +1,74 @@
+"""One step from groups that come one after the other: the trainer starts before the draw is whole.
+
+Micro-batches are trained while slow siblings are still being written (AsyncFlow, 2507.01663; FlexMARL, 2602.09578).
+Every average within a part is undone by the part's mass and made again over all of them, so the step's gradient is that
+of the whole draw. Weights move once, at the end: nothing is off-policy.
+Papers: asyncflow, flexmarl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from strop.errors import ConfigurationError
+from strop.roles import Metrics
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.types import Group
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+
+@dataclass
+class Stream:
+    """The gradient of a step, as far as it has come."""
+
+    run: Run
+    version: int
+    mass: float = field(default=0.0, init=False)
+
+    def add(self, groups: Sequence[Group]) -> None:
+        """Credit, forward and backward of some groups of the draw."""
+        run, objective = self.run, Objective(self.run.losses, self.run.correction)
+        run.advantage(groups)
+        batches = pack(groups, run.reduction, self.version, run.trainer.max_tokens, objective.scope, objective.aux)
+        run.trainer.annotate(batches, objective.needs)
+        mass = _mass(run.reduction, groups)
+        if batches:
+            _trainer(run).accumulate(batches, objective, mass)
+        self.mass += mass
+
+    def finish(self) -> Metrics:
+        """The optimizer step; figures are means over the parts, weighed like their gradients."""
+        if not self.mass:
+            raise ConfigurationError(
+                "a step needs at least 1 written token, got 0: every attempt failed or said nothing"
+            )
+        metrics: Metrics = _trainer(self.run).finish(self.mass)
+        return metrics
+
+
+def problems(run: Run) -> list[str]:
+    """Why this run cannot be streamed."""
+    found = []
+    if getattr(run.pace, "lag", None) != 0 or type(run.pace).__name__ != "BoundedLag":
+        found.append(f"it needs lag=0, where all that comes belongs to the next step, not {run.pace}")
+    if run.minibatches != 1 or run.epochs != 1:
+        found.append(f"it makes one step of a draw, not {run.minibatches} minibatches in {run.epochs} epochs")
+    if run.values is not None or not getattr(run.advantage, "is_local", False):
+        found.append(f"{type(run.advantage).__name__} looks at the whole draw")
+    for part, method in ((run.reduction, "mass"), (run.trainer, "accumulate")):
+        if not hasattr(part, method):
+            found.append(f"{type(part).__name__} cannot take a draw in parts")
+    return [f"streams=True: {problem}" for problem in found]
+
+
+def _mass(reduction: Any, groups: Sequence[Group]) -> float:
+    return float(reduction.mass(groups))
+
+
+def _trainer(run: Run) -> Any:
+    return run.trainer
