@@ -27,7 +27,7 @@ unit: $(VENV)/dev
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py
 
-# seeded SIGKILLs of controllers, engines and reward workers; about half an hour on two cores
+# seeded SIGKILLs of controllers, engines, trainer ranks and reward workers; about half an hour on two cores
 chaos: $(VENV)/dev
 	$(BIN)/python -m tests.chaos --kills 100 --place process
 	$(BIN)/python -m tests.chaos --kills 20 --place ray

@@ -1,24 +1,33 @@
-"""strop's side of a comparison: GRPO through the whole pipeline, ledger and journal included."""
+"""strop's side of a comparison: GRPO through the whole pipeline, ledger and journal included.
+
+With a number of steps as third argument it does not take turns: asynchronous, in two processes, it says its samples/s.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
+import time
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from turns import Finished, Stopwatch
 from workload import GROUP_SIZE, GROUPS_PER_STEP, LEARNING_RATE, WORKLOADS, OddLetters, Workload
 
+from strop.control.paces.bounded_lag import BoundedLag
 from strop.evaluation import Evaluation
 from strop.launch import launch
+from strop.placement.place import place
 from strop.recipes.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
 from strop.run import Run
 
 _NEVER = 1 << 30
+_LAG = 4
+_WARM = _LAG + 2  # steps that are not counted: until then the pipeline fills
 
 
 @dataclass(frozen=True)
@@ -57,5 +66,27 @@ def main(folder: Path, workload: Workload) -> None:
         watch.answer({"lengths": [tokens for (tokens,) in ledger.execute("SELECT tokens FROM attempts")]})
 
 
+@dataclass(frozen=True)
+class Clock:
+    """A watcher that notes when each step was done."""
+
+    times: list[float] = field(default_factory=list)
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        self.times.append(time.perf_counter())
+
+
+def alone(folder: Path, workload: Workload, steps: int) -> None:
+    """Lag 4, one thread for the trainer and one for the engine; nothing holds it up."""
+    run = place(replace(recipe(folder, workload), steps=steps, pace=BoundedLag(_LAG), threads=1), "process")
+    clock = Clock()
+    launch(run, folder / "runs", "alone", [clock])
+    seconds = clock.times[-2] - clock.times[_WARM]  # the last step evaluates
+    print(json.dumps({"samples_per_second": (steps - 1 - _WARM) * GROUPS_PER_STEP * GROUP_SIZE / seconds}))
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), WORKLOADS[sys.argv[2]])
+    if len(sys.argv) > 3:
+        alone(Path(sys.argv[1]), WORKLOADS[sys.argv[2]], int(sys.argv[3]))
+    else:
+        main(Path(sys.argv[1]), WORKLOADS[sys.argv[2]])
