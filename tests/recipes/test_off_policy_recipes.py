@@ -28,6 +28,7 @@ RECIPES = [
     ("missing_old_logits", {"old": "averaged"}, 4),
     ("vcpo", {}, 10),
     ("tba", {}, 2),
+    ("dart", {"tasks": 2}, 1),
     ("off_policy", {"correction": "sequence_truncated"}, 4),
 ]
 

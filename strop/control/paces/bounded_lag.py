@@ -1,6 +1,7 @@
 """AReaL's admission rule (Fu et al., 2505.24298): generation may run at most `lag` versions ahead of training.
 
-Papers: areal
+RollArt's bound (2512.22560) is the same, on the version at which an attempt starts; here nothing is evicted for it.
+Papers: areal, rollart
 """
 
 from __future__ import annotations

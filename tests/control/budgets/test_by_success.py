@@ -1,0 +1,47 @@
+"""DART's rule by hand, what it counts, and that it remembers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from strop.control.budgets.by_success import BySuccess
+from strop.errors import ConfigurationError
+from strop.types import Origin, Outcome
+from tests.building import TASK, make_group
+
+
+def told(right: int, wrong: int, size: int = 20) -> BySuccess:
+    budget = BySuccess(8)
+    budget._latest[TASK.id] = [True] * right + [False] * wrong
+    assert right + wrong <= size
+    return budget
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"), [(3, 2, 8), (6, 2, 5), (9, 1, 3), (8, 0, 2), (1, 7, 8), (0, 0, 8)]
+)
+def test_the_papers_numbers(right: int, wrong: int, expected: int) -> None:
+    """9 / p - 7 at p = 0.6, 0.75, 0.9 and 1."""
+    assert told(right, wrong).attempts(TASK) == expected
+
+
+def test_only_own_attempts_that_count_are_counted() -> None:
+    budget = BySuccess(4)
+    group = make_group([1.0, 1.0, 0.0, 1.0])
+    group.trajectories[2].outcome = Outcome.FAILED
+    group.trajectories[3].origin = Origin.REPLAYED
+    budget.observe(group)
+    assert budget._latest[group.task.id] == [True, True]
+    assert budget.attempts(group.task) == 2
+    budget.observe(make_group([0.0, 0.0, 0.0, 0.0]))  # the latest four
+    assert budget.attempts(group.task) == 4
+
+
+def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+    budget, again = told(6, 2), BySuccess(8)
+    again.restore(json.loads(json.dumps(budget.state())))
+    assert again.attempts(TASK) == budget.attempts(TASK) == 5
+    with pytest.raises(ConfigurationError, match="least"):
+        BySuccess(4, least=5)
