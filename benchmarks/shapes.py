@@ -76,7 +76,8 @@ def heavy_tailed(name: str, folder: Path, shortest: int, longest: int) -> Path:
     else:
         shape = json.loads((model_folder(name) / "config.json").read_text())
         tokenizer = AutoTokenizer.from_pretrained(model_folder(name))
-        end, start = tokenizer.eos_token_id, tokenizer("\n")["input_ids"][-1]
+        named = shape["eos_token_id"]  # the one that ends a reply: a tokenizer of another version may name another
+        end, start = named[-1] if isinstance(named, list) else named, tokenizer("\n")["input_ids"][-1]
         ticks = list(range(1000, 1500))
     kept = {key: value for key, value in shape.items() if key not in ("model_type", "architectures", "dtype")}
     ends = {"tie_word_embeddings": False, "eos_token_id": end, "pad_token_id": end, "bos_token_id": None}
