@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.attention import NAME, Packed, Plan, register
 from strop.errors import ConfigurationError, ModelError
 
+_ADAPTER, _ADAPTED = ".lora_", ".base_layer."  # in names that peft gives
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
@@ -67,8 +68,18 @@ def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
 
 
 def parameters(model: Any) -> dict[str, Tensor]:
-    """Weights by name, tied ones once."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    """Weights by name, tied ones once; adapters of low rank are added to the weights they belong to."""
+    named = {name: parameter.detach() for name, parameter in model.named_parameters() if _ADAPTER not in name}
+    if not any(_ADAPTED in name for name in named):
+        return named
+    modules = dict(model.named_modules())
+    return {name.replace(_ADAPTED, "."): _adapted(modules, name, tensor) for name, tensor in named.items()}
+
+
+@torch.no_grad()
+def _adapted(modules: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
+    owner, _, rest = name.partition(_ADAPTED)
+    return tensor + modules[owner].get_delta_weight("default") if rest == "weight" else tensor
 
 
 def context_length(model: Any) -> int:

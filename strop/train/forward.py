@@ -71,8 +71,11 @@ class Forward:
             return None
         if model not in self._quick:
             dtype = torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
-            self._quick[model] = llama_forward(model, dtype, self.is_checkpointed)
-        return self._quick[model]
+            self._quick[model] = llama_forward(model, dtype)
+        found = self._quick[model]
+        if found is not None:
+            found.is_checkpointed = self.is_checkpointed
+        return found
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")

@@ -67,6 +67,7 @@ class LlamaForward:
     head: tuple[Tensor, Tensor]
     rotary: Any
     rounding: Rounding
+    is_checkpointed: bool = False  # keep only the stream between layers
 
     @property
     def dtype(self) -> torch.dtype:
@@ -84,7 +85,7 @@ class LlamaForward:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
         self.rounding.refresh()
         residual: Tensor = _Embed.apply(tokens, *self.embedding)  # type: ignore[no-untyped-call]
-        where = Where(*self._angles(residual, positions), plan)
+        where = Where(*self._angles(residual, positions), plan, self.is_checkpointed)
         delta: Tensor | None = None
         for layer in self.layers:
             residual, delta = layer(residual, delta, where)
@@ -134,7 +135,7 @@ class _LastNorm(torch.autograd.Function):
         return found.residual, found.delta, found.weight if ctx.needs_input_grad[2] else None, None
 
 
-def llama_forward(model: Any, dtype: torch.dtype, is_checkpointed: bool = False) -> LlamaForward | None:
+def llama_forward(model: Any, dtype: torch.dtype) -> LlamaForward | None:
     """The quick forward for this model; None, with a warning, where its family is another or the proof fails."""
     name = type(model).__name__
     if name not in _FAMILIES or not _is_plain(model):
@@ -142,7 +143,7 @@ def llama_forward(model: Any, dtype: torch.dtype, is_checkpointed: bool = False)
             f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
         )
         return None
-    forward = _built(model, dtype, is_checkpointed)
+    forward = _built(model, dtype)
     try:
         difference = _difference(forward, model)
     except (ImportError, RuntimeError) as error:
@@ -168,17 +169,17 @@ def _is_plain(model: Any) -> bool:
     return config.hidden_act == "silu" and has_plain_layers and has_plain_logits and not config.attention_dropout
 
 
-def _built(model: Any, dtype: torch.dtype, is_checkpointed: bool) -> LlamaForward:
+def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
     inner, output = model.base_model, model.get_output_embeddings().weight
     rounding = Rounding(dtype)
-    layers = [_layer(index, module, rounding, is_checkpointed) for index, module in enumerate(inner.layers)]
+    layers = [_layer(index, module, rounding) for index, module in enumerate(inner.layers)]
     table = inner.embed_tokens.weight
     embedding = (rounding.of([table]), table)
     head = embedding if output is table else (rounding.of([output]), output)
     return LlamaForward(layers, _norm(inner.norm, dtype), embedding, head, inner.rotary_emb, rounding)
 
 
-def _layer(index: int, module: Any, rounding: Rounding, is_checkpointed: bool) -> Layer:
+def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
     attention, feed_forward, dtype = module.self_attn, module.mlp, rounding.dtype
     size = attention.head_dim
     has_norms = hasattr(attention, "q_norm")
@@ -194,7 +195,6 @@ def _layer(index: int, module: Any, rounding: Rounding, is_checkpointed: bool) -
         heads=Heads(attention.q_proj.out_features // size, attention.k_proj.out_features // size, size),
         scale=attention.scaling,
         window=getattr(attention, "sliding_window", None),
-        is_checkpointed=is_checkpointed,
     )
 
 

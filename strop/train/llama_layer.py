@@ -81,6 +81,7 @@ class Where:
     cosine: Tensor
     sine: Tensor
     plan: Plan | Varlen
+    is_checkpointed: bool = False  # layers are computed again going backward
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,6 @@ class Layer:
     heads: Heads
     scale: float
     window: int | None
-    is_checkpointed: bool
 
     def __call__(self, residual: Tensor, delta: Tensor | None, where: Where) -> tuple[Tensor, Tensor]:
         """residual [U, hidden] (float32) and what the layer before adds to it -> the same of this layer."""
@@ -188,13 +188,13 @@ class _Run(torch.autograd.Function):
         after, added, kept = layer.forward(residual, delta, where)
         ctx.layer, ctx.where, ctx.has_delta = layer, where, delta is not None
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*((residual, delta) if layer.is_checkpointed else kept))
+        ctx.save_for_backward(*((residual, delta) if where.is_checkpointed else kept))
         return after, added
 
     @staticmethod
     def backward(ctx: Any, d_after: Tensor | None, d_delta: Tensor) -> tuple[Tensor | None, ...]:
         layer, where = ctx.layer, ctx.where
-        kept = Kept(*ctx.saved_tensors) if not layer.is_checkpointed else layer.forward(*ctx.saved_tensors, where)[2]
+        kept = Kept(*ctx.saved_tensors) if not where.is_checkpointed else layer.forward(*ctx.saved_tensors, where)[2]
         residual, delta, *rest = layer.backward(d_after, d_delta, kept, where)
         wanted = [each if is_wanted else None for each, is_wanted in zip(rest, ctx.needs_input_grad[4:], strict=True)]
         return None, None, residual, delta if ctx.has_delta else None, *wanted

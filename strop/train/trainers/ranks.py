@@ -53,6 +53,8 @@ class Ranks:
                 f"Ranks keeps no earlier weights: need snapshots=0 and average_window=0, got {self.inner.snapshots} "
                 f"and {self.inner.average_window}"
             )
+        if self.inner.lora:
+            raise ConfigurationError(f"Ranks trains whole weights: need lora=0, got {self.inner.lora}")
 
     def problems(self, run: Run) -> list[str]:
         """Notes are taken by a trainer of one rank only."""

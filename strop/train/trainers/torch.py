@@ -21,6 +21,8 @@ from strop.roles import Metrics, Objective, Output, StepScale
 from strop.train.averaged import Average
 from strop.train.earlier import FILLED, Earlier
 from strop.train.forward import Forward
+from strop.train.lora import add_adapters, learning, load_adapters, save_adapters
+from strop.train.memory import bytes_needed, compute_layers_again, free_bytes, settle
 from strop.train.notes import take_notes
 from strop.train.old_logprobs import Snapshots
 from strop.train.optimizer import Optimizer
@@ -47,20 +49,26 @@ class TorchTrainer:
     weight_decay: float = 0.0
     warmup_steps: int = 0
     clip_norm: float | None = 1.0
-    max_tokens: int = 4096  # of one micro-batch
-    chunk: int = 1024  # rows of logits that exist at once
+    max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
+    chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
     device: str = "cpu"
-    dtype: str = "float32"
+    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
     reference: str | None = None  # model folder; None: the weights training began with
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
     step_scale: StepScale | None = None
     fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
+    lora: int = 0  # rank of adapters that learn in place of the weights (peft); 0: none
 
     _opened: _Opened | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        is_gpu = self.device.startswith("cuda")
+        self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
+        self.chunk = self.chunk or (4096 if is_gpu else 1024)
+        if self.dtype == "auto":
+            self.dtype = "bfloat16" if is_gpu else "float32"
         if self.dtype not in _DTYPES:
             raise ConfigurationError(f"TorchTrainer has no dtype {self.dtype!r}: {nearest(self.dtype, _DTYPES)}")
         if self.dtype == "bfloat16" and self.device == "cpu":  # slower than float32 there, and some CPUs cannot
@@ -81,6 +89,20 @@ class TorchTrainer:
     def open(self, model: Path, seed: int) -> None:
         self._opened = self._open(model, model, seed)
 
+    def settle(self) -> None:
+        """Decide what layers keep, and refuse what cannot fit, once everybody else on the GPU has taken his part."""
+        opened = self._ready()
+        if opened.is_settled:
+            return
+        opened.is_settled, forward, model = True, opened.forward, opened.model
+        if self.device.startswith("cuda"):
+            held = sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
+            is_quick = forward.quick(model) is not None
+            needed = partial(bytes_needed, model, self.max_tokens, self.chunk, is_quick)
+            forward.is_checkpointed = settle(free_bytes(self.device) + held, needed, self.checkpointing)
+        if forward.is_checkpointed and forward.quick(model) is None:
+            compute_layers_again(model)
+
     def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
         """Write what the current policy thinks into each attempt's notes."""
         forward = self._ready().forward
@@ -95,6 +117,7 @@ class TorchTrainer:
         """Fill what is needed of reference, proximal, old, averaged, score_norms, other models and whole logits."""
         opened = self._ready()
         check_needs(needs - FILLED)
+        self.settle()
         for need in sorted(needs - FILLED):
             self._fill(batches, need, need.removeprefix(_LOGITS))
         opened.earlier.fill(opened.model, batches, needs)
@@ -111,6 +134,7 @@ class TorchTrainer:
         """Add `mass` times these batches' gradient to that of the step which `finish` makes."""
         opened = self._ready()
         if opened.sum is None:
+            self.settle()
             opened.optimizer.zero_grad()
             opened.sum = _Sum(objective)
         so_far = opened.sum
@@ -151,7 +175,9 @@ class TorchTrainer:
     def save(self, folder: Path) -> None:
         """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
         opened = self._ready()
-        opened.model.save_pretrained(folder)
+        opened.model.save_pretrained(folder, state_dict=self.weights() if self.lora else None)
+        if self.lora:
+            save_adapters(opened.model, self.lora, opened.source, folder)
         copy_tokenizer(opened.source, folder)
         opened.optimizer.save(folder, "trainer", {"seed": opened.seed})
         opened.earlier.save(folder)
@@ -166,8 +192,12 @@ class TorchTrainer:
         self._opened.earlier.resume(folder)
 
     def _open(self, folder: Path, source: Path, seed: int) -> _Opened:
-        model = load_model(folder, device=self.device)
-        optimizer = Optimizer(dict(model.named_parameters()), self.betas, self.weight_decay, self.clip_norm)
+        model = load_model(source if self.lora else folder, device=self.device)
+        if self.lora:
+            add_adapters(model, self.lora, seed)
+            if folder != source:
+                load_adapters(model, folder)
+        optimizer = Optimizer(learning(model), self.betas, self.weight_decay, self.clip_norm)
         forward = Forward(self.device, self.dtype, self.chunk, self.fused, self.checkpointing == "on")
         load = partial(load_model, Path(source), device=self.device)
         earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
@@ -250,6 +280,7 @@ class _Opened:
     seed: int
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
     sum: _Sum | None = None  # what will be the next step
+    is_settled: bool = False
 
 
 @dataclass(eq=False)

@@ -1,0 +1,93 @@
+"""How much memory of a GPU training will take, worked out before the first step and not found out at the fortieth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from strop.errors import ConfigurationError
+
+_GIB = 2**30
+_SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by libraries
+
+
+def bytes_needed(model: Any, max_tokens: int, chunk: int, is_quick: bool, is_checkpointed: bool) -> dict[str, int]:
+    """What comes on top of the weights, by purpose."""
+    sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
+    trained, all_of_them = sum(count for count, learns in sizes if learns), sum(count for count, _ in sizes)
+    shape = _Shape(model.config)
+    kept, working = shape.per_token(is_quick)
+    per_token = shape.stream * shape.layers + kept if is_checkpointed else kept * shape.layers
+    return {
+        "gradients": 4 * trained,
+        "moments": 8 * trained,
+        "rounded weights": 2 * all_of_them,
+        "activations": max_tokens * (per_token + working),
+        "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + 4 * shape.hidden),
+    }
+
+
+def settle(free: int, needed: Callable[[bool], dict[str, int]], checkpointing: str) -> bool:
+    """Whether layers are computed again going backward; refuses what does not fit either way.
+
+    `needed(is_checkpointed)` are bytes by purpose; `checkpointing` is on, off or auto.
+    """
+    choices = {"on": (True,), "off": (False,), "auto": (False, True)}[checkpointing]
+    for is_checkpointed in choices:
+        if sum(needed(is_checkpointed).values()) <= _SPARE * free:
+            return is_checkpointed
+    least = needed(choices[-1])
+    parts = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in least.items())
+    rest = sum(count for name, count in least.items() if name != "activations")
+    share = max(0.0, (_SPARE * free - rest) / max(least["activations"], 1))
+    advice = f"max_tokens of at most {share:.2f} times what it is" if share > 0 else "a smaller model, or lora > 0"
+    advice = f'checkpointing="on", or {advice}' if checkpointing == "off" else advice
+    raise ConfigurationError(
+        f"training needs {sum(least.values()) / _GIB:.1f} GiB more on the GPU ({parts}) and {_SPARE * free / _GIB:.1f} "
+        f"can be used: it takes {advice}, or an engine that keeps less"
+    )
+
+
+def free_bytes(device: str) -> int:
+    """What can still be allocated, with what this process holds in reserve."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def compute_layers_again(model: Any) -> None:
+    """Let transformers keep only the input of each layer: in training mode, which must change nothing else."""
+    has_dropout = any(isinstance(each, torch.nn.Dropout) and each.p > 0 for each in model.modules())
+    if has_dropout or getattr(model.config, "attention_dropout", 0):
+        raise ConfigurationError(f"{type(model).__name__} has dropout, with which its layers cannot be computed again")
+    model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
+    model.train()
+
+
+class _Shape:
+    """Sizes of a decoder, as far as its configuration tells."""
+
+    def __init__(self, config: Any) -> None:
+        config = config.get_text_config()
+        self.hidden = int(config.hidden_size)
+        self.layers = int(config.num_hidden_layers)
+        self.vocabulary = int(config.vocab_size)
+        self.feed = int(getattr(config, "intermediate_size", None) or 4 * self.hidden)
+        heads = int(config.num_attention_heads)
+        size = int(getattr(config, "head_dim", None) or self.hidden // heads)
+        keys = int(getattr(config, "num_key_value_heads", None) or heads)
+        self.attended, self.fused = heads * size, (heads + 2 * keys) * size
+
+    @property
+    def stream(self) -> int:
+        """Bytes of a token between two layers: float32, and what is still to be added."""
+        return 6 * self.hidden
+
+    def per_token(self, is_quick: bool) -> tuple[int, int]:
+        """Bytes a layer keeps of a token, and those it uses for a moment going backward."""
+        if not is_quick:  # every operation keeps its input, some of them in float32
+            kept = 2 * (14 * self.hidden + 2 * self.fused + 2 * self.attended + 6 * self.feed)
+            return kept, kept
+        kept = 6 * self.hidden + 2 * self.fused + 2 * self.attended + 4 * self.feed + 64
+        return kept, 8 * self.feed + 22 * self.hidden + 4 * self.fused + 2 * self.attended

@@ -1,0 +1,97 @@
+"""Adapters learn, everybody else sees whole weights, and what is saved can be read by peft and by anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from strop.errors import CheckpointError, ConfigurationError
+from strop.fingerprint import fingerprint
+from strop.model import parameters
+from strop.train.losses.likelihood import Likelihood
+from strop.train.objective import Objective
+from strop.train.pack import pack
+from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.ranks import Ranks
+from strop.train.trainers.torch import TorchTrainer
+from tests.train.tiny import random_groups, save_llama
+
+peft = pytest.importorskip("peft")
+OBJECTIVE = Objective((Likelihood(),))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_llama(tmp_path_factory.mktemp("llama"), is_tied=True)
+
+
+def opened(folder: Path, rank: int = 4) -> TorchTrainer:
+    trainer = TorchTrainer(learning_rate=1e-2, lora=rank)
+    trainer.open(folder, 0)
+    return trainer
+
+
+def test_adapters_begin_as_nothing_and_learn(folder: Path) -> None:
+    whole, trainer = TorchTrainer(), opened(folder)
+    whole.open(folder, 0)
+    before = whole.weights()
+    assert fingerprint(trainer.weights()) == fingerprint(before)
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    losses = [trainer.step(batches, OBJECTIVE)["loss"] for _ in range(12)]
+    assert losses[-1] < losses[0] - 0.5
+    moved = {name for name, tensor in trainer.weights().items() if not torch.equal(tensor, before[name])}
+    assert moved == {name for name in before if name.endswith("proj.weight")}  # not embeddings, not norms
+    assert trainer._opened is not None
+    assert len(trainer._opened.optimizer.parameters) == 2 * len(moved)
+
+
+def test_what_engines_get_is_what_was_trained(folder: Path) -> None:
+    """The merged weights in a plain model give the logprobs of the adapted one."""
+    trainer, plain = opened(folder), TorchTrainer()
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    for _ in range(3):
+        trainer.step(batches, OBJECTIVE)
+    plain.open(folder, 0)
+    assert plain._opened is not None
+    with torch.no_grad():
+        for name, parameter in plain._opened.model.named_parameters():
+            parameter.copy_(trainer.weights()[name])
+    found = []
+    for each in (trainer, plain):
+        each.annotate(batches, frozenset({"proximal"}))
+        found.append(batches[0].proximal_logprobs)
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-5)
+
+
+def test_saved_for_everybody_and_for_peft(folder: Path, tmp_path: Path) -> None:
+    trainer = opened(folder)
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    trainer.step(batches, OBJECTIVE)
+    trainer.save(tmp_path)
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path).eval()
+    assert fingerprint(parameters(merged)) == fingerprint(trainer.weights())
+    adapted = peft.PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(folder), tmp_path / "adapter").eval()
+    tokens = torch.arange(7).unsqueeze(0)
+    torch.testing.assert_close(adapted(tokens).logits, merged(tokens).logits, rtol=1e-4, atol=1e-5)
+
+
+def test_resumed_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    straight, first, second = (opened(folder) for _ in range(3))
+    expected = [straight.step(batches, OBJECTIVE) for _ in range(4)][2:]
+    for _ in range(2):
+        first.step(batches, OBJECTIVE)
+    first.save(tmp_path)
+    second.resume(tmp_path)
+    assert [second.step(batches, OBJECTIVE) for _ in range(2)] == expected
+    assert fingerprint(second.weights()) == fingerprint(straight.weights())
+    with pytest.raises(CheckpointError, match="not of this model"):
+        opened(folder, rank=2).resume(tmp_path)
+
+
+def test_ranks_have_no_adapters() -> None:
+    with pytest.raises(ConfigurationError, match="lora=0, got 4"):
+        Ranks(TorchTrainer(lora=4))
