@@ -195,6 +195,8 @@ def _open(run: Run, model: Path) -> Policy:
     if run.values is not None:
         run.values.open(model, run.seed)
     run.channel.connect(run.trainer, [run.engine])
+    if (settle := getattr(run.trainer, "settle", None)) is not None:
+        settle()  # its memory is planned once everybody else has taken his part
     return Policy.load(model, run.engine, run.sampling, run.context)
 
 

@@ -96,10 +96,10 @@ class TorchTrainer:
             return
         opened.is_settled, forward, model = True, opened.forward, opened.model
         if self.device.startswith("cuda"):
-            held = sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
-            is_quick = forward.quick(model) is not None
-            needed = partial(bytes_needed, model, self.max_tokens, self.chunk, is_quick)
-            forward.is_checkpointed = settle(free_bytes(self.device) + held, needed, self.checkpointing)
+            free = free_bytes(self.device)
+            free += sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
+            needed = partial(bytes_needed, model, self.max_tokens, self.chunk, forward.quick(model) is not None)
+            forward.is_checkpointed = settle(free, needed, self.checkpointing)
         if forward.is_checkpointed and forward.quick(model) is None:
             compute_layers_again(model)
 
