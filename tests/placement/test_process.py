@@ -225,9 +225,9 @@ def test_no_process_outlives_the_parent(number: signal.Signals) -> None:
     pids = [int(word) for word in parent.stdout.readline().split()]
     assert len(pids) == 2 and all(map(is_alive, pids))
     parent.send_signal(number)
-    parent.wait(5)
+    parent.wait(30)  # an interpreter with torch takes its time to end on a busy machine
     parent.stdout.close()
-    assert gone_within(pids, 5)
+    assert gone_within(pids, 10)
 
 
 def test_it_is_its_own_configuration() -> None:
