@@ -197,7 +197,8 @@ def test_closing_tells_whoever_waits_and_leaves_nothing() -> None:
 
 
 ORPHANS = """
-import asyncio, sys, os
+import asyncio, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in its background
 from pathlib import Path
 import numpy as np
 from strop.placement.process import LocalProcess
