@@ -32,6 +32,7 @@ from typing import Any
 
 from counting import MOST_TOKENS, Counting, half_taught
 
+from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.effects import paired
 from strop.evaluation import Evaluation
@@ -48,6 +49,7 @@ GROUPS_PER_STEP, GROUP_SIZE = 16, 8
 LAG, CORES, NEED = 4, 2, 1.5
 _WARM = LAG + 2  # steps that are not counted: until then the asynchronous pipeline fills
 _ROWS = 128  # sequences that an engine decodes together: all attempts of a synchronous step
+_RUNNING = _ROWS // GROUP_SIZE + 4  # groups in flight: enough to fill the rows, few enough that none grows old waiting
 _NEVER = 1 << 30
 
 
@@ -121,6 +123,7 @@ def recipe(arm: Arm, model: Path, seed: int, steps: int, tasks: int) -> Run:
         sampler=Uniform(worlds),
         engine=TorchEngine(_ROWS, keep_cache=arm.lag > 0),
         evaluation=Evaluation(every=0, tasks=tasks),
+        pace=BoundedLag(arm.lag, _RUNNING if arm.lag else 0),
     )
     with warnings.catch_warnings():  # without lag the processes take turns, so they do not fight for cores
         warnings.simplefilter("ignore" if arm.lag == 0 else "default")

@@ -73,13 +73,18 @@ class Crew:
         """End every rank and remove what they left; may be called twice."""
         self._end()
 
-    def stacks(self, seconds: float = 1.0) -> str:
+    def stacks(self, seconds: float = 3.0) -> str:
         """What every rank is doing, as its interpreter itself tells; from any thread."""
         logs = [_log(self.scratch, rank) for rank in range(len(self._processes))]
         before = [log.stat().st_size for log in logs]
         for process in self._processes:
             process.send_signal(signal.SIGUSR1)
-        time.sleep(seconds)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and any(
+            log.stat().st_size == size for log, size in zip(logs, before, strict=True)
+        ):
+            time.sleep(0.01)
+        time.sleep(0.05)  # the rest of it
         said = [log.read_bytes()[start:].decode(errors="replace") for log, start in zip(logs, before, strict=True)]
         return "".join(f"rank {rank}\n{text or 'does not answer SIGUSR1'}\n" for rank, text in enumerate(said))
 
