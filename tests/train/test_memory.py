@@ -38,7 +38,7 @@ def smollm2() -> Any:
 
 
 def test_the_plan_of_a_known_model() -> None:
-    """SmolLM2-135M, 64 x 512 tokens at once, took 14.8 to 15.2 GiB on an H200, its weights of 0.5 included."""
+    """SmolLM2-135M, 64 x 512 tokens at once, took 15.2 GiB on an H200, its weights of 0.5 included."""
     model = smollm2()
     kept = bytes_needed(model, 32768, 4096, is_quick=True, is_checkpointed=False)
     assert kept["moments"] == 8 * 134_515_008

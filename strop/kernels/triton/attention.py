@@ -13,7 +13,7 @@ from torch import Tensor
 from strop.kernels import attention
 from strop.kernels.attention import Heads, Varlen
 
-# STEP: keys, or queries, that a program takes in at a time; found by `benchmarks/training_parts.py --tune` on an H200
+# STEP: keys, or queries, that a program takes in at a time; `benchmarks/training_parts.py --tune` tries others
 ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}
 OF_QUERIES = {"STEP": 64, "num_warps": 4, "num_stages": 2}
 OF_KEYS = {"STEP": 64, "num_warps": 4, "num_stages": 2}
