@@ -11,9 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.attention import Plan
 from strop.errors import NumericsError
-from strop.generate.engines.cache import Cached, KeyValues, Share, decode_blocks, keys_read, prefill_blocks
+from strop.generate.engines.cache import (
+    Block,
+    Cached,
+    KeyValues,
+    Memory,
+    Share,
+    decode_blocks,
+    keys_read,
+    prefill_blocks,
+)
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.rows import Rows
 from strop.generate.engines.sampling import draw
@@ -58,7 +66,12 @@ class Decoder(Generic[Request]):
     """Rows, their keys, and the forward pass over what they lack."""
 
     def __init__(
-        self, model: Any, forward: Callable[[Tensor, Tensor, Plan], Tensor], num_rows: int, step_tokens: int
+        self,
+        model: Any,
+        forward: Callable[[Tensor, Tensor, Cached], Tensor],
+        num_rows: int,
+        step_tokens: int,
+        memory: Callable[[int, int], Memory] = KeyValues,
     ) -> None:
         self._model = model
         self._forward = forward
@@ -66,7 +79,7 @@ class Decoder(Generic[Request]):
         self._device = next(model.parameters()).device
         self.context = context_length(model)
         self.rows = Rows(num_rows, _SMALLEST)
-        self.memory = KeyValues(num_rows, _SMALLEST)
+        self.memory = memory(num_rows, _SMALLEST)
         self.owners: list[Request | None] = [None] * num_rows
         self._epoch = 0
         self._tick = 0
@@ -105,8 +118,9 @@ class Decoder(Generic[Request]):
     def step(self, queue: deque[Request], version: int) -> IntArray:
         """Admit what fits, compute what is missing, and append a token to every row that is complete: those rows."""
         self._tick += 1
-        self._move_together()
-        self._line_up()
+        if self.memory.reads_holes:
+            self._move_together()
+            self._line_up()
         work = self._plan(queue)
         rows, starts, counts = (np.array(part, dtype=np.int64) for part in (work.rows, work.starts, work.counts))
         self._make_room(int(self.rows.length[rows].max()) + 1)
@@ -193,9 +207,13 @@ class Decoder(Generic[Request]):
         packed_rows = np.repeat(rows[order], counts[order])  # [T]
         ends = np.cumsum(counts[order])
         positions = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts[order], counts[order])  # [T]
-        blocks = decode_blocks(rows[single], starts[single], len(positions), self._device) if len(single) else []
-        if len(several):
-            blocks += prefill_blocks(rows[several], starts[several], counts[several], len(single), self._device)
+
+        def blocks() -> list[Block]:
+            made = decode_blocks(rows[single], starts[single], len(positions), self._device) if len(single) else []
+            if len(several):
+                made += prefill_blocks(rows[several], starts[several], counts[several], len(single), self._device)
+            return made
+
         where, at = self._tensor(packed_rows), self._tensor(positions)
         tokens = self._tensor(self.rows.tokens[packed_rows, positions])
         hidden = self._forward(tokens, at, Cached(self.memory, where, at, shares, blocks))

@@ -1,0 +1,140 @@
+"""The forward pass of the Llama family on a CPU in float32: torch multiplies matrices, compiled C does all between.
+
+With few rows a step of many small torch operations takes three times as long as its matrix multiplications. Here each
+token reads its own row's keys by itself, so there are no masks, no padding and no copies, however lengths differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from strop import attention
+from strop.generate.engines.cache import Cached
+from strop.generate.engines.llama_step import FAMILIES, Layer, layer_of
+from strop.kernels.cpu.decode import TILE, Decode, Packed, compiled_decode
+from strop.model import hidden_states
+
+_DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
+_TOLERANCE = 1e-4
+
+
+class Tiles:
+    """Per layer keys [rows, heads, tiles, head size, TILE] and values [rows, heads, tiles, TILE, head size]."""
+
+    reads_holes: ClassVar[bool] = False
+
+    def __init__(self, rows: int, capacity: int) -> None:
+        self.rows = rows
+        self.capacity = capacity
+        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def layer(self, index: int, heads: int, size: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of one layer."""
+        if index not in self._layers:
+            shape = (self.rows, heads, self.capacity // TILE)
+            # zeros, because what lies behind a row's last token is multiplied by 0
+            self._layers[index] = (torch.zeros(*shape, size, TILE), torch.zeros(*shape, TILE, size))
+        return self._layers[index]
+
+    def grow(self, capacity: int) -> None:
+        """Make room for longer sequences."""
+        extra, self.capacity = (capacity - self.capacity) // TILE, capacity
+        for index, (keys, values) in self._layers.items():
+            self._layers[index] = (F.pad(keys, (0, 0, 0, 0, 0, extra)), F.pad(values, (0, 0, 0, 0, 0, extra)))
+
+    def copy(self, source: int, destination: int, length: int) -> None:
+        tiles = -(-length // TILE)
+        for pair in self._layers.values():
+            for tensor in pair:
+                tensor[destination, :, :tiles] = tensor[source, :, :tiles]
+
+    def swap(self, one: int, other: int, length: int) -> None:
+        tiles = -(-length // TILE)
+        for pair in self._layers.values():
+            for tensor in pair:
+                tensor[[one, other], :, :tiles] = tensor[[other, one], :, :tiles]
+
+
+class CompiledLlama:
+    """Same signature as `LlamaStep`, over `Tiles`; weights are those of the Hugging Face model."""
+
+    def __init__(self, model: Any, decode: Decode) -> None:
+        inner = model.base_model
+        self._decode = decode
+        self._embedding: Tensor = inner.embed_tokens.weight.detach()
+        self._rotary = inner.rotary_emb
+        self._turns = (torch.empty(0, 0), torch.empty(0, 0))  # cosine and sine [C, D / 2]
+        self._layers: list[Layer] = [layer_of(module) for module in inner.layers]
+        self._norm: Tensor = inner.norm.weight.detach()
+        self._epsilon: float = inner.norm.variance_epsilon
+
+    def __call__(self, tokens: Tensor, positions: Tensor, plan: Cached) -> Tensor:
+        """Packed tokens [T] -> last hidden states [T, hidden]; their keys are in the plan's memory afterwards."""
+        does, memory = self._decode, plan.memory
+        assert isinstance(memory, Tiles)
+        self._turn_up_to(memory.capacity)
+        step = self._step(plan, memory)
+        residual = F.embedding(tokens, self._embedding)
+        delta: Tensor | None = None
+        for index, layer in enumerate(self._layers):
+            norm = layer.before_attention
+            state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
+            heads = F.linear(state, *layer.query_key_value)  # [T, (H + 2K) * D]
+            delta = F.linear(self._attend(step, index, layer, heads, plan, memory), *layer.output)
+            norm = layer.before_feed_forward
+            state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
+            delta = F.linear(does.swiglu(F.linear(state, *layer.gate_up)), *layer.down)
+        return does.add_norm(residual, delta, self._norm, self._epsilon)
+
+    def _attend(self, step: Packed, index: int, layer: Layer, heads: Tensor, plan: Cached, memory: Tiles) -> Tensor:
+        keys, values = memory.layer(index, layer.num_key_heads, layer.head_size)
+        step.heads, step.keys, step.values = heads.data_ptr(), keys.data_ptr(), values.data_ptr()
+        query, key = layer.query_norm, layer.key_norm
+        norms = (query.weight, key.weight, query.epsilon) if query and key else (None, None, 0.0)
+        self._decode.store(step, *self._turns, *norms)
+        for share in plan.shares:
+            for destination in share.destinations:
+                self._decode.share(step, share.source, destination, share.length)
+        return self._decode.attend(step, layer.scale, layer.window)
+
+    def _step(self, plan: Cached, memory: Tiles) -> Packed:
+        layer = self._layers[0]
+        num_heads = len(layer.query_key_value[0]) // layer.head_size - 2 * layer.num_key_heads
+        sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, memory.capacity // TILE)
+        return Packed(*sizes, plan.rows.data_ptr(), plan.positions.data_ptr())
+
+    def _turn_up_to(self, capacity: int) -> None:
+        """Angles of every position that memory has room for."""
+        if len(self._turns[0]) < capacity:
+            half = self._layers[0].head_size // 2
+            whole = self._rotary(self._embedding, torch.arange(capacity).unsqueeze(0))
+            self._turns = tuple(each[0, :, :half].contiguous() for each in whole)
+
+
+@torch.no_grad()
+def compiled_llama(model: Any) -> CompiledLlama | None:
+    """The step for this model, or None where something else is needed or the proof against its own forward fails."""
+    decode = compiled_decode() if _is_simple(model) else None
+    if decode is None:
+        return None
+    step = CompiledLlama(model, decode)
+    positions = torch.arange(8)
+    tokens = positions % len(model.get_input_embeddings().weight)
+    plan = Cached(Tiles(1, TILE), torch.zeros_like(positions), positions, (), list)
+    ours = step(tokens, positions, plan)
+    theirs = hidden_states(model, tokens, positions, attention.Packed([8]))
+    return step if float((ours - theirs).abs().max()) <= _TOLERANCE * float(theirs.abs().max()) else None
+
+
+def _is_simple(model: Any) -> bool:
+    weight = model.get_input_embeddings().weight
+    if type(model).__name__ not in FAMILIES or weight.dtype != torch.float32 or weight.device.type != "cpu":
+        return False
+    inner = model.base_model
+    is_dynamic = str(getattr(inner.rotary_emb, "rope_type", "default")) in _DYNAMIC
+    size = inner.layers[0].self_attn.head_dim
+    return model.config.hidden_act == "silu" and not is_dynamic and size % TILE == 0

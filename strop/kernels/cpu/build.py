@@ -1,0 +1,74 @@
+"""Compiles the C of this folder once per machine and source, with whatever compiler there is; without one, says so."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+# no -ffast-math: sums keep their order, and NaN stays NaN
+_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+_WIDE = "-mprefer-vector-width=512"  # known on x86 only
+_SECONDS = 60.0
+
+
+@cache
+def library(name: str) -> ctypes.CDLL | None:
+    """The compiled functions of `name`.c; None where nothing can compile them."""
+    source = Path(__file__).with_name(f"{name}.c")
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        return None
+    try:
+        path = _folder() / f"{_name(compiler, source)}.so"
+        if not path.is_file():
+            _compile(compiler, source, path)
+        return ctypes.CDLL(str(path))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _folder() -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strop"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _name(compiler: str, source: Path) -> str:
+    """Another source, compiler or processor has another file: a home may be shared by several machines."""
+    told = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=_SECONDS).stdout
+    parts = (source.read_bytes(), told, platform.machine().encode(), _processor(), *map(str.encode, _FLAGS))
+    return f"{source.stem}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}"
+
+
+def _processor() -> bytes:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_bytes().splitlines() if path.is_file() else [platform.processor().encode()]
+    return next((line for line in lines if line.startswith((b"flags", b"Features"))), lines[0])
+
+
+def _compile(compiler: str, source: Path, path: Path) -> None:
+    """Into a file of its own first: another process may be loading or making the same."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        wide = [_WIDE] if platform.machine() == "x86_64" else []
+        threads = ["-fopenmp", *_threads_of_torch()]
+        for extra in ([*wide, *threads], []):
+            command = [compiler, *_FLAGS, *extra, str(source), "-o", str(made), "-lm"]
+            if subprocess.run(command, capture_output=True, timeout=_SECONDS).returncode == 0:
+                made.rename(path)
+                return
+    raise OSError(f"{compiler} cannot compile {source}")
+
+
+def _threads_of_torch() -> list[str]:
+    """The runtime of threads that torch brought along: a second one would have threads of its own on the same cores."""
+    import torch
+
+    return [str(path) for path in (Path(torch.__file__).parent / "lib").glob("libgomp*.so*")]

@@ -1,0 +1,84 @@
+"""The functions of `decode.c` over tensors; see there for what lies where."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from strop.kernels.cpu.build import library
+
+TILE = 16  # tokens
+
+
+class Packed(ctypes.Structure):
+    """Packed tokens of one step, and the layer they are in."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "tiles")),
+        *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values")),
+    )
+
+
+class Decode:
+    """Compiled functions with their signatures; all tensors are contiguous float32, rows and positions int64."""
+
+    def __init__(self, compiled: ctypes.CDLL) -> None:
+        number, pointer, real, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_int
+        step = ctypes.POINTER(Packed)
+        self._add_norm, self._swiglu = compiled.add_norm, compiled.swiglu
+        self._store, self._share, self._attend = compiled.store, compiled.share, compiled.attend
+        self._add_norm.argtypes = (number, number, pointer, pointer, pointer, real, pointer)
+        self._swiglu.argtypes = (number, number, pointer, pointer, integer)
+        self._store.argtypes = (step, pointer, pointer, pointer, pointer, real)
+        self._share.argtypes = (step, number, number, number)
+        self._attend.argtypes = (step, real, number, pointer, pointer, integer)
+        for function in (self._add_norm, self._swiglu, self._store, self._share, self._attend):
+            function.restype = None
+
+    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+        """Add `delta` to the residual [T, hidden] in place; its normalised state."""
+        out = torch.empty_like(residual)
+        added = None if delta is None else delta.data_ptr()
+        self._add_norm(*residual.shape, residual.data_ptr(), added, weight.data_ptr(), epsilon, out.data_ptr())
+        return out
+
+    def swiglu(self, gate_up: Tensor) -> Tensor:
+        """[T, 2F] -> [T, F]."""
+        tokens, width = gate_up.shape
+        out = gate_up.new_empty(tokens, width // 2)
+        self._swiglu(tokens, width // 2, gate_up.data_ptr(), out.data_ptr(), torch.get_num_threads())
+        return out
+
+    def store(
+        self,
+        step: Packed,
+        cosine: Tensor,
+        sine: Tensor,
+        query_norm: Tensor | None,
+        key_norm: Tensor | None,
+        epsilon: float,
+    ) -> None:
+        """Turn the step's heads [T, H + 2K, D] and store keys and values; cosine and sine [C, D / 2]."""
+        norms = [None if norm is None else norm.data_ptr() for norm in (query_norm, key_norm)]
+        self._store(step, cosine.data_ptr(), sine.data_ptr(), *norms, epsilon)
+
+    def share(self, step: Packed, source: int, destination: int, length: int) -> None:
+        """Let a row begin with the first keys of another."""
+        self._share(step, source, destination, length)
+
+    def attend(self, step: Packed, scale: float, window: int | None) -> Tensor:
+        """[T, H * D] of the queries that were stored."""
+        threads = torch.get_num_threads()
+        out = torch.empty(step.tokens, step.query_heads * step.size)
+        scratch = torch.empty(threads, step.tiles * TILE)
+        seen = step.tiles * TILE if window is None else window
+        self._attend(step, scale, seen, out.data_ptr(), scratch.data_ptr(), threads)
+        return out
+
+
+def compiled_decode() -> Decode | None:
+    """None where there is no compiler."""
+    found = library("decode")
+    return None if found is None else Decode(found)

@@ -1,0 +1,161 @@
+"""The compiled step against transformers' own forward pass: lengths that cross tiles, shared prompts, grown memory."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import NumericsError
+from strop.generate.engines.compiled_llama import CompiledLlama, Tiles, compiled_llama
+from strop.generate.engines.llama_step import LlamaStep
+from strop.generate.engines.torch import TorchEngine
+from strop.kernels.cpu import build
+from strop.model import load_model
+from strop.types import Sampling
+from tests.generate.engines.asking import ask, asked, opened, prompts_of, worst_difference
+from tests.models import load_reference, save_tiny_model
+
+FAMILIES = ("llama", "qwen2", "qwen3")
+LONG = Sampling(max_tokens=30)
+
+pytestmark = pytest.mark.skipif(build.library() is None, reason="no compiler")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    make = partial(save_tiny_model, head_dim=16, eos_token_id=None)
+    return {family: make(tmp_path_factory.mktemp(family), family) for family in FAMILIES}
+
+
+def compiled(folder: Path, rows: int, **fields: Any) -> TorchEngine:
+    engine = opened(folder, rows=rows, **fields)
+    assert isinstance(engine._decoder._forward, CompiledLlama)
+    return engine
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logprobs_are_those_of_a_full_forward_pass(folders: dict[str, Path], family: str) -> None:
+    reference = load_reference(folders[family])
+    prompts = prompts_of([3, 9, 30, 1, 17, 22, 5, 9, 40, 2, 16, 15])
+    completions = asked(compiled(folders[family], rows=5), prompts, LONG)
+    assert max(len(p) + len(c.tokens) for p, c in zip(prompts, completions, strict=True)) > 64  # memory has grown
+    for prompt, completion in zip(prompts, completions, strict=True):
+        assert worst_difference(reference, prompt, completion) < 1e-4
+
+
+@pytest.mark.parametrize("length", [2, 15, 16, 17, 18, 33])
+def test_siblings_share_a_prompt_whatever_part_of_a_tile_it_ends_in(folders: dict[str, Path], length: int) -> None:
+    reference = load_reference(folders["llama"])
+    engine = compiled(folders["llama"], rows=4)
+    prompt = prompts_of([length])[0]
+    for completion in asked(engine, [prompt] * 4, LONG) + asked(engine, [prompt] * 3, LONG):
+        assert worst_difference(reference, prompt, completion) < 1e-4
+    assert engine.num_prefilled == length + 6  # the last token of a prompt is computed for each
+
+
+def test_several_turns_go_on_with_the_same_distribution(folders: dict[str, Path]) -> None:
+    reference = load_reference(folders["qwen3"])
+    engine = compiled(folders["qwen3"], rows=3)
+
+    async def talk(key: int) -> None:
+        context = prompts_of([6], seed=key)[0]
+        for turn in range(3):
+            completion = await engine.sample(context, Sampling(max_tokens=7), key)
+            assert worst_difference(reference, context, completion) < 1e-4
+            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
+
+    async def all_talk() -> None:
+        await asyncio.gather(*(talk(key) for key in range(5)))
+
+    asyncio.run(all_talk())
+    assert engine.num_reused > 0
+
+
+def test_a_request_gives_the_same_alone_and_in_a_full_batch(folders: dict[str, Path]) -> None:
+    prompts = prompts_of([4, 19, 11, 2, 33, 7, 12, 5])
+    together = asked(compiled(folders["llama"], rows=3), prompts, LONG)
+    single = compiled(folders["llama"], rows=1)
+    for key, prompt in enumerate(prompts):
+        single.forget()
+        alone = asyncio.run(single.sample(prompt, LONG, key))
+        assert alone.tokens.tolist() == together[key].tokens.tolist()
+        assert np.allclose(alone.logprobs, together[key].logprobs, atol=1e-5)
+
+
+def test_the_same_questions_give_the_same_bits_with_any_number_of_threads(folders: dict[str, Path]) -> None:
+    prompts = prompts_of([4, 19, 11, 2, 33, 7])
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 1, 2):
+            torch.set_num_threads(threads)
+            found.append([c.logprobs.tobytes() for c in asked(compiled(folders["llama"], rows=4), prompts, LONG)])
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_sliding_window_is_kept_to(tmp_path: Path) -> None:
+    folder = save_tiny_model(
+        tmp_path,
+        "qwen2",
+        head_dim=16,
+        use_sliding_window=True,
+        sliding_window=5,
+        max_window_layers=1,
+        eos_token_id=None,
+    )
+    reference = load_reference(folder)
+    prompts = prompts_of([3, 20, 33])
+    for prompt, completion in zip(prompts, asked(compiled(folder, rows=3), prompts, LONG), strict=True):
+        assert worst_difference(reference, prompt, completion) < 1e-4
+
+
+def test_weights_that_are_not_finite_are_told(folders: dict[str, Path]) -> None:
+    engine = compiled(folders["llama"], rows=2)
+    with torch.no_grad():
+        engine._model.model.layers[0].mlp.up_proj.weight[0, 0] = float("nan")
+    with pytest.raises(NumericsError, match="not finite"):
+        asyncio.run(ask(engine, prompts_of([4, 4]), LONG))
+
+
+def test_rows_may_change_places(folders: dict[str, Path]) -> None:
+    memory = Tiles(3, 32)
+    keys, values = memory.layer(0, 2, 16)
+    keys.normal_(), values.normal_()
+    before = keys.clone(), values.clone()
+    memory.swap(0, 2, 17)
+    for now, then in zip((keys, values), before, strict=True):
+        assert torch.equal(now, then[[2, 1, 0]])
+    memory.grow(64)
+    for now, then in zip(memory.layer(0, 2, 16), before, strict=True):
+        assert torch.equal(now[:, :, :2], then[[2, 1, 0]])
+        assert not now[:, :, 2:].any()
+
+
+def test_what_the_compiled_step_cannot_do_is_left_to_others(tmp_path: Path) -> None:
+    assert compiled_llama(load_model(save_tiny_model(tmp_path / "small", "llama", head_dim=8))) is None
+    assert compiled_llama(load_model(save_tiny_model(tmp_path / "gemma", "gemma"))) is None
+    assert compiled_llama(load_model(save_tiny_model(tmp_path / "llama", "llama", head_dim=16)).double()) is None
+
+
+def test_without_a_compiler_engines_go_on(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = prompts_of([5, 20])
+    quick = asked(compiled(folders["llama"], rows=2), prompts, LONG)
+    monkeypatch.setattr("strop.kernels.cpu.decode.library", lambda: None)
+    engine = opened(folders["llama"], rows=2)
+    assert isinstance(engine._decoder._forward, LlamaStep)
+    for one, other in zip(quick, asked(engine, prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+
+
+def test_a_compiler_that_fails_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for compiler in ("false", str(tmp_path / "nowhere")):
+        monkeypatch.setenv("CC", compiler)
+        build.library.cache_clear()
+        assert build.library() is None
+    build.library.cache_clear()
