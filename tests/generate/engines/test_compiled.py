@@ -22,7 +22,7 @@ from tests.models import load_reference, save_tiny_model
 FAMILIES = ("llama", "qwen2", "qwen3")
 LONG = Sampling(max_tokens=30)
 
-pytestmark = pytest.mark.skipif(build.library() is None, reason="no compiler")
+pytestmark = pytest.mark.skipif(build.library("decode") is None, reason="no compiler")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_what_the_compiled_step_cannot_do_is_left_to_others(tmp_path: Path) -> N
 def test_without_a_compiler_engines_go_on(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = prompts_of([5, 20])
     quick = asked(compiled(folders["llama"], rows=2), prompts, LONG)
-    monkeypatch.setattr("strop.kernels.cpu.decode.library", lambda: None)
+    monkeypatch.setattr("strop.kernels.cpu.decode.library", lambda name: None)
     engine = opened(folders["llama"], rows=2)
     assert isinstance(engine._decoder._forward, LlamaStep)
     for one, other in zip(quick, asked(engine, prompts, LONG), strict=True):
@@ -157,5 +157,5 @@ def test_a_compiler_that_fails_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path
     for compiler in ("false", str(tmp_path / "nowhere")):
         monkeypatch.setenv("CC", compiler)
         build.library.cache_clear()
-        assert build.library() is None
+        assert build.library("decode") is None
     build.library.cache_clear()
