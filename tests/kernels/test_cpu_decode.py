@@ -20,12 +20,12 @@ def decode() -> Decode:
 def test_swiglu_is_torchs_over_the_whole_range(decode: Decode) -> None:
     gate = torch.cat([torch.linspace(-120, 120, 20001), torch.zeros(6)]).view(3, -1)
     up = torch.randn(gate.shape, generator=torch.Generator().manual_seed(0))
-    ours = decode.swiglu(torch.cat([gate, up], 1))
+    ours = decode.swiglu(torch.cat([gate, up], 1), torch.empty_like(up))
     assert torch.allclose(ours, F.silu(gate) * up, rtol=1e-6, atol=1e-30)
 
 
 def test_what_is_not_a_number_stays_none(decode: Decode) -> None:
-    out = decode.swiglu(torch.tensor([[float("nan"), 1.0, 1.0, 2.0]]))
+    out = decode.swiglu(torch.tensor([[float("nan"), 1.0, 1.0, 2.0]]), torch.empty(1, 2))
     assert out.isnan().tolist() == [[True, False]]
 
 
@@ -33,7 +33,7 @@ def test_what_is_not_a_number_stays_none(decode: Decode) -> None:
 def test_normalisation_after_an_addition(decode: Decode, width: int) -> None:
     residual, delta, weight = torch.randn(4, width), torch.randn(4, width), torch.randn(width)
     want = residual + delta
-    ours = decode.add_norm(residual, delta, weight, 1e-5)
+    ours = decode.add_norm(residual, delta, weight, 1e-5, torch.empty(4, width))
     assert torch.equal(residual, want)
     assert torch.allclose(ours, F.rms_norm(want, (width,), weight, 1e-5), rtol=1e-5, atol=1e-6)
 
@@ -46,7 +46,7 @@ def test_attention_over_rows_of_any_length(decode: Decode, window: int | None, s
     stored = torch.randn(6, heads + 2 * groups, size)
     keys, values = torch.randn(6, groups, tiles, size, TILE), torch.randn(6, groups, tiles, TILE, size)
     step = Packed(6, heads, groups, size, tiles, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
-    ours = decode.attend(step, 0.3, window).view(6, heads, size)
+    ours = decode.attend(step, 0.3, window, torch.empty(6, heads, size))
     for t, (row, last) in enumerate(zip(rows.tolist(), positions.tolist(), strict=True)):
         first = 0 if window is None else max(0, last + 1 - window)
         key = keys[row].transpose(-1, -2).reshape(groups, -1, size)[:, first : last + 1]
@@ -60,9 +60,9 @@ def test_what_lies_behind_a_rows_end_does_not_matter(decode: Decode) -> None:
     rows, positions, stored = torch.tensor([0]), torch.tensor([18]), torch.randn(1, 3, 16)
     keys, values = torch.randn(1, 1, 2, 16, TILE), torch.randn(1, 1, 2, TILE, 16)
     step = Packed(1, 1, 1, 16, 2, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
-    before = decode.attend(step, 1.0, None)
+    before = decode.attend(step, 1.0, None, torch.empty(1, 16))
     keys[0, 0, 1, :, 3:], values[0, 0, 1, 3:] = 1e30, -1e30
-    assert torch.equal(before, decode.attend(step, 1.0, None))
+    assert torch.equal(before, decode.attend(step, 1.0, None, torch.empty(1, 16)))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 32])

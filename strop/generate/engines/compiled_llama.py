@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop import attention
 from strop.generate.engines.cache import Cached
-from strop.generate.engines.llama_step import FAMILIES, Layer, layer_of
+from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
 from strop.kernels.cpu.decode import TILE, Decode, Packed, compiled_decode
 from strop.model import hidden_states
 
@@ -69,29 +69,37 @@ class CompiledLlama:
         self._rotary = inner.rotary_emb
         self._turns = (torch.empty(0, 0), torch.empty(0, 0))  # cosine and sine [C, D / 2]
         self._layers: list[Layer] = [layer_of(module) for module in inner.layers]
+        first = self._layers[0]
+        # of the heads, what they saw, gate and up together, and the one gated by the other
+        wide, narrow = (first.query_key_value, first.gate_up), (first.output, first.down)
+        self._widths = [width for w, n in zip(wide, narrow, strict=True) for width in (len(w[0]), n[0].shape[1])]
         self._norm: Tensor = inner.norm.weight.detach()
         self._epsilon: float = inner.norm.variance_epsilon
 
     def __call__(self, tokens: Tensor, positions: Tensor, plan: Cached) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden]; their keys are in the plan's memory afterwards."""
-        does, memory = self._decode, plan.memory
-        assert isinstance(memory, Tiles)
-        self._turn_up_to(memory.capacity)
-        step = self._step(plan, memory)
+        does = self._decode
+        self._turn_up_to(plan.memory.capacity)
+        step = self._step(plan)
         residual = F.embedding(tokens, self._embedding)
-        delta: Tensor | None = None
+        # one set of buffers for all layers: they stay in the cache, and nothing is allocated between two products
+        state, delta = torch.empty_like(residual), torch.empty_like(residual)
+        heads, seen, gate_up, gated = (residual.new_empty(len(tokens), width) for width in self._widths)
         for index, layer in enumerate(self._layers):
             norm = layer.before_attention
-            state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
-            heads = F.linear(state, *layer.query_key_value)  # [T, (H + 2K) * D]
-            delta = F.linear(self._attend(step, index, layer, heads, plan, memory), *layer.output)
+            does.add_norm(residual, delta if index else None, norm.weight, norm.epsilon, state)
+            self._attend(step, index, plan, multiplied(state, layer.query_key_value, heads), seen)
+            multiplied(seen, layer.output, delta)
             norm = layer.before_feed_forward
-            state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
-            delta = F.linear(does.swiglu(F.linear(state, *layer.gate_up)), *layer.down)
-        return does.add_norm(residual, delta, self._norm, self._epsilon)
+            does.add_norm(residual, delta, norm.weight, norm.epsilon, state)
+            does.swiglu(multiplied(state, layer.gate_up, gate_up), gated)
+            multiplied(gated, layer.down, delta)
+        return does.add_norm(residual, delta, self._norm, self._epsilon, state)
 
-    def _attend(self, step: Packed, index: int, layer: Layer, heads: Tensor, plan: Cached, memory: Tiles) -> Tensor:
-        keys, values = memory.layer(index, layer.num_key_heads, layer.head_size)
+    def _attend(self, step: Packed, index: int, plan: Cached, heads: Tensor, seen: Tensor) -> None:
+        assert isinstance(plan.memory, Tiles)
+        layer = self._layers[index]
+        keys, values = plan.memory.layer(index, layer.num_key_heads, layer.head_size)
         step.heads, step.keys, step.values = heads.data_ptr(), keys.data_ptr(), values.data_ptr()
         query, key = layer.query_norm, layer.key_norm
         norms = (query.weight, key.weight, query.epsilon) if query and key else (None, None, 0.0)
@@ -99,12 +107,12 @@ class CompiledLlama:
         for share in plan.shares:
             for destination in share.destinations:
                 self._decode.share(step, share.source, destination, share.length)
-        return self._decode.attend(step, layer.scale, layer.window)
+        self._decode.attend(step, layer.scale, layer.window, seen)
 
-    def _step(self, plan: Cached, memory: Tiles) -> Packed:
+    def _step(self, plan: Cached) -> Packed:
         layer = self._layers[0]
         num_heads = len(layer.query_key_value[0]) // layer.head_size - 2 * layer.num_key_heads
-        sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, memory.capacity // TILE)
+        sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, plan.memory.capacity // TILE)
         return Packed(*sizes, plan.rows.data_ptr(), plan.positions.data_ptr())
 
     def _turn_up_to(self, capacity: int) -> None:
@@ -113,6 +121,12 @@ class CompiledLlama:
             half = self._layers[0].head_size // 2
             whole = self._rotary(self._embedding, torch.arange(capacity).unsqueeze(0))
             self._turns = tuple(each[0, :, :half].contiguous() for each in whole)
+
+
+def multiplied(state: Tensor, linear: Linear, out: Tensor) -> Tensor:
+    """A linear layer into memory that is there already."""
+    weight, bias = linear
+    return torch.mm(state, weight.t(), out=out) if bias is None else torch.addmm(bias, state, weight.t(), out=out)
 
 
 @torch.no_grad()

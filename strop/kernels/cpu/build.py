@@ -43,7 +43,8 @@ def _folder() -> Path:
 def _name(compiler: str, source: Path) -> str:
     """Another source, compiler or processor has another file: a home may be shared by several machines."""
     told = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=_SECONDS).stdout
-    parts = (source.read_bytes(), told, platform.machine().encode(), _processor(), *map(str.encode, _FLAGS))
+    chosen = map(str.encode, (*_FLAGS, *_threads_of_torch(), platform.machine()))
+    parts = (source.read_bytes(), told, _processor(), *chosen)
     return f"{source.stem}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}"
 
 

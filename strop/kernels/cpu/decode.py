@@ -37,18 +37,15 @@ class Decode:
         for function in (self._add_norm, self._swiglu, self._store, self._share, self._attend):
             function.restype = None
 
-    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
-        """Add `delta` to the residual [T, hidden] in place; its normalised state."""
-        out = torch.empty_like(residual)
+    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, out: Tensor) -> Tensor:
+        """Add `delta` to the residual [T, hidden] in place; out: its normalised state."""
         added = None if delta is None else delta.data_ptr()
         self._add_norm(*residual.shape, residual.data_ptr(), added, weight.data_ptr(), epsilon, out.data_ptr())
         return out
 
-    def swiglu(self, gate_up: Tensor) -> Tensor:
-        """[T, 2F] -> [T, F]."""
-        tokens, width = gate_up.shape
-        out = gate_up.new_empty(tokens, width // 2)
-        self._swiglu(tokens, width // 2, gate_up.data_ptr(), out.data_ptr(), torch.get_num_threads())
+    def swiglu(self, gate_up: Tensor, out: Tensor) -> Tensor:
+        """[T, 2F] -> out [T, F]."""
+        self._swiglu(*out.shape, gate_up.data_ptr(), out.data_ptr(), torch.get_num_threads())
         return out
 
     def store(
@@ -68,10 +65,9 @@ class Decode:
         """Let a row begin with the first keys of another."""
         self._share(step, source, destination, length)
 
-    def attend(self, step: Packed, scale: float, window: int | None) -> Tensor:
-        """[T, H * D] of the queries that were stored."""
+    def attend(self, step: Packed, scale: float, window: int | None, out: Tensor) -> Tensor:
+        """Of the queries that were stored: out [T, H * D]."""
         threads = torch.get_num_threads()
-        out = torch.empty(step.tokens, step.query_heads * step.size)
         scratch = torch.empty(threads, step.tiles * TILE)
         seen = step.tiles * TILE if window is None else window
         self._attend(step, scale, seen, out.data_ptr(), scratch.data_ptr(), threads)
