@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.types import IntArray
 
-QUERY_BLOCK, KEY_BLOCK = 128, 64  # tokens of one program, in the tables of a plan
+QUERY_BLOCK, KEY_BLOCK = 64, 64  # tokens of one program, in the tables of a plan
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from strop.kernels import attention
 from strop.kernels.attention import Heads, Varlen
 
 # STEP: keys, or queries, that a program takes in at a time; `benchmarks/training_parts.py --tune` tries others
-ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}
-OF_QUERIES = {"STEP": 64, "num_warps": 4, "num_stages": 2}
-OF_KEYS = {"STEP": 64, "num_warps": 4, "num_stages": 2}
+ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}  # another STEP would round otherwise than engines do
+OF_QUERIES = {"STEP": 32, "num_warps": 4, "num_stages": 3}
+OF_KEYS = {"STEP": 32, "num_warps": 4, "num_stages": 1}
 _COLUMNS = 256  # of one program that sums
 
 
@@ -26,7 +26,7 @@ def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Ten
     level = torch.empty(heads.queries, tokens, dtype=torch.float32, device=fused.device)
     _attend[(heads.queries, len(plan.queries))](
         fused, plan.gather, plan.queries, output, level, tokens, scale * math.log2(math.e),
-        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan), **_options(ATTEND, heads),
+        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan), **ATTEND, enable_fp_fusion=False,
     )  # fmt: skip
     return output, level
 

@@ -1,9 +1,14 @@
 """The operations of a decode step as Triton kernels: one pass over memory each, and none that waits for the host.
 
-Imported only where there is a GPU (or Triton's interpreter). Each equals its plain torch counterpart in `decode`.
+Imported only where there is a GPU (or Triton's interpreter). Each equals its plain torch counterpart in `decode`. Norm
+and activation are the trainer's kernels, and attention sums as the trainer's does, key by key and block by block,
+whatever else is in the batch: in bfloat16 a sum in another order would be rounded otherwise now and then, and a few
+layers on everything would be.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 import triton
@@ -11,25 +16,21 @@ import triton.language as tl
 from torch import Tensor
 
 from strop.kernels.decode import PAGE, Rotation, Sheet, Where
+from strop.kernels.triton import norm, swiglu
 
-_KEYS = 64  # keys looked at together
+_KEYS = 64  # keys looked at together: the STEP of the trainer's attention
 _QUERIES = 64  # of one program of a prefill
 _VOCABULARY = 2048  # scores of one program
-_FILL = 264  # programs that keep a large GPU busy: two for each of its 132 multiprocessors
-_MAX_SPLITS = 16
 
 
 class Kernels:
     """`decode.Operations` on a GPU."""
 
+    def __init__(self) -> None:
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # parts of a sum stay float32
+
     def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
-        output = torch.empty(residual.shape, dtype=weight.dtype, device=residual.device)
-        size = residual.shape[1]
-        _add_norm[(len(residual),)](
-            residual, residual if delta is None else delta, weight, output, epsilon, size,
-            HAS_DELTA=delta is not None, BLOCK=triton.next_power_of_2(size), num_warps=_warps(size),
-        )  # fmt: skip
-        return output
+        return norm.forward(residual, delta, weight, epsilon, weight.dtype, is_in_place=True)[1]
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
         tokens, total, size = heads.shape
@@ -45,52 +46,31 @@ class Kernels:
             rotation.epsilon,
             HAS_NORM=rotation.query_norm is not None, QUERIES=num_queries, KEYS=num_keys, HALF=size // 2, PAGE=PAGE,
             BLOCK=triton.next_power_of_2(num_queries + num_keys), VALUES=triton.next_power_of_2(num_keys), num_warps=4,
+            enable_fp_fusion=False,
         )  # fmt: skip
         return query
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
         output = torch.empty_like(query)
+        tokens, num_heads, size = query.shape
+        num_keys, width, factor = keys.shape[1], where.tables.shape[1], scale * math.log2(math.e)
         if where.runs is None:
-            self._attend_one(query, keys, values, where, scale, output)
+            rows = max(16, triton.next_power_of_2(num_heads // num_keys))  # a matrix unit takes no fewer
+            _attend_one[(tokens, num_keys)](
+                query, keys, values, output, where.slots, where.positions, where.tables, width, factor,
+                HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=rows, BLOCK=_KEYS,
+                num_warps=1, num_stages=3, enable_fp_fusion=False,
+            )  # fmt: skip
         else:
-            num_heads, size = query.shape[1:]
             _attend_many[(len(where.runs), num_heads)](
-                query, keys, values, output, where.runs, where.slots, where.tables, where.tables.shape[1], scale,
-                HEADS=num_heads, KEYS=keys.shape[1], SIZE=size, PAGE=PAGE, ROWS=_QUERIES, BLOCK=_KEYS,
-                num_warps=4, num_stages=2,
+                query, keys, values, output, where.runs, where.slots, where.tables, width, factor,
+                HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=_QUERIES, BLOCK=_KEYS,
+                num_warps=4, num_stages=2, enable_fp_fusion=False,
             )  # fmt: skip
         return output
-
-    def _attend_one(
-        self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float, output: Tensor
-    ) -> None:
-        tokens, num_heads, size = query.shape
-        num_keys = keys.shape[1]
-        rows = max(16, triton.next_power_of_2(num_heads // num_keys))  # a matrix unit takes no fewer
-        splits = min(_MAX_SPLITS, max(1, _FILL // (tokens * num_keys)))
-        shape = (tokens, num_keys, splits, rows)
-        partial, figures = output, output
-        if splits > 1:
-            partial = torch.empty(*shape, size, dtype=torch.float32, device=query.device)
-            figures = torch.empty(2, *shape, dtype=torch.float32, device=query.device)
-        _attend_one[(tokens, num_keys, splits)](
-            query, keys, values, output, partial, figures, where.slots, where.positions, where.tables,
-            where.tables.shape[1], tokens * num_keys * splits * rows, scale,
-            HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=rows, BLOCK=_KEYS, SPLITS=splits,
-            num_warps=4 if size > 64 else 2, num_stages=3,
-        )  # fmt: skip
-        if splits > 1:
-            _join[(tokens, num_keys)](
-                partial, figures, output, tokens * num_keys * splits * rows,
-                HEADS=num_heads, KEYS=num_keys, SIZE=size, ROWS=rows, SPLITS=splits, num_warps=4,
-            )  # fmt: skip
 
     def swiglu(self, gate_up: Tensor) -> Tensor:
-        tokens, size = len(gate_up), gate_up.shape[1] // 2
-        output = torch.empty(tokens, size, dtype=gate_up.dtype, device=gate_up.device)
-        block = min(1024, triton.next_power_of_2(size))
-        _swiglu[(tokens, triton.cdiv(size, block))](gate_up, output, size, BLOCK=block, num_warps=4)
-        return output
+        return swiglu.forward(gate_up)
 
     def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
         if hidden.dtype == torch.float32:
@@ -120,26 +100,6 @@ class Kernels:
             sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends, len(sheet.ends), len(slots),
             sheet.tokens.shape[1], BLOCK=block, num_warps=4,
         )  # fmt: skip
-
-
-def _warps(size: int) -> int:
-    return 4 if size <= 2048 else 8
-
-
-@triton.jit
-def _add_norm(
-    residual, delta, weight, output, epsilon, size, HAS_DELTA: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64) * size
-    index = tl.arange(0, BLOCK)
-    kept = index < size
-    state = tl.load(residual + row + index, mask=kept, other=0.0)
-    if HAS_DELTA:
-        state += tl.load(delta + row + index, mask=kept, other=0.0).to(tl.float32)
-        tl.store(residual + row + index, state, mask=kept)
-    factor = tl.rsqrt(tl.sum(state * state, 0) / size + epsilon)
-    scale = tl.load(weight + index, mask=kept, other=0.0).to(tl.float32)
-    tl.store(output + row + index, (state * factor * scale).to(output.dtype.element_ty), mask=kept)
 
 
 @triton.jit
@@ -189,80 +149,44 @@ def _store(
 
 @triton.jit
 def _attend_one(
-    query, keys, values, output, partial, figures, slots, positions, tables, width, count, scale,
+    query, keys, values, output, slots, positions, tables, width, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr, SPLITS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     group = tl.program_id(1)
-    split = tl.program_id(2)
     GROUP: tl.constexpr = HEADS // KEYS
     slot = tl.load(slots + token).to(tl.int64)
-    length = tl.load(positions + token) + 1
+    end = tl.load(positions + token) + 1
     row = tl.arange(0, ROWS)
     column = tl.arange(0, SIZE)
     own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
     asked = tl.load(query + own, mask=(row < GROUP)[:, None], other=0.0)
-    share = tl.cdiv(tl.cdiv(length, BLOCK), SPLITS) * BLOCK
-    begin = split * share
-    end = tl.minimum(begin + share, length)
     highest = tl.full([ROWS], float("-inf"), tl.float32)
     total = tl.zeros([ROWS], tl.float32)
     result = tl.zeros([ROWS, SIZE], tl.float32)
-    for start in range(begin, end, BLOCK):
+    for start in range(0, end, BLOCK):
         index = start + tl.arange(0, BLOCK)
         seen = index < end
         page = tl.load(tables + slot * width + index // PAGE, mask=seen, other=0).to(tl.int64)
         place = ((page * KEYS + group) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
         key = tl.load(keys + place, mask=seen[:, None], other=0.0)
-        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * (scale * 1.4426950408889634)
+        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * factor
         score = tl.where(seen[None, :], score, float("-inf"))
         higher = tl.maximum(highest, tl.max(score, 1))
         fade = tl.exp2(highest - higher)
         weight = tl.exp2(score - higher[:, None])
         value = tl.load(values + place, mask=seen[:, None], other=0.0)
         total = total * fade + tl.sum(weight, 1)
-        result = result * fade[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        result = tl.dot(weight.to(value.dtype), value, result * fade[:, None], input_precision="ieee")
         highest = higher
-    if SPLITS == 1:
-        result = (result / total[:, None]).to(output.dtype.element_ty)
-        tl.store(output + own, result, mask=(row < GROUP)[:, None])
-    else:
-        part = ((token * KEYS + group) * SPLITS + split) * ROWS + row
-        tl.store(partial + part[:, None] * SIZE + column[None, :], result)
-        tl.store(figures + part, highest)
-        tl.store(figures + count + part, total)
-
-
-@triton.jit
-def _join(
-    partial, figures, output, count,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr, SPLITS: tl.constexpr,
-):  # fmt: skip
-    token = tl.program_id(0).to(tl.int64)
-    group = tl.program_id(1)
-    GROUP: tl.constexpr = HEADS // KEYS
-    row = tl.arange(0, ROWS)
-    column = tl.arange(0, SIZE)
-    first = (token * KEYS + group) * SPLITS
-    highest = tl.full([ROWS], float("-inf"), tl.float32)
-    for split in range(SPLITS):
-        highest = tl.maximum(highest, tl.load(figures + (first + split) * ROWS + row))
-    total = tl.zeros([ROWS], tl.float32)
-    result = tl.zeros([ROWS, SIZE], tl.float32)
-    for split in range(SPLITS):
-        part = (first + split) * ROWS + row
-        weight = tl.exp2(tl.load(figures + part) - highest)
-        total += weight * tl.load(figures + count + part)
-        result += weight[:, None] * tl.load(partial + part[:, None] * SIZE + column[None, :])
-    own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
     result = (result / total[:, None]).to(output.dtype.element_ty)
     tl.store(output + own, result, mask=(row < GROUP)[:, None])
 
 
 @triton.jit
 def _attend_many(
-    query, keys, values, output, runs, slots, tables, width, scale,
+    query, keys, values, output, runs, slots, tables, width, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -288,27 +212,16 @@ def _attend_many(
         page = tl.load(tables + slot * width + index // PAGE, mask=there, other=0).to(tl.int64)
         place = ((page * KEYS + head // GROUP) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
         key = tl.load(keys + place, mask=there[:, None], other=0.0)
-        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * (scale * 1.4426950408889634)
+        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * factor
         score = tl.where(index[None, :] <= (position + row)[:, None], score, float("-inf"))
         higher = tl.maximum(highest, tl.max(score, 1))
         fade = tl.exp2(highest - higher)
         weight = tl.exp2(score - higher[:, None])
         value = tl.load(values + place, mask=there[:, None], other=0.0)
         total = total * fade + tl.sum(weight, 1)
-        result = result * fade[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        result = tl.dot(weight.to(value.dtype), value, result * fade[:, None], input_precision="ieee")
         highest = higher
     tl.store(output + own, (result / total[:, None]).to(output.dtype.element_ty), mask=exists)
-
-
-@triton.jit
-def _swiglu(gate_up, output, size, BLOCK: tl.constexpr):
-    token = tl.program_id(0).to(tl.int64)
-    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    kept = index < size
-    gate = tl.load(gate_up + token * 2 * size + index, mask=kept, other=0.0).to(tl.float32)
-    up = tl.load(gate_up + token * 2 * size + size + index, mask=kept, other=0.0).to(tl.float32)
-    gate = (gate * tl.sigmoid(gate)).to(output.dtype.element_ty).to(tl.float32)  # rounded where torch rounds
-    tl.store(output + token * size + index, (gate * up).to(output.dtype.element_ty), mask=kept)
 
 
 @triton.jit

@@ -16,10 +16,10 @@ PROGRAMS = 528  # of the backward pass, four for each multiprocessor: each sums 
 
 
 def forward(
-    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype
+    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype, is_in_place: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     count, size = residual.shape
-    state = residual if delta is None else torch.empty_like(residual)
+    state = residual if delta is None or is_in_place else torch.empty_like(residual)
     normed = torch.empty(count, size, dtype=dtype, device=residual.device)
     scale = torch.empty(count, dtype=torch.float32, device=residual.device)
     _forward[(triton.cdiv(count, FORWARD["ROWS"]),)](

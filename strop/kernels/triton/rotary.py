@@ -16,6 +16,7 @@ def rotate(fused: Tensor, cosine: Tensor, sine: Tensor, count: int, size: int, i
         fused, cosine, sine, tokens, width,
         HEADS=count, HEADS_UP=triton.next_power_of_2(count), HALF=size // 2,
         HALF_UP=triton.next_power_of_2(size // 2), ROWS=_ROWS, IS_BACK=is_back, num_warps=4,
+        enable_fp_fusion=False,  # an engine turns alike in a kernel of its own
     )  # fmt: skip
 
 

@@ -1,0 +1,88 @@
+"""Engine and trainer compute the same bits in bfloat16: what was sampled is what is trained on, to the last sum.
+
+Needs a GPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from strop.generate.engines.paged import PagedEngine
+from strop.train.pack import pack
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Completion, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+_SIBLINGS = 4
+
+
+def folder_of(path: Path, **shape: int) -> Path:
+    """Weights wide enough that a rounding anywhere moves the logprobs."""
+    torch.manual_seed(0)
+    config = LlamaConfig(vocab_size=512, max_position_embeddings=1024, initializer_range=0.2, eos_token_id=1, **shape)
+    LlamaForCausalLM(config).save_pretrained(path)
+    return path
+
+
+def completions(folder: Path, prompts: list[IntArray], rows: int) -> list[Completion]:
+    engine = PagedEngine(rows=rows, dtype="bfloat16", memory=0.05)
+    engine.open(folder)
+
+    async def everything() -> list[Completion]:
+        asked = [prompt for prompt in prompts for _ in range(_SIBLINGS)]
+        sampling = Sampling(max_tokens=100)
+        return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
+
+    return asyncio.run(everything())
+
+
+def groups_of(prompts: list[IntArray], found: list[Completion]) -> list[Group]:
+    groups = []
+    for number, prompt in enumerate(prompts):
+        task = Task((Message("user", str(number)),), "", "exact")
+        own = found[number * _SIBLINGS : (number + 1) * _SIBLINGS]
+        turns = [Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", "")) for each in own]
+        attempts = [Trajectory(f"{number}/{i}", task, (turn,), Outcome.FINISHED) for i, turn in enumerate(turns)]
+        groups.append(Group(number, task, attempts))
+    return groups
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 8,
+         "num_attention_heads": 3, "num_key_value_heads": 1},
+        {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 6,
+         "num_attention_heads": 2, "num_key_value_heads": 2},
+    ],
+    ids=["heads of 64", "heads of 128"],
+)  # fmt: skip
+def test_the_trainer_finds_the_logprobs_that_the_engine_gave(shape: dict[str, int], tmp_path: Path) -> None:
+    folder, stream = folder_of(tmp_path, **shape), np.random.default_rng(0)
+    prompts = [stream.integers(2, 512, int(stream.integers(5, 200))) for _ in range(12)]
+    trainer = TorchTrainer(device="cuda")
+    trainer.open(folder, 0)
+    batches = pack(groups_of(prompts, completions(folder, prompts, rows=16)), None, 0, trainer.max_tokens)
+    trainer.annotate(batches, frozenset({"proximal"}))
+    for batch in batches:
+        assert batch.proximal_logprobs is not None
+        gaps = (batch.proximal_logprobs - batch.behavior_logprobs)[batch.trainable].abs()
+        assert gaps.max() < 1e-4  # one sum that is rounded otherwise shows as 1e-2
+
+
+def test_what_else_is_in_the_batch_changes_nothing(tmp_path: Path) -> None:
+    shape = {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 8}
+    folder = folder_of(tmp_path, **shape, num_attention_heads=3, num_key_value_heads=1)
+    stream = np.random.default_rng(1)
+    prompts = [stream.integers(2, 512, int(stream.integers(5, 200))) for _ in range(12)]
+    crowded, alone = completions(folder, prompts, rows=48), completions(folder, prompts, rows=1)
+    for one, other in zip(crowded, alone, strict=True):
+        assert np.array_equal(one.tokens, other.tokens)
+        assert np.allclose(one.logprobs, other.logprobs, atol=1e-5)
