@@ -16,7 +16,12 @@ PROGRAMS = 528  # of the backward pass, four for each multiprocessor: each sums 
 
 
 def forward(
-    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype, is_in_place: bool = False
+    residual: Tensor,
+    delta: Tensor | None,
+    weight: Tensor,
+    epsilon: float,
+    dtype: torch.dtype,
+    is_in_place: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     count, size = residual.shape
     state = residual if delta is None or is_in_place else torch.empty_like(residual)
