@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu import train
 from strop.types import IntArray
 
 QUERY_BLOCK, KEY_BLOCK = 64, 64  # tokens of one program, in the tables of a plan
@@ -100,12 +101,19 @@ def _moved(tables: list[IntArray], device: torch.device | str) -> list[Tensor]:
     return list(torch.split(flat, [table.size for table in tables]))
 
 
+def takes(heads: Heads) -> bool:
+    """Whether a CPU has compiled attention for heads of this size."""
+    return heads.size % train.LANES == 0 and train.compiled() is not None
+
+
 def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
     """Turned heads [U, (H + 2K) D] -> [U, H D], and the logarithm of each row's sum in base 2 [H, U]."""
     if fused.is_cuda:
         from strop.kernels.triton import attention
 
         return attention.attend(fused, heads, plan, scale)
+    if takes(heads) and (compiled := train.serving(fused)):
+        return compiled.attend(fused, heads, plan, scale)
     return reference_attend(fused, heads, plan, scale)
 
 
@@ -117,6 +125,8 @@ def attend_back(
         from strop.kernels.triton import attention
 
         return attention.attend_back(d_output, fused, output, level, heads, plan, scale)
+    if takes(heads) and (compiled := train.serving(d_output, fused, output, level)):
+        return compiled.attend_back(d_output, fused, output, level, heads, plan, scale)
     return reference_attend_back(d_output, fused, output, level, heads, plan, scale)
 
 
@@ -126,6 +136,8 @@ def rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, is_back: b
         from strop.kernels.triton import rotary
 
         rotary.rotate(fused, cosine, sine, heads.queries + heads.keys, heads.size, is_back)
+    elif compiled := train.serving(fused, cosine, sine):
+        compiled.rotate(fused, cosine, sine, heads, is_back)
     else:
         reference_rotate(fused, cosine, sine, heads, is_back)
 

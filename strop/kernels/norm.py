@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu import train
+
 
 class Pulls(NamedTuple):
     """Gradients, and the normalised state once more, which need not be kept for the product that reads it."""
@@ -29,6 +31,8 @@ def forward(
         from strop.kernels.triton import norm
 
         return norm.forward(residual, delta, weight, epsilon, dtype)
+    if dtype == torch.float32 and (compiled := train.serving(residual, delta, weight)):
+        return compiled.norm_forward(residual, delta, weight, epsilon)
     return reference_forward(residual, delta, weight, epsilon, dtype)
 
 
@@ -40,6 +44,9 @@ def backward(
         from strop.kernels.triton import norm
 
         return norm.backward(d_sum, d_normed, residual, delta, weight, scale)
+    if compiled := train.serving(d_sum, d_normed, residual, delta, weight, scale):
+        d_state, d_weight, normed = compiled.norm_backward(d_sum, d_normed, residual, delta, weight, scale)
+        return Pulls(d_state, d_state, d_weight, normed)
     return reference_backward(d_sum, d_normed, residual, delta, weight, scale)
 
 

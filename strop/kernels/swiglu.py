@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from strop.kernels.cpu import train
+
 
 def forward(gate_up: Tensor) -> Tensor:
     """[T, 2F] -> [T, F]."""
@@ -13,6 +15,8 @@ def forward(gate_up: Tensor) -> Tensor:
         from strop.kernels.triton import swiglu
 
         return swiglu.forward(gate_up)
+    if compiled := train.serving(gate_up):
+        return compiled.swiglu_forward(gate_up)
     return reference_forward(gate_up)
 
 
@@ -22,6 +26,8 @@ def backward(gate_up: Tensor, d_product: Tensor) -> tuple[Tensor, Tensor]:
         from strop.kernels.triton import swiglu
 
         return swiglu.backward(gate_up, d_product)
+    if compiled := train.serving(gate_up, d_product):
+        return compiled.swiglu_backward(gate_up, d_product)
     return reference_backward(gate_up, d_product)
 
 

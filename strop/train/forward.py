@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu.train import compiled
 from strop.roles import Metrics, Objective
 from strop.train.llama import LlamaForward, llama_forward
 from strop.train.logprobs import PolicyOutput
@@ -24,7 +25,7 @@ class Forward:
     device: str
     dtype: str  # what is computed in; weights stay fp32
     chunk: int  # rows of logits that exist at once
-    fused: str = "off"  # on: kernels of our own where the family has them; auto: in bfloat16 on a GPU
+    fused: str = "off"  # on: kernels of our own where the family has them; auto: where they pay
     is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
     _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
     _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
@@ -66,12 +67,13 @@ class Forward:
 
     def quick(self, model: Any) -> LlamaForward | None:
         """The model's quick forward, if it is wanted and there is one."""
-        is_gpu = torch.device(self.device).type == "cuda" and self.dtype == "bfloat16"
-        if self.fused == "off" or (self.fused == "auto" and not is_gpu):
+        is_gpu = torch.device(self.device).type == "cuda"
+        pays = self.dtype == "bfloat16" if is_gpu else compiled() is not None
+        if self.fused == "off" or (self.fused == "auto" and not pays):
             return None
         if model not in self._quick:
             dtype = torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
-            self._quick[model] = llama_forward(model, dtype)
+            self._quick[model] = llama_forward(model, dtype, says_why_not=is_gpu or self.fused == "on")
         found = self._quick[model]
         if found is not None:
             found.is_checkpointed = self.is_checkpointed

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from strop.attention import Packed, Plan
-from strop.kernels.attention import Heads, Varlen
+from strop.kernels.attention import Heads, Varlen, takes
 from strop.kernels.logprobs import token_logprobs
 from strop.kernels.norm import backward as norm_backward
 from strop.model import hidden_states
@@ -77,9 +77,12 @@ class LlamaForward:
     @property
     def takes_varlen(self) -> bool:
         """Whether the attention kernel can serve every layer."""
+        if any(layer.window is not None for layer in self.layers):
+            return False
         is_narrow = self.dtype in (torch.bfloat16, torch.float16)
-        is_whole = all(layer.window is None for layer in self.layers)
-        return is_narrow and is_whole and self.layers[0].heads.size in (16, 32, 64, 128) and self.norm.weight.is_cuda
+        if not self.norm.weight.is_cuda:
+            return self.dtype == torch.float32 and takes(self.layers[0].heads)
+        return is_narrow and self.layers[0].heads.size in (16, 32, 64, 128)
 
     def hidden_states(self, tokens: Tensor, positions: Tensor, plan: Plan | Varlen) -> Tensor:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
@@ -135,13 +138,14 @@ class _LastNorm(torch.autograd.Function):
         return found.residual, found.delta, found.weight if ctx.needs_input_grad[2] else None, None
 
 
-def llama_forward(model: Any, dtype: torch.dtype) -> LlamaForward | None:
-    """The quick forward for this model; None, with a warning, where its family is another or the proof fails."""
+def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaForward | None:
+    """The quick forward for this model; None where its family is another, or, with a warning, where the proof fails."""
     name = type(model).__name__
     if name not in _FAMILIES or not _is_plain(model):
-        warnings.warn(
-            f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
-        )
+        if says_why_not:
+            warnings.warn(
+                f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
+            )
         return None
     forward = _built(model, dtype)
     try:

@@ -104,7 +104,7 @@ def test_a_plan_of_various_lengths() -> None:
 
 def test_long_sequences_are_cut() -> None:
     plan = Varlen(np.array([300]), np.arange(300), "cpu")
-    assert plan.queries.tolist() == [[256, 44, 0, 256], [128, 128, 0, 128], [0, 128, 0, 0]]
+    assert plan.queries.tolist() == [[256, 44, 0, 256], *([at, 64, 0, at] for at in (192, 128, 64, 0))]
     assert plan.keys[0].tolist() == [0, 64, 0, 0, 300, 0] and plan.keys[-1].tolist() == [256, 44, 256, 0, 300, 0]
 
 

@@ -10,6 +10,7 @@
 enum { LANES = 16, ROWS = 8, BLOCK = 64 }; /* floats of a vector; rows of one product; rows that one partial sum spans */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef int32_t flags __attribute__((vector_size(4 * LANES), aligned(4)));
 
 /* Argument reduction to |rest| <= ln(2) / 2 in two steps, then the series to degree 6: within 2 ulp. NaN stays NaN. */
 static inline float exponential(float x) {
@@ -29,18 +30,10 @@ static inline float exponential(float x) {
     return series * two_to_power;
 }
 
-static inline float sum(lanes x) {
-    float total = 0;
-    for (int i = 0; i < LANES; i++) total += x[i];
-    return total;
-}
-
 static float dot(const float *one, const float *other, int64_t count) {
-    lanes products = {0};
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) products += *(const lanes *)(one + i) * *(const lanes *)(other + i);
-    float total = sum(products);
-    for (; i < count; i++) total += one[i] * other[i];
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int64_t i = 0; i < count; i++) total += one[i] * other[i];
     return total;
 }
 
@@ -70,6 +63,7 @@ void norm_backward(int64_t rows, int64_t width, const float *d_sum, const float 
         for (int64_t t = block * BLOCK; t < rows && t < (block + 1) * BLOCK; t++) {
             const float *pull = d_normed + t * width, *x = residual + t * width;
             float *restrict found = d_state + t * width, *restrict normal = normed + t * width;
+#pragma omp simd
             for (int64_t i = 0; i < width; i++) {
                 float n = (delta ? x[i] + delta[t * width + i] : x[i]) * scale[t];
                 total[i] += pull[i] * n;
@@ -77,6 +71,7 @@ void norm_backward(int64_t rows, int64_t width, const float *d_sum, const float 
                 found[i] = pull[i] * weight[i];
             }
             float mean = dot(found, normal, width) / width;
+#pragma omp simd
             for (int64_t i = 0; i < width; i++) {
                 found[i] = (found[i] - normal[i] * mean) * scale[t] + (d_sum ? d_sum[t * width + i] : 0);
                 normal[i] *= weight[i];
@@ -101,6 +96,7 @@ void swiglu_backward(int64_t rows, int64_t width, const float *gate_up, const fl
     for (int64_t t = 0; t < rows; t++) {
         const float *gate = gate_up + t * 2 * width, *up = gate + width, *pull = d_product + t * width;
         float *restrict d_gate = d_gate_up + t * 2 * width, *restrict d_up = d_gate + width;
+#pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             float chance = 1 / (1 + exponential(-gate[i])), opened = gate[i] * chance;
             product[t * width + i] = opened * up[i];
@@ -203,16 +199,48 @@ static float *own(float *scratch, int64_t size) {
 #endif
 }
 
+static inline lanes chosen(flags is_first, lanes first, lanes second) {
+    return (lanes)((is_first & (flags)first) | (~is_first & (flags)second));
+}
+
+/* which of 16 numbers are among the first `count` */
+static inline flags among(int64_t count) {
+    const flags index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return index < (int32_t)(count < LANES ? count : LANES);
+}
+
+/* the same as `exponential`, of numbers that are at most about 0; those after the first `seen` give 0 */
+static inline lanes exponentials(lanes x, int64_t seen) {
+    const float round = 12582912; /* 1.5 * 2^23: added and subtracted, it leaves an integer */
+    x = chosen(x < -87.0f, (lanes){0} - 87.0f, x);
+    lanes power = (x * 1.44269504f + round) - round, rest = x - power * 0.693145752f - power * 1.42860677e-6f;
+    lanes series = rest * (1 / 720.0f) + 1 / 120.0f;
+    series = series * rest + 1 / 24.0f;
+    series = series * rest + 1 / 6.0f;
+    series = series * rest + 0.5f;
+    series = series * rest + 1;
+    series = series * rest + 1;
+    lanes two_to_power = (lanes)((__builtin_convertvector(power, flags) + 127) << 23);
+    return chosen(among(seen), series * two_to_power, (lanes){0});
+}
+
 /* scores -> weights that sum to 1 over the first `seen`, 0 for the others; the logarithm of their sum in base 2 */
-static float weigh(float *scores, float scale, int64_t seen, int64_t count) {
-    float most = scores[0], total;
-    lanes totals = {0};
-    for (int64_t j = 1; j < seen; j++) most = scores[j] > most ? scores[j] : most;
-    for (int64_t j = 0; j < seen; j++) scores[j] = exponential((scores[j] - most) * scale);
-    for (int64_t j = seen; j < count; j++) scores[j] = 0;
-    for (int64_t j = 0; j < count; j += LANES) totals += *(lanes *)(scores + j);
-    total = sum(totals);
-    for (int64_t j = 0; j < count; j++) scores[j] /= total;
+static inline float weigh(float *scores, float scale, int64_t seen, int64_t count) {
+    lanes tops = (lanes){0} - INFINITY, totals = {0};
+    for (int64_t j = 0; j < count; j += LANES) {
+        lanes part = *(lanes *)(scores + j);
+        tops = chosen(among(seen - j) & (part > tops), part, tops);
+    }
+    float most = tops[0], total = 0;
+    for (int i = 1; i < LANES; i++) most = tops[i] > most ? tops[i] : most;
+    for (int64_t j = 0; j < count; j += LANES) {
+        lanes part = exponentials((*(lanes *)(scores + j) - most) * scale, seen - j);
+        *(lanes *)(scores + j) = part;
+        totals += part;
+    }
+    for (int i = 0; i < LANES; i++) total += totals[i];
+    float share = 1 / total;
+    for (int64_t j = 0; j < count; j += LANES) *(lanes *)(scores + j) *= share;
     return (most * scale + logf(total)) * 1.44269504f;
 }
 
@@ -276,9 +304,11 @@ void attend_back(const Plan *plan, const float *d_output, const float *fused, co
                         float height = level[h * plan->tokens + token + i] * 0.693147181f;
                         float mean = dot(pull + i * output_width, own_output + i * output_width, size);
                         int64_t last = block[3] + first + i + 1;
-                        for (int64_t j = 0; j < last; j++) weight[j] = exponential(weight[j] * plan->scale - height);
-                        for (int64_t j = last; j < count; j++) weight[j] = 0;
-                        for (int64_t j = 0; j < count; j++) d_score[j] = weight[j] * (d_score[j] - mean) * plan->scale;
+                        for (int64_t j = 0; j < count; j += LANES) {
+                            lanes part = exponentials(*(lanes *)(weight + j) * plan->scale - height, last - j);
+                            *(lanes *)(weight + j) = part;
+                            *(lanes *)(d_score + j) = part * (*(lanes *)(d_score + j) - mean) * plan->scale;
+                        }
                     }
                     Matrix of_query = {d_scores, count, 1}, of_key = {d_scores, 1, count}, of_value = {weights, 1, count};
                     product(rows, size, count, of_query, keys, size, found + token * width + h * size, width, 0);

@@ -57,7 +57,7 @@ class TorchTrainer:
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
     step_scale: StepScale | None = None
-    fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU)
+    fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters that learn in place of the weights (peft); 0: none
 
