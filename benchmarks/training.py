@@ -85,6 +85,7 @@ def measure(build: Callable[[], Callable[[], object]], arguments: argparse.Names
     step = build()
     for _ in range(arguments.warmup):
         step()
+    gc.freeze()  # as a run does
     seconds = [_timed(step, is_gpu) for _ in range(arguments.steps)]
     if arguments.profile:
         _profile(step, arguments.profile, name)

@@ -14,7 +14,7 @@ from strop.kernels.cpu.train import compiled
 from strop.roles import Metrics, Objective
 from strop.train.llama import LlamaForward, llama_forward
 from strop.train.logprobs import PolicyOutput
-from strop.train.sequences import Sequences
+from strop.train.sequences import Sequences, moved
 from strop.types import Batch, Frozen
 
 
@@ -65,6 +65,11 @@ class Forward:
         hidden = sequences.hidden_states(model, quick)
         return PolicyOutput(model, hidden, batch, self.chunk, layout.rows, sequences, quick), batch
 
+    def refresh(self, model: Any) -> None:
+        """Round the weights that the next pass reads, while a GPU is still busy with the last one."""
+        if (quick := self.quick(model)) is not None:
+            quick.rounding.refresh()
+
     def quick(self, model: Any) -> LlamaForward | None:
         """The model's quick forward, if it is wanted and there is one."""
         is_gpu = torch.device(self.device).type == "cuda"
@@ -86,7 +91,7 @@ class Forward:
         """Worked out once per batch, for annotate and for every epoch."""
         if (layout := self._layouts.get(batch)) is None:
             lengths = [size for size in batch.segments.bincount().tolist() if size]
-            rows = batch.trainable.nonzero().squeeze(1).to(self.device)
+            rows = moved(batch.trainable.nonzero().squeeze(1), self.device)
             sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
             layout = self._layouts[batch] = _Layout(sequences, rows)
         return layout
@@ -104,4 +109,4 @@ def _moved(batch: Batch, device: str) -> Batch:
     """The batch on a device; itself where it is there already."""
     if batch.tokens.device == torch.device(device):
         return batch
-    return batch.changed(lambda _, tensor: tensor.to(device))
+    return batch.changed(lambda _, tensor: moved(tensor, device))

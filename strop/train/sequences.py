@@ -35,9 +35,9 @@ class Sequences:
         is_computed = is_read & (owners == np.arange(len(owners)))  # [T]
         places = (np.cumsum(is_computed) - 1)[owners]  # [T], among the computed
         kept = torch.from_numpy(np.flatnonzero(is_computed))  # [U]
-        self._tokens, self._positions = (each.cpu()[kept].to(device) for each in (tokens, positions))
-        self._kept = kept.to(device)
-        self._places = torch.from_numpy(np.where(is_read, places, 0)).to(device)
+        self._tokens, self._positions = (moved(each.cpu()[kept], device) for each in (tokens, positions))
+        self._kept = moved(kept, device)
+        self._places = moved(torch.from_numpy(np.where(is_read, places, 0)), device)
         self._read, self._read_places, self._device = (sizes - 1)[sizes > 1], places[is_read], device
 
     @cached_property
@@ -68,6 +68,12 @@ class Sequences:
             part = share.index_select(0, self._kept).unsqueeze(1)
             mixed = torch.lerp(embed(self._tokens), embed(others.index_select(0, self._kept)), part)
         return hidden_states(model, self._tokens, self._positions, self._plan, mixed).index_select(0, self._places)
+
+
+def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; the host does not wait for a copy to a GPU."""
+    is_copied = torch.device(device).type == "cuda" and not tensor.is_cuda
+    return tensor.pin_memory().to(device, non_blocking=True) if is_copied else tensor.to(device)
 
 
 def _owners(tokens: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:

@@ -157,6 +157,7 @@ class TorchTrainer:
         if is_gpu:  # which is not waited for until its optimizer step is on the way
             learning_rate = self._rate(whole.log_weights, figures)
             opened.optimizer.step_unless_broken(learning_rate, norm, losses)
+            opened.forward.refresh(opened.model)
         metrics, (*values, height) = fetched(figures, [*losses, norm])
         if not math.isfinite(sum(values) + height):
             opened.optimizer.num_steps -= is_gpu
