@@ -59,9 +59,11 @@ class Stopwatch:
     """A watcher that notes when steps end, and how many tokens were trained by then."""
 
     marks: list[tuple[float, float]] = field(default_factory=list)
+    timings: list[Metrics] = field(default_factory=list)
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         self.marks.append((time.perf_counter(), metrics.get("tokens_trained", 0.0)))
+        self.timings.append(timing)
 
 
 def recipe(model: Path, arguments: argparse.Namespace, lag: int, max_tokens: int) -> Run:
@@ -106,7 +108,10 @@ def strop_side(model: Path, arguments: argparse.Namespace, lag: int, max_tokens:
         launch(recipe(model, arguments, lag, max_tokens), Path(root), "run", [watch])
         lengths = _lengths(Path(root) / "run" / "ledger.db")
     ends = watch.marks[arguments.warm :]
-    return figures([end for end, _ in ends], ends[-1][1] - ends[0][1], lengths, arguments)
+    found = figures([end for end, _ in ends], ends[-1][1] - ends[0][1], lengths, arguments)
+    counted = watch.timings[arguments.warm + 1 :]
+    names = sorted({name for timing in counted for name in timing})
+    return found | {"timing": {name: statistics.fmean(each.get(name, 0.0) for each in counted) for name in names}}
 
 
 def figures(ends: list[float], tokens: float, lengths: list[int], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -150,6 +155,7 @@ def one(side: str, model: Path, arguments: argparse.Namespace) -> dict[str, Any]
 
 def apart(side: str, model: Path, arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
     """The figures of a side from a process of its own, so that none inherits another's memory."""
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "figures.json", Path(folder) / "log"
         command = [sys.executable, __file__, *words, "--one", side, "--folder", str(model), "--target", str(target)]
@@ -158,7 +164,8 @@ def apart(side: str, model: Path, arguments: argparse.Namespace, words: list[str
         if done.returncode:
             raise SystemExit(f"{side} ended with {done.returncode}:\n{log.read_text()[-4000:]}")
         found: dict[str, Any] = json.loads(target.read_text())
-    print(side, {name: found[name] for name in ("samples_per_second", "tokens_per_second")}, file=sys.stderr)
+    told = {name: round(found[name], 1) for name in ("samples_per_second", "tokens_per_second")}
+    print(f"{side} {told} in {time.perf_counter() - began:.0f} s altogether", file=sys.stderr)
     return found
 
 
