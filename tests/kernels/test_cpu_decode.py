@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from strop.kernels.cpu.decode import TILE, Decode, Packed, compiled_decode
+from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
 
 pytestmark = pytest.mark.skipif(compiled_decode() is None, reason="no compiler")
 
@@ -41,16 +41,15 @@ def test_normalisation_after_an_addition(decode: Decode, width: int) -> None:
 @pytest.mark.parametrize("window", [None, 1, 7, 20])
 @pytest.mark.parametrize("size", [16, 48])
 def test_attention_over_rows_of_any_length(decode: Decode, window: int | None, size: int) -> None:
-    heads, groups, tiles, positions = 6, 2, 3, torch.tensor([0, 15, 16, 40, 47, 30])
+    heads, groups, positions = 6, 2, torch.tensor([0, 15, 16, 40, 47, 30])
     rows = torch.tensor([4, 0, 2, 1, 5, 3])
     stored = torch.randn(6, heads + 2 * groups, size)
-    keys, values = torch.randn(6, groups, tiles, size, TILE), torch.randn(6, groups, tiles, TILE, size)
-    step = Packed(6, heads, groups, size, tiles, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
+    keys, values = torch.randn(6, groups, 48, size), torch.randn(6, groups, 48, size)
+    step = Packed(6, heads, groups, size, 48, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
     ours = decode.attend(step, 0.3, window, torch.empty(6, heads, size))
     for t, (row, last) in enumerate(zip(rows.tolist(), positions.tolist(), strict=True)):
         first = 0 if window is None else max(0, last + 1 - window)
-        key = keys[row].transpose(-1, -2).reshape(groups, -1, size)[:, first : last + 1]
-        value = values[row].reshape(groups, -1, size)[:, first : last + 1]
+        key, value = keys[row, :, first : last + 1], values[row, :, first : last + 1]
         query = stored[t, :heads].view(groups, heads // groups, size)
         want = (query @ key.transpose(-1, -2) * 0.3).softmax(-1) @ value
         assert torch.allclose(ours[t], want.reshape(heads, size), atol=1e-5)
@@ -58,24 +57,20 @@ def test_attention_over_rows_of_any_length(decode: Decode, window: int | None, s
 
 def test_what_lies_behind_a_rows_end_does_not_matter(decode: Decode) -> None:
     rows, positions, stored = torch.tensor([0]), torch.tensor([18]), torch.randn(1, 3, 16)
-    keys, values = torch.randn(1, 1, 2, 16, TILE), torch.randn(1, 1, 2, TILE, 16)
-    step = Packed(1, 1, 1, 16, 2, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
+    keys, values = torch.randn(1, 1, 32, 16), torch.randn(1, 1, 32, 16)
+    step = Packed(1, 1, 1, 16, 32, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
     before = decode.attend(step, 1.0, None, torch.empty(1, 16))
-    keys[0, 0, 1, :, 3:], values[0, 0, 1, 3:] = 1e30, -1e30
+    keys[0, 0, 19:], values[0, 0, 19:] = torch.nan, torch.nan
     assert torch.equal(before, decode.attend(step, 1.0, None, torch.empty(1, 16)))
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 32])
 def test_sharing_touches_nothing_else(decode: Decode, length: int) -> None:
-    keys, values = torch.randn(2, 2, 2, 16, TILE), torch.randn(2, 2, 2, TILE, 16)
-
-    def by_token() -> list[torch.Tensor]:
-        return [each.reshape(2, 2, 32, 16).clone() for each in (keys.transpose(-1, -2), values)]
-
-    before = by_token()
-    step = Packed(0, 2, 2, 16, 2, None, None, None, keys.data_ptr(), values.data_ptr())
+    keys, values = torch.randn(2, 2, 32, 16), torch.randn(2, 2, 32, 16)
+    before = keys.clone(), values.clone()
+    step = Packed(0, 2, 2, 16, 32, None, None, None, keys.data_ptr(), values.data_ptr())
     decode.share(step, 0, 1, length)
-    for now, then in zip(by_token(), before, strict=True):
+    for now, then in zip((keys, values), before, strict=True):
         assert torch.equal(now[1, :, :length], then[0, :, :length])
         assert torch.equal(now[1, :, length:], then[1, :, length:])
         assert torch.equal(now[0], then[0])
@@ -87,8 +82,8 @@ def test_keys_are_turned_and_put_where_they_belong(decode: Decode) -> None:
     cosine, sine = angles.cos(), angles.sin()
     heads = torch.randn(2, 4, size)  # 2 queries, 1 key, 1 value
     given = heads.clone()
-    keys, values = torch.zeros(2, 1, 2, size, TILE), torch.zeros(2, 1, 2, TILE, size)
-    step = Packed(2, 2, 1, size, 2, *(t.data_ptr() for t in (rows, positions, heads, keys, values)))
+    keys, values = torch.zeros(2, 1, 32, size), torch.zeros(2, 1, 32, size)
+    step = Packed(2, 2, 1, size, 32, *(t.data_ptr() for t in (rows, positions, heads, keys, values)))
     norm = torch.rand(size)
     decode.store(step, cosine, sine, norm, norm, 1e-6)
     normed = F.rms_norm(given[:, :3], (size,), norm, 1e-6)
@@ -97,6 +92,6 @@ def test_keys_are_turned_and_put_where_they_belong(decode: Decode) -> None:
     want = torch.cat([first * c - second * s, second * c + first * s], -1)
     assert torch.allclose(heads[:, :2], want[:, :2], atol=1e-5)
     for t, (row, position) in enumerate(zip(rows.tolist(), positions.tolist(), strict=True)):
-        assert torch.allclose(keys[row, 0, position // TILE, :, position % TILE], want[t, 2], atol=1e-5)
-        assert torch.equal(values[row, 0, position // TILE, position % TILE], given[t, 3])
+        assert torch.allclose(keys[row, 0, position], want[t, 2], atol=1e-5)
+        assert torch.equal(values[row, 0, position], given[t, 3])
     assert keys.count_nonzero() == 2 * size

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -18,25 +17,8 @@ _MAX_WASTE = 1.25  # padded over real queries within one block
 _BLOCK_COST = 512  # what one more attention call costs, counted in keys read
 
 
-class Memory(Protocol):
-    """Keys and values of every row."""
-
-    capacity: int
-    reads_holes: ClassVar[bool]  # whether rows that lie together and alike are quicker to read
-
-    def grow(self, capacity: int) -> None:
-        """Make room for longer sequences."""
-        ...
-
-    def copy(self, source: int, destination: int, length: int) -> None: ...
-
-    def swap(self, one: int, other: int, length: int) -> None: ...
-
-
 class KeyValues:
     """Per layer [rows, heads, capacity, head size], so that the rows of a step are read as a view."""
-
-    reads_holes: ClassVar[bool] = True
 
     def __init__(self, rows: int, capacity: int) -> None:
         self.rows = rows
@@ -140,7 +122,7 @@ class Block:
 class Cached:
     """The plan of one engine step: writes the new keys, shares prefixes, then every row sees its own past."""
 
-    memory: Memory
+    memory: KeyValues
     rows: Tensor  # [T]
     positions: Tensor  # [T]
     shares: Sequence[Share]
@@ -154,7 +136,6 @@ class Cached:
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
     ) -> Tensor:
-        assert isinstance(self.memory, KeyValues)
         keys, values = self.memory.layer(layer, key, value)
         keys.transpose(1, 2)[self.rows, self.positions] = key  # side by side, indices are quicker than around a slice
         values.transpose(1, 2)[self.rows, self.positions] = value

@@ -6,61 +6,24 @@ token reads its own row's keys by itself, so there are no masks, no padding and 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from strop import attention
-from strop.generate.engines.cache import Cached
+from strop.generate.engines.cache import Cached, KeyValues
 from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
-from strop.kernels.cpu.decode import TILE, Decode, Packed, compiled_decode
+from strop.kernels.cpu.decode import LANES, Decode, Packed, compiled_decode
 from strop.model import hidden_states
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 _TOLERANCE = 1e-4
 
 
-class Tiles:
-    """Per layer keys [rows, heads, tiles, head size, TILE] and values [rows, heads, tiles, TILE, head size]."""
-
-    reads_holes: ClassVar[bool] = False
-
-    def __init__(self, rows: int, capacity: int) -> None:
-        self.rows = rows
-        self.capacity = capacity
-        self._layers: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def layer(self, index: int, heads: int, size: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of one layer."""
-        if index not in self._layers:
-            shape = (self.rows, heads, self.capacity // TILE)
-            # zeros, because what lies behind a row's last token is multiplied by 0
-            self._layers[index] = (torch.zeros(*shape, size, TILE), torch.zeros(*shape, TILE, size))
-        return self._layers[index]
-
-    def grow(self, capacity: int) -> None:
-        """Make room for longer sequences."""
-        extra, self.capacity = (capacity - self.capacity) // TILE, capacity
-        for index, (keys, values) in self._layers.items():
-            self._layers[index] = (F.pad(keys, (0, 0, 0, 0, 0, extra)), F.pad(values, (0, 0, 0, 0, 0, extra)))
-
-    def copy(self, source: int, destination: int, length: int) -> None:
-        tiles = -(-length // TILE)
-        for pair in self._layers.values():
-            for tensor in pair:
-                tensor[destination, :, :tiles] = tensor[source, :, :tiles]
-
-    def swap(self, one: int, other: int, length: int) -> None:
-        tiles = -(-length // TILE)
-        for pair in self._layers.values():
-            for tensor in pair:
-                tensor[[one, other], :, :tiles] = tensor[[other, one], :, :tiles]
-
-
 class CompiledLlama:
-    """Same signature as `LlamaStep`, over `Tiles`; weights are those of the Hugging Face model."""
+    """Same signature as `LlamaStep`; weights are those of the Hugging Face model."""
 
     def __init__(self, model: Any, decode: Decode) -> None:
         inner = model.base_model
@@ -97,12 +60,14 @@ class CompiledLlama:
         return does.add_norm(residual, delta, self._norm, self._epsilon, state)
 
     def _attend(self, step: Packed, index: int, plan: Cached, heads: Tensor, seen: Tensor) -> None:
-        assert isinstance(plan.memory, Tiles)
         layer = self._layers[index]
-        keys, values = plan.memory.layer(index, layer.num_key_heads, layer.head_size)
+        key = heads.view(len(heads), -1, layer.head_size)[:, -layer.num_key_heads :]  # [T, K, D]
+        keys, values = plan.memory.layer(index, key, key)
         step.heads, step.keys, step.values = heads.data_ptr(), keys.data_ptr(), values.data_ptr()
-        query, key = layer.query_norm, layer.key_norm
-        norms = (query.weight, key.weight, query.epsilon) if query and key else (None, None, 0.0)
+        query_norm, key_norm = layer.query_norm, layer.key_norm
+        norms = (
+            (query_norm.weight, key_norm.weight, query_norm.epsilon) if query_norm and key_norm else (None, None, 0.0)
+        )
         self._decode.store(step, *self._turns, *norms)
         for share in plan.shares:
             for destination in share.destinations:
@@ -112,7 +77,7 @@ class CompiledLlama:
     def _step(self, plan: Cached) -> Packed:
         layer = self._layers[0]
         num_heads = len(layer.query_key_value[0]) // layer.head_size - 2 * layer.num_key_heads
-        sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, plan.memory.capacity // TILE)
+        sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, plan.memory.capacity)
         return Packed(*sizes, plan.rows.data_ptr(), plan.positions.data_ptr())
 
     def _turn_up_to(self, capacity: int) -> None:
@@ -138,7 +103,7 @@ def compiled_llama(model: Any) -> CompiledLlama | None:
     step = CompiledLlama(model, decode)
     positions = torch.arange(8)
     tokens = positions % len(model.get_input_embeddings().weight)
-    plan = Cached(Tiles(1, TILE), torch.zeros_like(positions), positions, (), list)
+    plan = Cached(KeyValues(1, len(positions)), torch.zeros_like(positions), positions, (), list)
     ours = step(tokens, positions, plan)
     theirs = hidden_states(model, tokens, positions, attention.Packed([8]))
     return step if float((ours - theirs).abs().max()) <= _TOLERANCE * float(theirs.abs().max()) else None
@@ -151,4 +116,4 @@ def _is_simple(model: Any) -> bool:
     inner = model.base_model
     is_dynamic = str(getattr(inner.rotary_emb, "rope_type", "default")) in _DYNAMIC
     size = inner.layers[0].self_attn.head_dim
-    return model.config.hidden_act == "silu" and not is_dynamic and size % TILE == 0
+    return model.config.hidden_act == "silu" and not is_dynamic and size % LANES == 0

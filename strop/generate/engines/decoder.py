@@ -16,7 +16,6 @@ from strop.generate.engines.cache import (
     Block,
     Cached,
     KeyValues,
-    Memory,
     Share,
     decode_blocks,
     keys_read,
@@ -71,15 +70,16 @@ class Decoder(Generic[Request]):
         forward: Callable[[Tensor, Tensor, Cached], Tensor],
         num_rows: int,
         step_tokens: int,
-        memory: Callable[[int, int], Memory] = KeyValues,
+        reads_alone: bool = False,
     ) -> None:
         self._model = model
         self._forward = forward
         self._step_tokens = step_tokens  # bounds the memory of one forward pass
+        self._reads_alone = reads_alone  # each row by itself, so that it does not matter which lie together
         self._device = next(model.parameters()).device
         self.context = context_length(model)
         self.rows = Rows(num_rows, _SMALLEST)
-        self.memory = memory(num_rows, _SMALLEST)
+        self.memory = KeyValues(num_rows, _SMALLEST)
         self.owners: list[Request | None] = [None] * num_rows
         self._epoch = 0
         self._tick = 0
@@ -118,7 +118,7 @@ class Decoder(Generic[Request]):
     def step(self, queue: deque[Request], version: int) -> IntArray:
         """Admit what fits, compute what is missing, and append a token to every row that is complete: those rows."""
         self._tick += 1
-        if self.memory.reads_holes:
+        if not self._reads_alone:
             self._move_together()
             self._line_up()
         work = self._plan(queue)

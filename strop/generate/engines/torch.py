@@ -21,7 +21,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError, nearest
 from strop.fingerprint import fingerprint
-from strop.generate.engines.compiled_llama import Tiles, compiled_llama
+from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
@@ -66,7 +66,7 @@ class TorchEngine:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
         self._model = load_model(model, named_dtype(self.dtype), self.device)
         if (compiled := compiled_llama(self._model)) is not None:
-            self._decoder = Decoder(self._model, compiled, self.rows, _STEP_TOKENS, Tiles)
+            self._decoder = Decoder(self._model, compiled, self.rows, _STEP_TOKENS, reads_alone=True)
         else:
             forward = llama_step(self._model) or partial(hidden_states, self._model)
             self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)

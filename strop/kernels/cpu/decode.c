@@ -1,9 +1,7 @@
 /* What a decode step computes between its matrix multiplications, in float32 on a CPU: one pass each, no masks, no padding.
 
-   Keys and values lie in tiles of LANES tokens: keys [rows, K, tiles, D, LANES], so that one vector holds one coordinate
-   of LANES keys and no sum runs across a vector; values [rows, K, tiles, LANES, D]. A tile may hold anything finite
-   behind a row's last token: it gets the weight 0. D is a multiple of LANES. Every token is computed by itself, so what
-   comes out does not depend on what else is in the batch, nor on the number of threads. */
+   Keys and values lie as [rows, K, capacity, D], where D is a multiple of LANES. Every token is computed by itself, so
+   what comes out does not depend on what else is in the batch, nor on the number of threads. */
 
 #include <math.h>
 #include <stdint.h>
@@ -105,113 +103,122 @@ static void turn(float *restrict head, int64_t size, const float *norm, float ep
 }
 
 typedef struct {
-    int64_t tokens, query_heads, key_heads, size, tiles; /* tiles: those of one row and head */
-    const int64_t *rows, *positions;                     /* [T] */
-    float *heads;                                        /* [T, H + 2K, D] */
+    int64_t tokens, query_heads, key_heads, size, capacity;
+    const int64_t *rows, *positions; /* [T] */
+    float *heads;                    /* [T, H + 2K, D] */
     float *keys, *values;
 } Step;
 
-static float *tile(const Step *step, float *memory, int64_t row, int64_t head, int64_t index) {
-    return memory + ((row * step->key_heads + head) * step->tiles + index) * step->size * LANES;
+static float *place(const Step *step, float *memory, int64_t row, int64_t head, int64_t position) {
+    return memory + ((row * step->key_heads + head) * step->capacity + position) * step->size;
 }
 
-/* Ask for what will be needed next, [begin, end) of one head's tiles: a row's keys are in no cache when its turn comes. */
-static void fetch(const Step *step, float *memory, int64_t token, int64_t head, int64_t begin, int64_t end) {
-    if (head == step->key_heads) head = 0, token++;
-    if (token == step->tokens) return;
-    const float *from = tile(step, memory, step->rows[token], head, 0);
-    for (int64_t i = begin * step->size; i < end * step->size; i += LANES) __builtin_prefetch(from + i);
-}
-
-/* Turn queries in place, keys on their way to their tiles; values go there as they are. cosine, sine [C, D / 2] */
+/* Turn queries and keys in place, and put keys and values where they belong. cosine, sine [C, D / 2] */
 void store(const Step *step, const float *cosine, const float *sine, const float *query_norm, const float *key_norm,
            float epsilon) {
     int64_t size = step->size, num_queries = step->query_heads, num_keys = step->key_heads;
     for (int64_t t = 0; t < step->tokens; t++) {
         float *head = step->heads + t * (num_queries + 2 * num_keys) * size;
-        int64_t position = step->positions[t], at = position / LANES, lane = position % LANES;
+        int64_t position = step->positions[t], angle = position * size / 2;
         for (int64_t h = 0; h < num_queries + num_keys; h++)
-            turn(head + h * size, size, h < num_queries ? query_norm : key_norm, epsilon, cosine + position * size / 2,
-                 sine + position * size / 2);
+            turn(head + h * size, size, h < num_queries ? query_norm : key_norm, epsilon, cosine + angle, sine + angle);
         for (int64_t k = 0; k < num_keys; k++) {
-            fetch(step, step->keys, t, k + 1, at * LANES, (at + 1) * LANES);
             const float *key = head + (num_queries + k) * size, *value = key + num_keys * size;
-            float *keys = tile(step, step->keys, step->rows[t], k, at);
-            for (int64_t i = 0; i < size; i++) keys[i * LANES + lane] = key[i];
-            memcpy(tile(step, step->values, step->rows[t], k, at) + lane * size, value, size * sizeof(float));
+            memcpy(place(step, step->keys, step->rows[t], k, position), key, size * sizeof(float));
+            memcpy(place(step, step->values, step->rows[t], k, position), value, size * sizeof(float));
         }
     }
 }
 
 /* Let a row begin with the first `length` keys and values of another. */
 void share(const Step *step, int64_t source, int64_t destination, int64_t length) {
-    int64_t size = step->size, whole = length / LANES, rest = length % LANES;
+    size_t bytes = length * step->size * sizeof(float);
     for (int64_t k = 0; k < step->key_heads; k++) {
-        size_t bytes = whole * LANES * size * sizeof(float);
-        memcpy(tile(step, step->keys, destination, k, 0), tile(step, step->keys, source, k, 0), bytes);
-        memcpy(tile(step, step->values, destination, k, 0), tile(step, step->values, source, k, 0),
-               bytes + rest * size * sizeof(float));
-        const float *from = tile(step, step->keys, source, k, whole);
-        float *to = tile(step, step->keys, destination, k, whole);
-        for (int64_t i = 0; rest && i < size; i++) memcpy(to + i * LANES, from + i * LANES, rest * sizeof(float));
+        memcpy(place(step, step->keys, destination, k, 0), place(step, step->keys, source, k, 0), bytes);
+        memcpy(place(step, step->values, destination, k, 0), place(step, step->values, source, k, 0), bytes);
     }
 }
 
-static lanes scores_of(const float *query, const float *keys, int64_t size) {
-    lanes a = {0}, b = {0}, c = {0}, d = {0}; /* four sums: one would wait for itself */
-    for (int64_t i = 0; i < size; i += 4) {
-        const lanes *key = (const lanes *)(keys + i * LANES);
-        a += query[i] * key[0];
-        b += query[i + 1] * key[1];
-        c += query[i + 2] * key[2];
-        d += query[i + 3] * key[3];
-    }
-    return (a + b) + (c + d);
+/* Rows come one after the other and are in no cache when their turn comes: ask for the next ones in time. */
+static inline void fetch(const float *from, int64_t count) {
+    for (int64_t i = 0; i < count; i += LANES) __builtin_prefetch(from + i);
 }
 
-/* which of the keys from j on are seen: first <= key < last */
-static inline flags seen(int64_t j, int64_t first, int64_t last) {
+static inline lanes product(const float *query, const float *key, int64_t size) {
+    lanes total = *(const lanes *)query * *(const lanes *)key;
+    for (int64_t i = LANES; i < size; i += LANES) total += *(const lanes *)(query + i) * *(const lanes *)(key + i);
+    return total;
+}
+
+#define EVENS 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define ODDS 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define TWO_EVEN 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define TWO_ODD 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define FOUR_EVEN 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define FOUR_ODD 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define FRONTS 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define BACKS 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+/* halves the number of vectors: each of the result has its lanes from two, neighbours added */
+#define ADD_PAIRS(parts, count, first, second)                                                      \
+    for (int i = 0; i < count; i++)                                                                 \
+        parts[i] = __builtin_shufflevector(parts[2 * i], parts[2 * i + 1], first) +                 \
+                   __builtin_shufflevector(parts[2 * i], parts[2 * i + 1], second);
+
+/* The scores of up to LANES keys, one in each lane. */
+static inline lanes scores_of(const float *query, const float *keys, int64_t count, int64_t size) {
+    lanes parts[LANES];
+    if (count >= LANES) {
+        for (int j = 0; j < LANES; j++) parts[j] = product(query, keys + j * size, size);
+    } else {
+        for (int j = 0; j < LANES; j++) parts[j] = (lanes){0};
+        for (int j = 0; j < count; j++) parts[j] = product(query, keys + j * size, size);
+    }
+    ADD_PAIRS(parts, 8, EVENS, ODDS)
+    ADD_PAIRS(parts, 4, TWO_EVEN, TWO_ODD)
+    ADD_PAIRS(parts, 2, FOUR_EVEN, FOUR_ODD)
+    ADD_PAIRS(parts, 1, FRONTS, BACKS)
+    return parts[0];
+}
+
+/* One query's weights over `count` keys, which sum to 1; there is room for LANES more. `next` is what is read after. */
+static void weigh(const float *query, const float *keys, float scale, int64_t count, int64_t size, float *weights,
+                  const float *next) {
     const flags index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return (index >= (int32_t)(first - j)) & (index < (int32_t)(last - j));
-}
-
-/* One query's weights over keys first <= j < last, which sum to 1; 0 for the others of their tiles. */
-static void weigh(const float *query, const float *keys, float scale, int64_t first, int64_t last, int64_t size,
-                  float *weights) {
-    int64_t begin = first / LANES * LANES, end = (last + LANES - 1) / LANES * LANES;
     lanes top = (lanes){0} - INFINITY, total = {0};
-    for (int64_t j = begin; j < end; j += LANES) {
-        lanes scores = chosen(seen(j, first, last), scale * scores_of(query, keys + j * size, size), (lanes){0} - INFINITY);
+    for (int64_t j = 0; j < count; j += LANES) {
+        fetch(next + j * size, LANES * size);
+        lanes scores = scale * scores_of(query, keys + j * size, count - j, size);
+        scores = chosen(index < (int32_t)(count - j), scores, (lanes){0} - INFINITY);
         *(lanes *)(weights + j) = scores;
         top = chosen(scores > top, scores, top);
     }
     float most = highest(top);
-    for (int64_t j = begin; j < end; j++) weights[j] = exponential(weights[j] - most);
-    for (int64_t j = begin; j < end; j += LANES) {
-        lanes part = chosen(seen(j, first, last), *(lanes *)(weights + j), (lanes){0});
-        *(lanes *)(weights + j) = part;
-        total += part;
-    }
+    int64_t end = (count + LANES - 1) / LANES * LANES;
+    for (int64_t j = 0; j < end; j++) weights[j] = exponential(weights[j] - most);
+    for (int64_t j = count; j < end; j++) weights[j] = 0;
+    for (int64_t j = 0; j < end; j += LANES) total += *(lanes *)(weights + j);
     float share = 1 / sum(total);
-    for (int64_t j = begin; j < end; j += LANES) *(lanes *)(weights + j) *= share;
+    for (int64_t j = 0; j < end; j += LANES) *(lanes *)(weights + j) *= share;
 }
 
-static void weighted(const float *weights, const float *values, int64_t begin, int64_t end, int64_t size,
-                     float *restrict out) {
-    for (int64_t i = 0; i < size; i += LANES) {
-        lanes a = {0}, b = {0}, c = {0}, d = {0};
-        for (int64_t j = begin; j < end; j += 4) {
-            const float *value = values + j * size + i;
-            a += weights[j] * *(const lanes *)value;
-            b += weights[j + 1] * *(const lanes *)(value + size);
-            c += weights[j + 2] * *(const lanes *)(value + 2 * size);
-            d += weights[j + 3] * *(const lanes *)(value + 3 * size);
+static void weighted(const float *weights, const float *values, int64_t count, int64_t size, float *restrict out,
+                     const float *next) {
+    for (int64_t i = 0; i < size; i += LANES, values += LANES) {
+        lanes a = {0}, b = {0}, c = {0}, d = {0}; /* four sums: one would wait for itself */
+        int64_t j = 0;
+        for (; j + 4 <= count; j += 4) {
+            if (i == 0) fetch(next + j * size, 4 * size);
+            a += weights[j] * *(const lanes *)(values + j * size);
+            b += weights[j + 1] * *(const lanes *)(values + (j + 1) * size);
+            c += weights[j + 2] * *(const lanes *)(values + (j + 2) * size);
+            d += weights[j + 3] * *(const lanes *)(values + (j + 3) * size);
         }
+        for (; j < count; j++) a += weights[j] * *(const lanes *)(values + j * size);
         *(lanes *)(out + i) = (a + b) + (c + d);
     }
 }
 
-/* Every token sees its row up to itself, at most `window` tokens: out [T, H, D]. scratch [threads, tiles * LANES] */
+/* Every token sees its row up to itself, at most `window` tokens: out [T, H, D]. scratch [threads, capacity + LANES] */
 void attend(const Step *step, float scale, int64_t window, float *out, float *scratch, int threads) {
     int64_t size = step->size, group = step->query_heads / step->key_heads, seen = 0;
     for (int64_t t = 0; t < step->tokens; t++) seen += step->positions[t] + 1;
@@ -219,19 +226,18 @@ void attend(const Step *step, float scale, int64_t window, float *out, float *sc
     for (int64_t t = 0; t < step->tokens; t++) {
 #ifdef _OPENMP
         extern int omp_get_thread_num(void);
-        float *scores = scratch + omp_get_thread_num() * step->tiles * LANES;
+        float *weights = scratch + omp_get_thread_num() * (step->capacity + LANES);
 #else
-        float *scores = scratch;
+        float *weights = scratch;
 #endif
-        int64_t last = step->positions[t] + 1, first = last > window ? last - window : 0;
-        int64_t begin = first / LANES * LANES, end = (last + LANES - 1) / LANES * LANES;
-        for (int64_t h = 0; h < step->query_heads; h++) {
-            if (h % group == 0) fetch(step, step->keys, t, h / group + 1, begin, end);
-            if (h % group == 0) fetch(step, step->values, t, h / group + 1, begin, end);
-            const float *query = step->heads + (t * (step->query_heads + 2 * step->key_heads) + h) * size;
-            weigh(query, tile(step, step->keys, step->rows[t], h / group, 0), scale, first, last, size, scores);
-            weighted(scores, tile(step, step->values, step->rows[t], h / group, 0), begin, end, size,
-                     out + (t * step->query_heads + h) * size);
+        int64_t last = step->positions[t] + 1, first = last > window ? last - window : 0, row = step->rows[t];
+        const float *query = step->heads + t * (step->query_heads + 2 * step->key_heads) * size;
+        for (int64_t h = 0; h < step->query_heads; h++, query += size) {
+            const float *keys = place(step, step->keys, row, h / group, first);
+            const float *values = place(step, step->values, row, h / group, first);
+            const float *next = place(step, step->keys, row, (h + 1) / group, first);
+            weigh(query, keys, scale, last - first, size, weights, values);
+            weighted(weights, values, last - first, size, out + (t * step->query_heads + h) * size, next);
         }
     }
 }

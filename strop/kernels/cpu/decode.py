@@ -9,14 +9,14 @@ from torch import Tensor
 
 from strop.kernels.cpu.build import library
 
-TILE = 16  # tokens
+LANES = 16  # floats of a vector; a head's size is a multiple of it
 
 
 class Packed(ctypes.Structure):
     """Packed tokens of one step, and the layer they are in."""
 
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "tiles")),
+        *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "capacity")),
         *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values")),
     )
 
@@ -68,8 +68,8 @@ class Decode:
     def attend(self, step: Packed, scale: float, window: int | None, out: Tensor) -> Tensor:
         """Of the queries that were stored: out [T, H * D]."""
         threads = torch.get_num_threads()
-        scratch = torch.empty(threads, step.tiles * TILE)
-        seen = step.tiles * TILE if window is None else window
+        scratch = torch.empty(threads, step.capacity + LANES)
+        seen = step.capacity if window is None else window
         self._attend(step, scale, seen, out.data_ptr(), scratch.data_ptr(), threads)
         return out
 

@@ -1,4 +1,4 @@
-"""The compiled step against transformers' own forward pass: lengths that cross tiles, shared prompts, grown memory."""
+"""The compiled step against transformers' own forward pass: all lengths, shared prompts, grown memory."""
 
 import asyncio
 from functools import partial
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from strop.errors import NumericsError
-from strop.generate.engines.compiled_llama import CompiledLlama, Tiles, compiled_llama
+from strop.generate.engines.compiled_llama import CompiledLlama, compiled_llama
 from strop.generate.engines.llama_step import LlamaStep
 from strop.generate.engines.torch import TorchEngine
 from strop.kernels.cpu import build
@@ -48,7 +48,7 @@ def test_logprobs_are_those_of_a_full_forward_pass(folders: dict[str, Path], fam
 
 
 @pytest.mark.parametrize("length", [2, 15, 16, 17, 18, 33])
-def test_siblings_share_a_prompt_whatever_part_of_a_tile_it_ends_in(folders: dict[str, Path], length: int) -> None:
+def test_siblings_share_a_prompt_of_any_length(folders: dict[str, Path], length: int) -> None:
     reference = load_reference(folders["llama"])
     engine = compiled(folders["llama"], rows=4)
     prompt = prompts_of([length])[0]
@@ -120,20 +120,6 @@ def test_weights_that_are_not_finite_are_told(folders: dict[str, Path]) -> None:
         engine._model.model.layers[0].mlp.up_proj.weight[0, 0] = float("nan")
     with pytest.raises(NumericsError, match="not finite"):
         asyncio.run(ask(engine, prompts_of([4, 4]), LONG))
-
-
-def test_rows_may_change_places(folders: dict[str, Path]) -> None:
-    memory = Tiles(3, 32)
-    keys, values = memory.layer(0, 2, 16)
-    keys.normal_(), values.normal_()
-    before = keys.clone(), values.clone()
-    memory.swap(0, 2, 17)
-    for now, then in zip((keys, values), before, strict=True):
-        assert torch.equal(now, then[[2, 1, 0]])
-    memory.grow(64)
-    for now, then in zip(memory.layer(0, 2, 16), before, strict=True):
-        assert torch.equal(now[:, :, :2], then[[2, 1, 0]])
-        assert not now[:, :, 2:].any()
 
 
 def test_what_the_compiled_step_cannot_do_is_left_to_others(tmp_path: Path) -> None:
