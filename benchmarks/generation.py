@@ -7,6 +7,8 @@ Every prompt is asked for `--group-size` times, as in RL; all sequences are aske
 time is the best of `--rounds` after one that is not counted, prompts included; strop begins each with an empty cache.
 strop and vLLM give the logprob of every sampled token, transformers gives none. The floor is what reading all weights
 and all keys and values once per step would take at the memory bandwidth, which is measured by a copy unless given.
+With many sequences matrix products take longer than that: the second floor is theirs alone, at the measured speed of a
+large one.
 `ratio` is strop over the best peer for the first model and number of sequences.
 """
 
@@ -26,7 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from machine import bandwidth, circumstances, output_arguments, publish, synchronize
+from machine import bandwidth, circumstances, operations, output_arguments, publish, synchronize
 from shapes import SHAPES, cost, prepare
 
 from strop.generate.engines.paged import PagedEngine
@@ -126,7 +128,15 @@ def floor(folder: Path, sequences: int, prompt: int, tokens: int, bytes_per_seco
     return sequences / a_step
 
 
-def compare(name: str, arguments: argparse.Namespace, speed_of_memory: float) -> list[dict[str, Any]]:
+def floor_of_products(folder: Path, operations_per_second: float) -> float:
+    """Tokens per second if a step were its matrix products alone: two operations per weight and token."""
+    weights, _ = cost(folder)
+    return operations_per_second / weights  # bytes of bfloat16, two per weight
+
+
+def compare(
+    name: str, arguments: argparse.Namespace, speed_of_memory: float, speed_of_products: float
+) -> list[dict[str, Any]]:
     """Every side with every number of sequences on one model."""
     rows = []
     peers = [peer for peer in arguments.peers if importlib.util.find_spec(peer) is not None]
@@ -136,12 +146,14 @@ def compare(name: str, arguments: argparse.Namespace, speed_of_memory: float) ->
             prompts = prompts_of(folder, sequences, arguments.group_size, arguments.prompt_tokens)
             best = floor(folder, sequences, arguments.prompt_tokens, arguments.tokens, speed_of_memory)
             row: dict[str, Any] = {"model": name, "sequences": sequences, "floor": best, "sides": {}}
+            row["floor_of_products"] = floor_of_products(folder, speed_of_products)
             for side in ("strop", *peers):
                 row["sides"][side] = _measured(side, folder, prompts, arguments)
                 print(name, sequences, side, row["sides"][side], file=sys.stderr)
-            row["share_of_floor"] = row["sides"]["strop"].get("tokens_per_second", 0.0) / best
+            own = row["sides"]["strop"].get("tokens_per_second", 0.0)
+            row["share_of_floor"], row["share_of_products"] = own / best, own / row["floor_of_products"]
             others = [row["sides"][peer].get("tokens_per_second", 0.0) for peer in peers]
-            row["ratio"] = row["sides"]["strop"].get("tokens_per_second", 0.0) / max(others) if others else None
+            row["ratio"] = own / max(others) if others else None
             rows.append(row)
     return rows
 
@@ -168,13 +180,14 @@ def _measured(side: str, folder: Path, prompts: list[IntArray], arguments: argpa
 def table(rows: list[dict[str, Any]]) -> str:
     sides = list(dict.fromkeys(side for row in rows for side in row["sides"]))
     head = f"{'model':10}{'sequences':>10}" + "".join(f"{side + ' tok/s':>20}" for side in sides)
-    lines = [head + f"{'ratio':>8}{'floor tok/s':>14}{'share':>8}"]
+    lines = [head + f"{'ratio':>8}{'memory tok/s':>14}{'share':>8}{'products tok/s':>16}{'share':>8}"]
     for row in rows:
         rates = [row["sides"].get(side, {}).get("tokens_per_second") for side in sides]
         shown = "".join(f"{rate:>20,.0f}" if rate else f"{'-':>20}" for rate in rates)
         ratio = f"{row['ratio']:>8.1f}" if row["ratio"] else f"{'-':>8}"
         lines.append(
             f"{row['model']:10}{row['sequences']:>10}{shown}{ratio}{row['floor']:>14,.0f}{row['share_of_floor']:>8.0%}"
+            f"{row['floor_of_products']:>16,.0f}{row['share_of_products']:>8.0%}"
         )
     return "\n".join(lines)
 
@@ -182,7 +195,8 @@ def table(rows: list[dict[str, Any]]) -> str:
 def main(words: list[str] | None = None) -> int:
     arguments = _arguments(words)
     speed_of_memory = arguments.bandwidth * 1e12 or bandwidth(arguments.device)
-    rows = [row for name in arguments.models for row in compare(name, arguments, speed_of_memory)]
+    speed_of_products = operations(arguments.device)
+    rows = [row for name in arguments.models for row in compare(name, arguments, speed_of_memory, speed_of_products)]
     wanted = [
         row["sides"]["strop"]["tokens_per_second"] >= NEED[row["sequences"]]
         for row in rows
@@ -195,6 +209,7 @@ def main(words: list[str] | None = None) -> int:
         "tokens": arguments.tokens,
         "prompt_tokens": arguments.prompt_tokens,
         "bytes_per_second": speed_of_memory,
+        "operations_per_second": speed_of_products,
         "is_reached": bool(wanted) and all(wanted),
         **circumstances(arguments.device),
     }

@@ -68,6 +68,21 @@ def bandwidth(device: str) -> float:
     return 2 * source.nbytes / best
 
 
+def operations(device: str) -> float:
+    """Operations per second of a large matrix product, in what an engine computes in there."""
+    is_gpu = torch.device(device).type == "cuda"
+    size = 8192 if is_gpu else 512
+    one = torch.randn(size, size, device=device, dtype=torch.bfloat16 if is_gpu else torch.float32)
+    best = float("inf")
+    for _ in range(5):
+        synchronize(device)
+        start = time.perf_counter()
+        one @ one
+        synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return 2 * size**3 / best
+
+
 def publish(result: dict[str, Any], table: str, arguments: argparse.Namespace) -> None:
     """Print the table or the JSON, and keep the figures where that was asked for."""
     print(json.dumps(result) if arguments.json else table)

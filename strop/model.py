@@ -24,6 +24,8 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         raise ConfigurationError(f"there is no GPU that this torch can use, so not device={device!r}: leave it at cpu")
+    # cuDNN's attention gives wrong values for some inputs with few key heads (github.com/pytorch/pytorch/issues/193893)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     register()
     model = AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, attn_implementation=NAME, local_files_only=True, trust_remote_code=False

@@ -30,7 +30,7 @@ _SETTING = Setting(
     world=_TRAINED,
     model="smollm2",
     device="auto",  # the GPU where there is one
-    steps=200,
+    steps=340,
     groups_per_step=64,
     group_size=8,
     learning_rate=3e-5,
@@ -43,7 +43,7 @@ _SETTING = Setting(
 def smollm2(
     setting: Setting = _SETTING,
     unseen: str = _UNSEEN,
-    warmup_steps: int = 120,
+    warmup_steps: int = 200,
     warmup_examples: int = 64,  # of one step
     warmup_learning_rate: float = 2e-4,
 ) -> Run:
