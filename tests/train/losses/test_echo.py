@@ -97,7 +97,7 @@ def test_several_ranks_learn_the_same_from_the_world(tmp_path: Path) -> None:
     ranks = Ranks(TorchTrainer(learning_rate=1e-2), 2)
     found = []
     try:
-        for trainer in (TorchTrainer(learning_rate=1e-2), ranks):
+        for trainer in (TorchTrainer(learning_rate=1e-2, fused="off"), ranks):
             trainer.open(model, 0)
             batches = pack(groups, TokenMean(), 0, 1000, aux=objective.aux)
             found.append((trainer.step(batches, objective), trainer.weights()))
