@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -59,11 +60,10 @@ class Forward:
             return output.logprobs.sum()
 
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
-        layout = self._layout(batch)
-        batch = _moved(batch, self.device)
-        sequences, quick = layout.sequences, self.quick(model)
-        hidden = sequences.hidden_states(model, quick)
-        return PolicyOutput(model, hidden, batch, self.chunk, layout.rows, sequences, quick), batch
+        layout, quick = self._layout(batch), self.quick(model)
+        hidden = layout.sequences.hidden_states(model, quick)
+        rows, batch = layout.rows, _moved(batch, self.device)  # a GPU is at work by now
+        return PolicyOutput(model, hidden, batch, self.chunk, rows, layout.sequences, quick), batch
 
     def refresh(self, model: Any) -> None:
         """Round the weights that the next pass reads, while a GPU is still busy with the last one."""
@@ -91,9 +91,8 @@ class Forward:
         """Worked out once per batch, for annotate and for every epoch."""
         if (layout := self._layouts.get(batch)) is None:
             lengths = [size for size in batch.segments.bincount().tolist() if size]
-            rows = moved(batch.trainable.nonzero().squeeze(1), self.device)
             sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
-            layout = self._layouts[batch] = _Layout(sequences, rows)
+            layout = self._layouts[batch] = _Layout(sequences, batch.trainable, self.device)
         return layout
 
 
@@ -102,7 +101,13 @@ class _Layout:
     """How a batch's tokens lie, on the device."""
 
     sequences: Sequences
-    rows: Tensor  # [R], the trainable tokens
+    trainable: Tensor  # [T]
+    device: str
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """[R], the trainable tokens."""
+        return moved(self.trainable.nonzero().squeeze(1), self.device)
 
 
 def _moved(batch: Batch, device: str) -> Batch:
