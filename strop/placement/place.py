@@ -1,4 +1,9 @@
-"""Where the parts of a run compute: inline, in local processes, or in a Ray cluster. No other file knows."""
+"""Where the parts of a run compute: inline, in local processes, or in a Ray cluster. No other file knows.
+
+SRL's separation of acting, inference and training, joined by streams that may be a call, shared memory or a network,
+each kind in any number. Its buffer that gives a sample out several times and its ring of environments are not here.
+Papers: srl
+"""
 
 from __future__ import annotations
 
