@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from strop.errors import ConfigurationError
+from strop.kernels.cpu.train import compiled
 from strop.roles import Metrics
 from strop.train.losses.clip import Clip
 from strop.train.losses.entropy import Entropy
@@ -35,6 +36,7 @@ SHAPE = {
 }
 FAMILIES: dict[str, Any] = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE)),
+    "llama_compiled": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=16)),  # attention has this size on a CPU
     "llama_tied": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, tie_word_embeddings=True)),
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),  # biases
     "qwen2_window": lambda: Qwen2ForCausalLM(
@@ -114,3 +116,13 @@ def test_another_family_says_that_it_is_slow(tmp_path: Path) -> None:
     assert len([each for each in caught if "slow path" in str(each.message)]) == 1
     with pytest.raises(ConfigurationError, match="did you mean"):
         TorchTrainer(fused="of")
+
+
+def test_it_is_taken_by_itself_where_it_pays(tmp_path: Path) -> None:
+    """On a CPU with a compiler, without a word where there is none or the family is another."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_itself = trained(save_llama(tmp_path / "llama"), siblings())
+        trained(save_gpt2(tmp_path / "gpt2"), random_groups())
+    asked = trained(tmp_path / "llama", siblings(), fused="off" if compiled() is None else "on")
+    assert torch.equal(by_itself[0], asked[0]) and by_itself[1] == asked[1]
