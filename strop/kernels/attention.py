@@ -7,6 +7,7 @@ several: queries are the last tokens of each sequence, so nothing is computed tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from torch import Tensor
 
 from strop.kernels.cpu import train
 from strop.types import IntArray
+
+Angles: TypeAlias = tuple[Tensor, Tensor]  # cosine and sine [T, D / 2]
 
 QUERY_BLOCK, KEY_BLOCK = 64, 64  # tokens of one program, in the tables of a plan
 
@@ -118,16 +121,21 @@ def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Ten
 
 
 def attend_back(
-    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
-) -> Tensor:
-    """The gradient of the turned heads [U, (H + 2K) D]."""
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
+    angles: Angles | None = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of the turned heads [U, (H + 2K) D]; with angles, of the heads before they were turned by them."""
     if fused.is_cuda:
         from strop.kernels.triton import attention
 
-        return attention.attend_back(d_output, fused, output, level, heads, plan, scale)
+        return attention.attend_back(d_output, fused, output, level, heads, plan, scale, angles)
     if takes(heads) and (compiled := train.serving(d_output, fused, output, level)):
-        return compiled.attend_back(d_output, fused, output, level, heads, plan, scale)
-    return reference_attend_back(d_output, fused, output, level, heads, plan, scale)
+        found = compiled.attend_back(d_output, fused, output, level, heads, plan, scale)
+    else:
+        found = reference_attend_back(d_output, fused, output, level, heads, plan, scale)
+    if angles is not None:
+        rotate(found, *angles, heads, is_back=True)
+    return found
 
 
 def rotate(fused: Tensor, cosine: Tensor, sine: Tensor, heads: Heads, is_back: bool = False) -> None:

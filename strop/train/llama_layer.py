@@ -168,10 +168,8 @@ class Layer:
     def _attention_back(self, d_attended: Tensor, kept: Kept, where: Where) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the fused projection's output, and of the norms of heads."""
         if self.is_flash(where):
-            rest = (kept.level, self.heads, where.plan, self.scale)
-            d_fused = attend_back(d_attended, kept.fused, kept.attended, *rest)  # type: ignore[arg-type]
-            rotate(d_fused, where.cosine, where.sine, self.heads, is_back=True)
-            return d_fused, []
+            rest = (kept.level, self.heads, where.plan, self.scale, (where.cosine, where.sine))
+            return attend_back(d_attended, kept.fused, kept.attended, *rest), []  # type: ignore[arg-type]
         weights = [each.weight for each in self.head_norms or ()]
         with torch.enable_grad():
             fused = kept.fused.detach().requires_grad_()

@@ -148,6 +148,11 @@ def test_attention(is_shared: bool, heads: attention.Heads) -> None:
     expected = attention.reference_attend_back(*wide(pull, fused), *exact, heads, plan, 0.125)
     for one, other in zip(heads.split(found), heads.split(expected), strict=True):
         assert error(one, other) < bound
+    angle = drawn(count, heads.size // 2, seed=2)
+    back = triton_attention.attend_back(pull, fused, output, level, heads, plan, 0.125, (angle.cos(), angle.sin()))
+    attention.reference_rotate(expected, angle.cos().double(), angle.sin().double(), heads, is_back=True)
+    for one, other in zip(heads.split(back), heads.split(expected), strict=True):
+        assert error(one, other) < bound
 
 
 @pytest.mark.parametrize(("count", "size", "vocabulary"), [(150, 64, 300), (5, 96, 256)])

@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from strop.kernels import attention
-from strop.kernels.attention import Heads, Varlen
+from strop.kernels.attention import Angles, Heads, Varlen
 
 # STEP: keys, or queries, that a program takes in at a time; `benchmarks/training_parts.py --tune` tries others
 ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}  # another STEP would round otherwise than engines do
@@ -32,13 +32,15 @@ def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Ten
 
 
 def attend_back(
-    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
-) -> Tensor:
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
+    angles: Angles | None = None,
+) -> Tensor:  # fmt: skip
     tokens = len(fused)
     d_fused, pulled = torch.empty_like(fused), torch.empty_like(level)
-    shape = _shape(heads, plan)
+    shape = _shape(heads, plan) | {"IS_TURNED": angles is not None}
+    cosine, sine = (None, None) if angles is None else angles
     _of_queries[(heads.queries, len(plan.queries))](
-        d_output, fused, output, level, pulled, plan.gather, plan.queries, d_fused, tokens, scale,
+        d_output, fused, output, level, pulled, plan.gather, plan.queries, cosine, sine, d_fused, tokens, scale,
         scale * math.log2(math.e), BLOCK=attention.QUERY_BLOCK, **shape, **_options(OF_QUERIES, heads),
     )  # fmt: skip
     into, skipped, width = d_fused, heads.queries * heads.size, heads.width
@@ -46,7 +48,7 @@ def attend_back(
         width = 2 * heads.keys * heads.size
         into, skipped = torch.empty(len(plan.gather), width, dtype=fused.dtype, device=fused.device), 0
     _of_keys[(heads.keys, len(plan.keys))](
-        d_output, fused, level, pulled, plan.gather, plan.keys, into, skipped, width, tokens, scale,
+        d_output, fused, level, pulled, plan.gather, plan.keys, cosine, sine, into, skipped, width, tokens, scale,
         scale * math.log2(math.e), BLOCK=attention.KEY_BLOCK, **shape, **_options(OF_KEYS, heads),
     )  # fmt: skip
     if plan.gather is not None:
@@ -75,6 +77,20 @@ def _rows_of(fused, gather, first, count, offset, start, LENGTH: tl.constexpr, S
     if IS_SHARED:
         rows = tl.load(gather + rows, is_there, 0).to(tl.int64)
     return tl.load(fused + rows[:, None] * WIDTH + offset + tl.arange(0, SIZE)[None, :], is_there[:, None], 0.0)
+
+
+@triton.jit
+def _store(found, to, token, mask, cosine, sine, BLOCK: tl.constexpr, SIZE: tl.constexpr, IS_TURNED: tl.constexpr):
+    """Rows [BLOCK, SIZE] as they are, or turned back by the angles of their tokens."""
+    if IS_TURNED:
+        HALF: tl.constexpr = SIZE // 2
+        half = tl.arange(0, HALF)[None, :]
+        first, second = tl.split(tl.permute(tl.reshape(found, [BLOCK, 2, HALF]), (0, 2, 1)))
+        turn, lift = tl.load(cosine + token * HALF + half, mask, 0.0), tl.load(sine + token * HALF + half, mask, 0.0)
+        tl.store(to + half, (first * turn + second * lift).to(to.dtype.element_ty), mask)
+        tl.store(to + HALF + half, (second * turn - first * lift).to(to.dtype.element_ty), mask)
+    else:
+        tl.store(to + tl.arange(0, SIZE)[None, :], found.to(to.dtype.element_ty), mask)
 
 
 @triton.jit
@@ -128,9 +144,9 @@ def _attend(
 
 @triton.jit
 def _of_queries(
-    d_output, fused, output, level, pulled, gather, table, d_fused, tokens, scale, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, BLOCK: tl.constexpr,
-    STEP: tl.constexpr,
+    d_output, fused, output, level, pulled, gather, table, cosine, sine, d_fused, tokens, scale, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
+    BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """dQ = dS K, with dS = P (dO V' - sum(dO O)); the last sum is left for `_of_keys`."""
     head = tl.program_id(0)
@@ -166,15 +182,14 @@ def _of_queries(
         shares = tl.where(is_seen, shares, 0.0)
         d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
         found = tl.dot(d_scores.to(key.dtype), key, found)
-    to = d_fused + at * WIDTH + head * SIZE + sizes[None, :]
-    tl.store(to, (found * scale).to(d_fused.dtype.element_ty), is_row[:, None])
+    _store(found * scale, d_fused + at * WIDTH + head * SIZE, at, is_row[:, None], cosine, sine, BLOCK, SIZE, IS_TURNED)
 
 
 @triton.jit
 def _of_keys(
-    d_output, fused, level, pulled, gather, table, into, skipped, width, tokens, scale, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, BLOCK: tl.constexpr,
-    STEP: tl.constexpr,
+    d_output, fused, level, pulled, gather, table, cosine, sine, into, skipped, width, tokens, scale, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
+    BLOCK: tl.constexpr, STEP: tl.constexpr,
 ):  # fmt: skip
     """dV = P' dO and dK = dS' Q over all queries that see a key, of every head that shares it."""
     of_keys = tl.program_id(0)
@@ -207,9 +222,12 @@ def _of_keys(
             d_scores = shares * (tl.dot(value, tl.trans(pull)) - bias[None, :])
             d_key = tl.dot(d_scores.to(query.dtype), query, d_key)
     is_key = (rows < key_count)[:, None]
-    to = into + (key_first + rows).to(tl.int64)[:, None] * width + skipped + of_keys * SIZE + sizes[None, :]
-    tl.store(to, (d_key * scale).to(into.dtype.element_ty), is_key)
-    tl.store(to + KEYS * SIZE, d_value.to(into.dtype.element_ty), is_key)
+    token = (key_first + rows).to(tl.int64)
+    to = into + token[:, None] * width + skipped + of_keys * SIZE
+    if IS_SHARED:
+        token = tl.load(gather + token, rows < key_count, 0).to(tl.int64)
+    _store(d_key * scale, to, token[:, None], is_key, cosine, sine, BLOCK, SIZE, IS_TURNED)
+    tl.store(to + KEYS * SIZE + sizes[None, :], d_value.to(into.dtype.element_ty), is_key)
 
 
 @triton.jit
