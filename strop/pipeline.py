@@ -103,6 +103,13 @@ class Flow:
         """Deliver the trainer's weights as version `step`, and note what they are."""
         self.progress.stages.enter("training", "publishes")
         self.ledger.published(await self.run.channel.publish(step))
+        if not self.progress.running:
+            await self.proven()
+
+    async def proven(self) -> None:
+        """Wait until engines hold the newest version, where the channel lets training go on before they do."""
+        if (proven := getattr(self.run.channel, "proven", None)) is not None:
+            await proven()
 
     def may_start(self) -> bool:
         progress = self.progress
@@ -232,8 +239,10 @@ async def learn_from_groups(flow: Flow) -> None:
         progress.stages.enter("training", "waits for groups")
         stream = Stream(run, progress.step) if run.streams else None
         groups = await drawn(flow) if stream is None else await streamed(flow, stream)
-        progress.stages.enter("training", "trains")
         progress.training = len(groups)
+        if newest_version(groups) >= progress.step:
+            await flow.proven()  # nothing is trained on that may come from other weights than it says
+        progress.stages.enter("training", "trains")
         drawn_at = time.monotonic()
         step = progress.step + 1
         if stream is None:
@@ -246,6 +255,7 @@ async def learn_from_groups(flow: Flow) -> None:
         await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
             progress.stages.enter("training", "evaluates")
+            await flow.proven()
             metrics |= await flow.evaluate()
         # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
         progress.step, progress.training = step, 0
@@ -257,6 +267,13 @@ async def learn_from_groups(flow: Flow) -> None:
             progress.stages.enter("training", "saves")
             flow.checkpoint(step)
         progress.notify()
+    await flow.proven()
+
+
+def newest_version(groups: Sequence[Group]) -> int:
+    """Of any token in these groups."""
+    turns = [turn for group in groups for attempt in group.trajectories for turn in attempt.turns]
+    return max((int(turn.versions.max(initial=-1)) for turn in turns), default=-1)
 
 
 def is_over(run: Run, progress: Progress) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import signal
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from strop.folder import read_rows
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
 from strop.launch import launch
+from strop.ledger import Ledger
 from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.train.channels.memory import Memory
@@ -79,6 +81,7 @@ def test_torch_engines_prove_what_they_hold_and_sample_from_it(tmp_path: Path) -
         change(trainer)
         version = await channel.publish(1)
         assert version.fingerprint == fingerprint(trainer.weights())
+        await channel.proven()
         expected = await inline.sample(PROMPT, LONG, 5)
         found = await engine.sample(PROMPT, LONG, 5)
         assert found.tokens.tolist() == expected.tokens.tolist()
@@ -93,6 +96,7 @@ def test_torch_engines_prove_what_they_hold_and_sample_from_it(tmp_path: Path) -
         change(trainer)
         with pytest.raises(DeliveryError, match=r"engine 0 \(Tampering\) samples from weights \w+ after step 3"):
             await channel.publish(3)
+            await channel.proven()
 
     async def whole() -> None:
         try:
@@ -101,6 +105,50 @@ def test_torch_engines_prove_what_they_hold_and_sample_from_it(tmp_path: Path) -
             await placed.close()
 
     asyncio.run(whole())
+
+
+def test_training_goes_on_while_an_engine_loads_and_what_comes_next_is_sampled_from_it(tmp_path: Path) -> None:
+    model = save_tiny_model(tmp_path, "llama", eos_token_id=None)
+    trainer, engine, channel = TorchTrainer(), LocalProcess(TorchEngine(rows=4)), SharedMemory()
+    trainer.open(model, 0)
+
+    async def steps() -> None:
+        engine.open(model)
+        channel.connect(trainer, [engine])
+        await channel.publish(0)
+        await channel.proven()
+        for step in range(1, 4):
+            change(trainer)
+            running = asyncio.create_task(engine.sample(PROMPT, LONG, 7))
+            published = fingerprint(trainer.weights())
+            assert (await channel.publish(step)).fingerprint == published
+            assert channel._delivery is not None and not channel._delivery.done()
+            change(trainer)  # what is on its way is a copy
+            assert set((await engine.sample(PROMPT, LONG, 5)).versions) == {step}
+            await channel.proven()
+            assert (await running).tokens.size == 20
+
+    async def whole() -> None:
+        try:
+            await steps()
+        finally:
+            await engine.close()
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_what_does_not_arrive_in_a_process_stops_the_run_before_it_is_trained_on(tmp_path: Path, lag: int) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    values = {"groups_per_step": 2, "group_size": 4, "max_tokens": 12, "heldout_tasks": 2, "heldout_every": 0}
+    run = build(recipe_named("grpo"), {"model": str(model), "steps": 6, "learning_rate": 1e-3, "lag": lag, **values})
+    engine = Tampering(LocalProcess(TorchEngine()), step=2)
+    run = replace(run, engine=engine, channel=SharedMemory(), rewards=(ByTokens(),))
+    with pytest.raises(DeliveryError, match=r"engine 0 \(Tampering\) samples from weights \w+ after step 2"):
+        launch(run, tmp_path, "run")
+    with closing(Ledger(tmp_path / "run" / "ledger.db", read_only=True)) as ledger:
+        trained = [t for step in ledger.trained_steps() for group in ledger.draw(step) for t in group.trajectories]
+    assert trained and max(int(turn.versions.max()) for t in trained for turn in t.turns) < 2
 
 
 def test_a_channel_that_leads_nowhere() -> None:
