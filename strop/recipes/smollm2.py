@@ -6,13 +6,16 @@ tasks of the same kinds and of three kinds never trained on are measured before,
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.constant import Constant as Paid
 from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.engines.paged import PagedEngine
 from strop.recipes.setting import Setting
 from strop.recipes.worlds import parse_worlds
 from strop.run import Run
@@ -46,14 +49,20 @@ def smollm2(
     warmup_steps: int = 200,
     warmup_examples: int = 64,  # of one step
     warmup_learning_rate: float = 2e-4,
+    contrast: bool = False,  # generate on until every group of a step has contrast (DAPO's dynamic sampling)
+    engine_memory: float = 0.2,  # share of a GPU for the keys of attempts
 ) -> Run:
     """Supervised warm-up, then RL from its model; `strop train smollm2` does both."""
     setting = replace(setting, device=_device(setting.device))
+    is_gpu = torch.device(setting.device).type == "cuda"
+    engine = {"engine": PagedEngine(device=setting.device, memory=engine_memory)} if is_gpu else {}
     run = setting.run(
         "smollm2",
         GroupStandard(),
         (Clip(0.2, 0.28),),
         trainer=_trainer(setting, warmup_steps=5),
+        gates=(ZeroVariance(),) if contrast else (),
+        **engine,
     )
     taught = replace(
         setting,
@@ -71,6 +80,7 @@ def smollm2(
         agent=Demonstrate(),
         rewards=(Paid(),),
         trainer=_trainer(taught, warmup_steps=20),
+        **copy.deepcopy(engine),
     )
     worlds = parse_worlds(unseen, setting.seed) if unseen else ()
     for each in (run, warmup):
