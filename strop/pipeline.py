@@ -103,7 +103,7 @@ class Flow:
         """Deliver the trainer's weights as version `step`, and note what they are."""
         self.progress.stages.enter("training", "publishes")
         self.ledger.published(await self.run.channel.publish(step))
-        if not self.progress.running:
+        if not self.progress.running and not len(self.run.buffer):  # nothing could go on meanwhile
             await self.proven()
 
     async def proven(self) -> None:
