@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from strop import checkpoint
+from strop import checkpoint, computing
 from strop.advice import advice
 from strop.errors import CheckpointError, ConfigurationError, StropError
 from strop.evaluation import evaluate, heldout_metrics
@@ -126,9 +126,8 @@ def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: b
     for watcher in watchers:
         if (begins := getattr(watcher, "begins", None)) is not None:  # one that has a line for each phase
             begins(run.recipe, run.steps, run.max_generated_tokens)
-    torch.set_num_threads(run.threads)
     # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
-    torch.use_deterministic_algorithms(not _uses_gpu(run), warn_only=True)
+    computing.set_up(run.threads, is_deterministic=not _uses_gpu(run))
     torch.manual_seed(run.seed)
     try:
         return asyncio.run(_train(run, folder, watchers, resume))

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from strop import checkpoint
+from strop import checkpoint, computing
 from strop.errors import ConfigurationError, DataError
 from strop.fingerprint import fingerprint
 from strop.folder import RunFolder
@@ -75,8 +75,7 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
 
 def _open(run: Run) -> None:
     """The parts that learn, where the run began."""
-    torch.set_num_threads(run.threads)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    computing.set_up(run.threads, is_deterministic=True)
     torch.manual_seed(run.seed)
     model = model_folder(run.model)
     run.trainer.open(model, run.seed)

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 
 # a module may import from its own layer's support and from any layer above it in this list, never from one below
 LAYERS = [
-    ["errors", "types", "fingerprint"],
+    ["errors", "types", "fingerprint", "computing"],
     ["roles"],
     ["attention", "kernels"],
     ["model", "smollm2", "turns", "ledger", "folder", "source"],

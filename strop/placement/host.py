@@ -162,10 +162,9 @@ def _opened(setup: Frame, frames: Frames) -> Engine | None:
 def _set_threads(threads: int, deterministic: bool) -> None:
     """As the parent computes, so that equal questions get equal bits."""
     if "torch" in sys.modules:
-        import torch
+        from strop import computing
 
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic, warn_only=True)
+        computing.set_up(threads, deterministic)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ class Hosted:
     def __init__(self, path: Sequence[str], engine: bytes, threads: int, is_deterministic: bool) -> None:
         sys.path += [each for each in path if each not in sys.path]  # before the engine, whose module may lie there
         self._engine: Engine = pickle.loads(engine)  # from whoever started this process
-        if (torch := sys.modules.get("torch")) is not None:
-            torch.set_num_threads(threads)
-            torch.use_deterministic_algorithms(is_deterministic, warn_only=True)
+        if "torch" in sys.modules:
+            from strop import computing
+
+            computing.set_up(threads, is_deterministic)
 
     async def open(self, model: str) -> int:
         """Read the model; answers with the process that computes."""

@@ -25,6 +25,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
+from strop import computing
 from strop.errors import CheckpointError, StropError
 from strop.model import load_model
 from strop.roles import Objective
@@ -194,8 +195,7 @@ def _end_with(trainer: int, scratch: str) -> None:
 
 def _joined(path: list[str], settings: bytes, rank: int, ranks: int, scratch: str, seconds: float) -> Rank:
     trainer: TorchTrainer = pickle.loads(settings)
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    computing.set_up(1, is_deterministic=True)
     if trainer.device == "cuda":
         torch.cuda.set_device(rank)
     dist.init_process_group(
