@@ -5,8 +5,8 @@
 Both train synchronously, one optimizer step per 64 fresh replies (8 tasks x 8). On `even` nearly all replies have 32
 tokens; on `heavy` a reply outlives n tokens with probability 8 / n, so that the longest has 16 times the median. Each
 side is judged by its best thread setting. The `ratio` is strop's samples/s over TRL's on `even`, which is the harder
-one; `ratio_heavy` is that on `heavy`; `two_processes` is strop with lag 4, its engine in a process of its own, right
-before and right after the others took turns.
+one; `ratio_heavy` is that on `heavy`; `two_processes` is strop with lag 4, its engine in a process of its own with one
+thread, right before and right after the others took turns; its trainer too is judged by its best thread setting.
 """
 
 from __future__ import annotations
@@ -64,25 +64,29 @@ def compare(workload: Workload, threads: list[int], rounds: int) -> dict[str, An
                 side: Worker(HERE / f"{side}_side.py", folder, workload.name, max(threads), log) for side in SIDES
             }
             try:
-                apart = [_two_processes(folder, workload.name)]
+                apart = {count: [_two_processes(folder, workload.name, count)] for count in threads}
                 seconds = _in_turn(workers, threads, _STEPS[workload.name], rounds or _ROUNDS[workload.name])
-                apart.append(_two_processes(folder, workload.name))
+                for count in threads:
+                    apart[count].append(_two_processes(folder, workload.name, count))
                 lengths = {side: worker.finish() for side, worker in workers.items()}
             except RuntimeError as error:
                 log.seek(0)
                 raise SystemExit(f"{error}\n{log.read()[-4000:]}") from None
     figures = figures_of(seconds, lengths)
-    faster = statistics.fmean(apart) / figures["sides"]["trl"]["samples_per_second"]
-    return figures | {"two_processes": {"ratio": round(faster, 3), "samples_per_second": [round(x, 2) for x in apart]}}
+    best = max(apart, key=lambda count: statistics.fmean(apart[count]))
+    faster = statistics.fmean(apart[best]) / figures["sides"]["trl"]["samples_per_second"]
+    rates = {str(count): [round(rate, 2) for rate in found] for count, found in apart.items()}
+    return figures | {"two_processes": {"ratio": round(faster, 3), "threads": best, "samples_per_second": rates}}
 
 
-def _two_processes(folder: Path, name: str) -> float:
-    """Samples per second of strop with lag 4; the others wait meanwhile."""
+def _two_processes(folder: Path, name: str, threads: int) -> float:
+    """Samples per second of strop with lag 4 and so many threads for its trainer; the others wait meanwhile."""
     with tempfile.TemporaryDirectory(dir=folder) as root:
         for part in ("model", "tasks.jsonl"):
             (Path(root) / part).symlink_to(folder / part)
-        command = [sys.executable, str(HERE / "strop_side.py"), root, name, str(_ALONE_STEPS)]
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        command = [sys.executable, str(HERE / "strop_side.py"), root, name, str(_ALONE_STEPS), str(threads)]
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         raise RuntimeError(f"strop in two processes ended with {done.returncode}: {done.stderr[-2000:]}")
     return float(json.loads(done.stdout.splitlines()[-1])["samples_per_second"])
@@ -152,7 +156,7 @@ def _rows(name: str, of: dict[str, Any]) -> Iterator[str]:
     yield f"  ratio {of['ratio']:.2f} (by round {low:.2f} to {high:.2f}; at least {NEED[name]} is wanted)"
     yield f"  ratio of core seconds {of['ratio_of_core_seconds']:.2f}"
     apart = of["two_processes"]
-    yield f"  two processes, lag 4: ratio {apart['ratio']:.2f}, samples/s {apart['samples_per_second']}\n"
+    yield f"  two processes, lag 4: ratio {apart['ratio']:.2f}, samples/s by threads {apart['samples_per_second']}\n"
 
 
 def circumstances() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """strop's side of a comparison: GRPO through the whole pipeline, ledger and journal included.
 
-With a number of steps as third argument it does not take turns: asynchronous, in two processes, it says its samples/s.
+With numbers of steps and threads as further arguments it does not take turns: asynchronous, in two processes, it says
+its samples/s.
 """
 
 from __future__ import annotations
@@ -76,9 +77,9 @@ class Clock:
         self.times.append(time.perf_counter())
 
 
-def alone(folder: Path, workload: Workload, steps: int) -> None:
-    """Lag 4, one thread for the trainer and one for the engine; nothing holds it up."""
-    run = place(replace(recipe(folder, workload), steps=steps, pace=BoundedLag(_LAG), threads=1), "process")
+def alone(folder: Path, workload: Workload, steps: int, threads: int) -> None:
+    """Lag 4, `threads` for the trainer and one for the engine; nothing holds it up."""
+    run = place(replace(recipe(folder, workload), steps=steps, pace=BoundedLag(_LAG), threads=threads), "process")
     clock = Clock()
     launch(run, folder / "runs", "alone", [clock])
     seconds = clock.times[-2] - clock.times[_WARM]  # the last step evaluates
@@ -87,6 +88,6 @@ def alone(folder: Path, workload: Workload, steps: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 3:
-        alone(Path(sys.argv[1]), WORKLOADS[sys.argv[2]], int(sys.argv[3]))
+        alone(Path(sys.argv[1]), WORKLOADS[sys.argv[2]], int(sys.argv[3]), int(sys.argv[4]))
     else:
         main(Path(sys.argv[1]), WORKLOADS[sys.argv[2]])
