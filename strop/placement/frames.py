@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import select
 import struct
@@ -43,7 +44,7 @@ def decode(text: bytes, body: bytes) -> Frame:
     head, layout = json.loads(text)
     arrays, start = {}, 0
     for name, kind, shape in layout:
-        dtype, count = np.dtype(kind), int(np.prod(shape))
+        dtype, count = np.dtype(kind), math.prod(shape)
         if dtype.kind not in _KINDS:
             raise ValueError(f"an array of {kind} has no place in a message")
         arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
@@ -58,6 +59,7 @@ class Frames:
         self._reading, self._writing = reading, writing
         self._incoming, self._outgoing = bytearray(), bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_waiting = False  # until the pipe takes more
         for descriptor in (reading, writing):
             os.set_blocking(descriptor, False)
 
@@ -102,11 +104,13 @@ class Frames:
         except BlockingIOError:
             if self._loop is not None:
                 self._loop.add_writer(self._writing, self._write)
+                self._is_waiting = True
             return
         except OSError:  # the other side is gone; reading says so
             self._outgoing.clear()
-        if self._loop is not None:
+        if self._loop is not None and self._is_waiting:
             self._loop.remove_writer(self._writing)
+            self._is_waiting = False
 
     def _arrived(self) -> Iterator[Frame]:
         """Every whole message that can be had without waiting."""

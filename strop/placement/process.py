@@ -13,7 +13,7 @@ import itertools
 import pickle
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ class LocalProcess:
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt` in the process; if that is lost, in the next one."""
-        head = {"kind": "sample", "key": key, "sampling": asdict(sampling)}
+        head = {"kind": "sample", "key": key, "sampling": _told(sampling)}
         answer = await self._ask(head, {"prompt": np.asarray(prompt, dtype=np.int64)})
         arrays = answer.arrays
         return Completion(arrays["tokens"], arrays["logprobs"], arrays["versions"], Stop(answer.head["stop"]))
@@ -300,6 +300,11 @@ def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
         future.set_result(frame)
         return
     future.set_exception(_error_of(frame.head["error"], frame.head["message"]))
+
+
+def _told(sampling: Sampling) -> dict[str, Any]:
+    """Its fields; `asdict` would copy each of them."""
+    return dict(vars(sampling))
 
 
 def _error_of(name: str, message: str) -> StropError:
