@@ -50,6 +50,7 @@ class Progress:
     next_number: int = 0
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
+    keys: dict[int, list[int]] = field(default_factory=dict)  # of the attempts of running groups
     training: int = 0  # groups drawn for the version that is being made
     is_stopping: bool = False  # end after the current step
     dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
@@ -111,6 +112,14 @@ class Flow:
         if (proven := getattr(self.run.channel, "proven", None)) is not None:
             await proven()
 
+    def hurry(self) -> None:
+        """A step waits for groups that would grow too old: engines that can let the oldest ones go first."""
+        if self.progress.running and (hurry := getattr(self.run.engine, "hurry", None)) is not None:
+            running, versions = self.progress.running, self.progress.versions
+            oldest = min(versions[number] for number in running)
+            numbers = [number for number in running if versions[number] == oldest]
+            hurry([key for number in numbers for key in self.progress.keys.get(number, ())])
+
     def may_start(self) -> bool:
         progress = self.progress
         waiting = len(self.run.buffer) + progress.training
@@ -162,6 +171,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     """Attempt, score, learn from the result, keep it or drop it."""
     run, progress = flow.run, flow.progress
     starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
+    progress.keys[number] = [start.key for start in starts]
     playing = partial(play, policy=flow.policy, world=world_of(run.worlds, task), task=task)
     playing = partial(playing, seconds=run.world_seconds, stages=progress.stages)
 
@@ -186,7 +196,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     else:
         progress.dropped[verdict.reason] += 1
         del progress.versions[number]
-    del progress.running[number]
+    del progress.running[number], progress.keys[number]
     progress.stages.leave(f"group {number}")
     _watch_failures(flow, group)
     progress.notify()
@@ -295,6 +305,8 @@ async def drawn(flow: Flow) -> list[Group]:
                 progress.versions.pop(group.number, None)
             return groups
         _check_starvation(flow)
+        if len(run.buffer) >= run.groups_per_step:
+            flow.hurry()
         seen = _standing(flow)
         await progress.until(lambda: seen != _standing(flow))  # noqa: B023
 

@@ -47,7 +47,7 @@ class Remembers(Protocol):
 
 
 class Engine(Protocol):
-    """Who produces tokens?"""
+    """Who produces tokens? One that has a method `hurry(keys)` too decodes nothing else until those are done."""
 
     def open(self, model: Path) -> None:
         """Read the architecture and the first weights from a Hugging Face folder."""

@@ -25,7 +25,7 @@ from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.ledger import Ledger
-from strop.pipeline import Flow, Progress, train
+from strop.pipeline import Flow, Progress, start_of, train
 from strop.roles import Metrics, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
@@ -122,6 +122,27 @@ def test_running_ahead_takes_less_time(model: Path, tmp_path: Path) -> None:
         with opened(run, model, tmp_path / f"{lag}.db") as (flow, _):
             seconds[lag] = run_virtually(train(flow))[1]
     assert seconds[4] < 0.6 * seconds[0]
+
+
+@dataclass
+class Hurried(Scripted):
+    """Notes who was asked to hurry, and who was running then."""
+
+    asked: list[set[int]] = field(default_factory=list)
+
+    def hurry(self, keys: list[int]) -> None:
+        self.asked.append(set(keys))
+
+
+def test_a_step_that_waits_for_old_groups_lets_them_go_first(model: Path, tmp_path: Path) -> None:
+    """Only then: without lag every group is waited for, and nobody is hurried."""
+    for lag in (0, 1):
+        engine = Hurried(reply, seconds_per_token=1.0)
+        with opened(make_run(steps=12, lag=lag, engine=engine), model, tmp_path / f"{lag}.db") as (flow, _):
+            run_virtually(train(flow))
+            keys = {start_of(0, f"{number}/{index}").key for number in range(60) for index in range(3)}
+        assert bool(engine.asked) == (lag > 0)
+        assert all(asked and len(asked) % 3 == 0 and asked <= keys for asked in engine.asked)  # whole groups
 
 
 @pytest.mark.parametrize("pace", [OverProvision(2.0, lag=3), TokenBudget(60, pool=6, lag=4)])

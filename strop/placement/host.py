@@ -66,6 +66,8 @@ class Host:
                 loop.call_soon(self._engine.abort, head["key"])
             case "forget":
                 loop.call_soon(self._engine.forget)
+            case "hurry" if (hurry := getattr(self._engine, "hurry", None)) is not None:
+                loop.call_soon(hurry, head["keys"])
             case "withdraw" if head["id"] in self._running:
                 loop.call_soon(self._running[head["id"]].cancel)
 

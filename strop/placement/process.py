@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,6 +109,9 @@ class LocalProcess:
 
     def forget(self) -> None:
         self._say({"kind": "forget"}, {})
+
+    def hurry(self, keys: Sequence[int]) -> None:
+        self._say({"kind": "hurry", "keys": list(keys)}, {})
 
     async def close(self) -> None:
         """End the process; whoever still waits is told."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -81,6 +81,7 @@ class Decoder(Generic[Request]):
         self.rows = Rows(num_rows, _SMALLEST)
         self.memory = KeyValues(num_rows, _SMALLEST)
         self.owners: list[Request | None] = [None] * num_rows
+        self._urgent = np.empty(0, dtype=self.rows.key.dtype)  # keys that nothing else may hold up
         self._epoch = 0
         self._tick = 0
         self.num_generated = 0  # tokens sampled
@@ -99,6 +100,10 @@ class Decoder(Generic[Request]):
         """Whether a free row still has what this key's last turn left."""
         rows = self.rows
         return bool(((rows.key == as_key(key)) & ~rows.is_active & (rows.computed > 0)).any())
+
+    def hurry(self, keys: Sequence[int]) -> None:
+        """Until all rows of these keys are done, compute no others."""
+        self._urgent = np.array([as_key(key) for key in keys], dtype=self.rows.key.dtype)
 
     def renew(self, keep_active: bool) -> None:
         """The weights changed: no key from before may be shared, and active rows recompute theirs unless kept."""
@@ -138,6 +143,10 @@ class Decoder(Generic[Request]):
         rows = self.rows
         rows.planned[:] = rows.computed
         active = rows.active
+        if len(self._urgent):
+            urgent = active[np.isin(rows.key[active], self._urgent)]
+            if len(urgent):
+                active, queue = urgent, deque()
         missing = rows.length[active] - rows.computed[active]
         writing = active[missing == 1]
         work = Work(

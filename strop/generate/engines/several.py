@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -118,6 +119,11 @@ class Several:
         """What the process of each is doing, where it has one of its own."""
         told = {number: getattr(engine, "stacks", None) for number, engine in enumerate(self.engines)}
         return "".join(f"engine {number}\n{ask()}" for number, ask in told.items() if ask is not None)
+
+    def hurry(self, keys: Sequence[int]) -> None:
+        for seat in self._seats:
+            if (hurry := getattr(seat.engine, "hurry", None)) is not None:
+                hurry(keys)
 
     # ---- coming and going
 

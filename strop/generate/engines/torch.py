@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -107,6 +107,10 @@ class TorchEngine:
         for row, owner in enumerate(self._decoder.owners):
             if owner is not None and owner.key == key:
                 self._finish(row, Stop.ABORTED)
+
+    def hurry(self, keys: Sequence[int]) -> None:
+        """A step waits for these: until they are done, nothing else is decoded."""
+        self._decoder.hurry(keys)
 
     def forget(self) -> None:
         """Drop every kept prefix: from here on, bits do not depend on what was asked before."""

@@ -453,3 +453,29 @@ def test_an_engine_is_its_own_source_and_can_be_shipped() -> None:
     engine = TorchEngine(rows=3, keep_cache=True)
     assert eval(repr(engine)) == engine
     assert pickle.loads(pickle.dumps(engine)) == engine
+
+
+def test_others_stand_still_while_some_hurry(endless: Path) -> None:
+    """Who hurries is done first, and everybody writes what he would have written anyway."""
+    engine, prompts = opened(endless, rows=4), prompts_of([5, 6, 7, 8, 9, 10])
+    ends: list[int] = []
+
+    async def one(key: int) -> Completion:
+        completion = await engine.sample(prompts[key], LONG, key)
+        ends.append(key)
+        return completion
+
+    async def everybody() -> list[Completion]:
+        tasks = [asyncio.create_task(one(key)) for key in range(len(prompts))]
+        while engine.num_generated < 8:
+            await asyncio.sleep(0)
+        before = engine.num_generated
+        engine.hurry([2, 17])
+        assert await tasks[2] is not None
+        assert engine.num_generated - before <= LONG.max_tokens  # nobody else wrote meanwhile
+        return await asyncio.gather(*tasks)
+
+    hurried = asyncio.run(everybody())
+    assert ends[0] == 2
+    for key, completion in enumerate(hurried):
+        assert same(completion, asked(opened(endless, rows=6), prompts, LONG)[key])
