@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.cpu import train
+from strop.kernels.cpu.build import LANES
 from strop.types import IntArray
 
 Angles: TypeAlias = tuple[Tensor, Tensor]  # cosine and sine [T, D / 2]
@@ -106,7 +107,7 @@ def _moved(tables: list[IntArray], device: torch.device | str) -> list[Tensor]:
 
 def takes(heads: Heads) -> bool:
     """Whether a CPU has compiled attention for heads of this size."""
-    return heads.size % train.LANES == 0 and train.compiled() is not None
+    return heads.size % LANES == 0 and train.compiled() is not None
 
 
 def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:

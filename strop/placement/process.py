@@ -91,7 +91,7 @@ class LocalProcess:
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt` in the process; if that is lost, in the next one."""
-        head = {"kind": "sample", "key": key, "sampling": _told(sampling)}
+        head = {"kind": "sample", "key": key, "sampling": vars(sampling)}  # `asdict` would copy each field
         answer = await self._ask(head, {"prompt": np.asarray(prompt, dtype=np.int64)})
         arrays = answer.arrays
         return Completion(arrays["tokens"], arrays["logprobs"], arrays["versions"], Stop(answer.head["stop"]))
@@ -303,11 +303,6 @@ def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
         future.set_result(frame)
         return
     future.set_exception(_error_of(frame.head["error"], frame.head["message"]))
-
-
-def _told(sampling: Sampling) -> dict[str, Any]:
-    """Its fields; `asdict` would copy each of them."""
-    return dict(vars(sampling))
 
 
 def _error_of(name: str, message: str) -> StropError:

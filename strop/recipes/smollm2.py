@@ -6,13 +6,11 @@ tasks of the same kinds and of three kinds never trained on are measured before,
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.constant import Constant as Paid
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.paged import PagedEngine
@@ -29,6 +27,7 @@ _TRAINED = (
     "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"
 )
 _UNSEEN = "drill/basic_arithmetic:1+drill/lcm:1+drill/word_sequence_reversal:1"
+_MEMORY = 0.2  # share of a GPU for the keys of attempts
 _SETTING = Setting(
     world=_TRAINED,
     model="smollm2",
@@ -49,20 +48,15 @@ def smollm2(
     warmup_steps: int = 200,
     warmup_examples: int = 64,  # of one step
     warmup_learning_rate: float = 2e-4,
-    contrast: bool = False,  # generate on until every group of a step has contrast (DAPO's dynamic sampling)
-    engine_memory: float = 0.2,  # share of a GPU for the keys of attempts
 ) -> Run:
     """Supervised warm-up, then RL from its model; `strop train smollm2` does both."""
     setting = replace(setting, device=_device(setting.device))
-    is_gpu = torch.device(setting.device).type == "cuda"
-    engine = {"engine": PagedEngine(device=setting.device, memory=engine_memory)} if is_gpu else {}
     run = setting.run(
         "smollm2",
         GroupStandard(),
         (Clip(0.2, 0.28),),
         trainer=_trainer(setting, warmup_steps=5),
-        gates=(ZeroVariance(),) if contrast else (),
-        **engine,
+        **_engine(setting),
     )
     taught = replace(
         setting,
@@ -80,7 +74,7 @@ def smollm2(
         agent=Demonstrate(),
         rewards=(Paid(),),
         trainer=_trainer(taught, warmup_steps=20),
-        **copy.deepcopy(engine),
+        **_engine(taught),
     )
     worlds = parse_worlds(unseen, setting.seed) if unseen else ()
     for each in (run, warmup):
@@ -90,6 +84,12 @@ def smollm2(
 
 def _device(wish: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if wish == "auto" else wish
+
+
+def _engine(setting: Setting) -> dict[str, Any]:
+    """On a GPU one that leaves room for other runs; elsewhere what the setting takes by itself."""
+    is_gpu = torch.device(setting.device).type == "cuda"
+    return {"engine": PagedEngine(device=setting.device, memory=_MEMORY)} if is_gpu else {}
 
 
 def _trainer(setting: Setting, **more: Any) -> TorchTrainer:

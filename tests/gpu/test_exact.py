@@ -16,7 +16,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from strop.generate.engines.paged import PagedEngine
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
+from strop.types import Completion, Group, IntArray, Message, Sampling, Turn
+from tests.train.tiny import make_attempt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -46,11 +47,10 @@ def completions(folder: Path, prompts: list[IntArray], rows: int) -> list[Comple
 def groups_of(prompts: list[IntArray], found: list[Completion]) -> list[Group]:
     groups = []
     for number, prompt in enumerate(prompts):
-        task = Task((Message("user", str(number)),), "", "exact")
         own = found[number * _SIBLINGS : (number + 1) * _SIBLINGS]
         turns = [Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", "")) for each in own]
-        attempts = [Trajectory(f"{number}/{i}", task, (turn,), Outcome.FINISHED) for i, turn in enumerate(turns)]
-        groups.append(Group(number, task, attempts))
+        attempts = [make_attempt(f"{number}/{i}", [turn], f"task-{number}") for i, turn in enumerate(turns)]
+        groups.append(Group(number, attempts[0].task, attempts))
     return groups
 
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from strop import attention
 from strop.generate.engines.cache import Cached, KeyValues
 from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
-from strop.kernels.cpu.decode import LANES, Decode, Packed, compiled_decode
+from strop.kernels.cpu.build import LANES
+from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
 from strop.model import hidden_states
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become

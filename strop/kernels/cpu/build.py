@@ -12,6 +12,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+LANES = 16  # floats of a vector, as in vectors.h
 # no -ffast-math: sums keep their order, and NaN stays NaN
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 _WIDE = "-mprefer-vector-width=512"  # known on x86 only
@@ -44,7 +45,7 @@ def _name(compiler: str, source: Path) -> str:
     """Another source, compiler or processor has another file: a home may be shared by several machines."""
     told = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=_SECONDS).stdout
     chosen = map(str.encode, (*_FLAGS, *_threads_of_torch(), platform.machine()))
-    parts = (source.read_bytes(), told, _processor(), *chosen)
+    parts = (source.read_bytes(), source.with_name("vectors.h").read_bytes(), told, _processor(), *chosen)
     return f"{source.stem}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}"
 
 

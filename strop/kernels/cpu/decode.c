@@ -3,15 +3,9 @@
    Keys and values lie as [rows, K, capacity, D], where D is a multiple of LANES. Every token is computed by itself, so
    what comes out does not depend on what else is in the batch, nor on the number of threads. */
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "vectors.h"
 
-enum { LANES = 16, MOST_WORK_OF_ONE_THREAD = 1 << 21 }; /* multiplications; waking another thread costs as much */
-
-typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
-
-typedef int32_t flags __attribute__((vector_size(4 * LANES), aligned(4)));
+enum { MOST_WORK_OF_ONE_THREAD = 1 << 21 }; /* multiplications; waking another thread costs as much */
 
 #define FOLD(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
 
@@ -22,10 +16,6 @@ static inline float sum(lanes x) {
     return x[0] + x[1];
 }
 
-static inline lanes chosen(flags is_first, lanes first, lanes second) {
-    return (lanes)((is_first & (flags)first) | (~is_first & (flags)second));
-}
-
 static inline float highest(lanes x) {
     lanes y = FOLD(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
     x = chosen(x > y, x, y);
@@ -34,24 +24,6 @@ static inline float highest(lanes x) {
     y = FOLD(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
     x = chosen(x > y, x, y);
     return x[0] > x[1] ? x[0] : x[1];
-}
-
-/* Argument reduction to |rest| <= ln(2) / 2 in two steps, then the series to degree 6: within 2 ulp. NaN stays NaN. */
-static inline float exponential(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
-    float power = rintf(x * 1.44269504f), rest = x - power * 0.693145752f - power * 1.42860677e-6f;
-    float series = 1 / 720.0f;
-    series = series * rest + 1 / 120.0f;
-    series = series * rest + 1 / 24.0f;
-    series = series * rest + 1 / 6.0f;
-    series = series * rest + 0.5f;
-    series = series * rest + 1;
-    series = series * rest + 1;
-    int32_t bits = ((int32_t)power + 127) * (1 << 23);
-    float two_to_power;
-    memcpy(&two_to_power, &bits, 4);
-    return series * two_to_power;
 }
 
 static float inverse_root_mean_square(const float *x, int64_t count, float epsilon) {

@@ -7,9 +7,7 @@ import ctypes
 import torch
 from torch import Tensor
 
-from strop.kernels.cpu.build import library
-
-LANES = 16  # floats of a vector; a head's size is a multiple of it
+from strop.kernels.cpu.build import LANES, library
 
 
 class Packed(ctypes.Structure):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from strop.kernels.cpu.build import library
+from strop.kernels.cpu.build import LANES, library
 
 if TYPE_CHECKING:
     from strop.kernels.attention import Heads, Varlen
 
-LANES, ROWS, BLOCK = 16, 8, 64  # as in train.c
+ROWS, BLOCK = 8, 64  # as in train.c
 
 
 class _Plan(ctypes.Structure):

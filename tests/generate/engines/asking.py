@@ -38,6 +38,23 @@ def asked(engine: TorchEngine, prompts: Sequence[IntArray], sampling: Sampling) 
     return asyncio.run(ask(engine, prompts, sampling))
 
 
+def talk(engine: Any, reference: Any, length: int) -> None:
+    """Five conversations of three turns at once, which begin with `length` tokens; every logprob is checked."""
+
+    async def one(key: int) -> None:
+        context = prompts_of([length], seed=key)[0]
+        for turn in range(3):
+            completion = await engine.sample(context, Sampling(max_tokens=7), key)
+            assert worst_difference(reference, context, completion) < 1e-4
+            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
+
+    async def all_talk() -> None:
+        await asyncio.gather(*(one(key) for key in range(5)))
+
+    asyncio.run(all_talk())
+    assert engine.num_reused > 0
+
+
 def worst_difference(reference: Any, prompt: IntArray, completion: Completion) -> float:
     """Largest error of the logprobs of a completion at temperature 1, against a full forward pass."""
     scores = reference_logprobs(reference, np.concatenate([prompt, completion.tokens])).numpy()

@@ -16,7 +16,7 @@ from strop.generate.engines.torch import TorchEngine
 from strop.kernels.cpu import build
 from strop.model import load_model
 from strop.types import Sampling
-from tests.generate.engines.asking import ask, asked, opened, prompts_of, worst_difference
+from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
 from tests.models import load_reference, save_tiny_model
 
 FAMILIES = ("llama", "qwen2", "qwen3")
@@ -61,18 +61,7 @@ def test_several_turns_go_on_with_the_same_distribution(folders: dict[str, Path]
     reference = load_reference(folders["qwen3"])
     engine = compiled(folders["qwen3"], rows=3)
 
-    async def talk(key: int) -> None:
-        context = prompts_of([6], seed=key)[0]
-        for turn in range(3):
-            completion = await engine.sample(context, Sampling(max_tokens=7), key)
-            assert worst_difference(reference, context, completion) < 1e-4
-            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
-
-    async def all_talk() -> None:
-        await asyncio.gather(*(talk(key) for key in range(5)))
-
-    asyncio.run(all_talk())
-    assert engine.num_reused > 0
+    talk(engine, reference, 6)
 
 
 def test_a_request_gives_the_same_alone_and_in_a_full_batch(folders: dict[str, Path]) -> None:

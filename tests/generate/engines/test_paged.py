@@ -18,7 +18,7 @@ from strop.generate.engines.pages import Pages, digests_of
 from strop.generate.engines.torch import TorchEngine
 from strop.model import load_model, parameters
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
-from tests.generate.engines.asking import prompts_of, worst_difference
+from tests.generate.engines.asking import prompts_of, talk, worst_difference
 from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
@@ -109,18 +109,7 @@ def test_siblings_share_the_pages_of_their_prompt(endless: list[Path]) -> None:
 def test_a_later_turn_finds_what_the_earlier_one_left(endless: list[Path]) -> None:
     engine, reference = paged(endless[0], rows=3), load_reference(endless[0])
 
-    async def talk(key: int) -> None:
-        context = prompts_of([20], seed=key)[0]
-        for turn in range(3):
-            completion = await engine.sample(context, Sampling(max_tokens=7), key)
-            assert worst_difference(reference, context, completion) < 1e-4
-            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
-
-    async def all_talk() -> None:
-        await asyncio.gather(*(talk(key) for key in range(5)))
-
-    asyncio.run(all_talk())
-    assert engine.num_reused > 0
+    talk(engine, reference, 20)
     engine.forget()
     assert engine._pages.share(digests_of(prompts_of([20], seed=0)[0])) == []
 

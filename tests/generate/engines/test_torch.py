@@ -16,7 +16,7 @@ from strop.generate.engines.llama_step import LlamaStep, llama_step
 from strop.generate.engines.torch import Request, TorchEngine
 from strop.model import hidden_states, load_model
 from strop.types import Completion, Sampling, Stop
-from tests.generate.engines.asking import ask, asked, opened, prompts_of, worst_difference
+from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
 from tests.models import CONFIGS, CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
@@ -54,18 +54,7 @@ def test_several_turns_go_on_with_the_same_distribution(folders: dict[str, Path]
     reference = load_reference(folders[family])
     engine = opened(folders[family], rows=3)
 
-    async def talk(key: int) -> None:
-        context = prompts_of([6], seed=key)[0]
-        for turn in range(3):
-            completion = await engine.sample(context, Sampling(max_tokens=7), key)
-            assert worst_difference(reference, context, completion) < 1e-4
-            context = np.concatenate([context, completion.tokens, prompts_of([4], seed=100 * key + turn)[0]])
-
-    async def all_talk() -> None:
-        await asyncio.gather(*(talk(key) for key in range(5)))
-
-    asyncio.run(all_talk())
-    assert engine.num_reused > 0
+    talk(engine, reference, 6)
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma2", "gpt2"])
