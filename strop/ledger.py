@@ -20,6 +20,7 @@ from strop.errors import CheckpointError
 from strop.turns import decode_turns, encode_turns, message_from, plain_message
 from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
 
+_SORTED = json.JSONEncoder(sort_keys=True)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL);
@@ -272,11 +273,11 @@ def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tupl
         trajectory.outcome.value,
         trajectory.origin.value,
         None if failed else trajectory.reward,
-        json.dumps(trajectory.rewards, sort_keys=True),
+        _SORTED.encode(trajectory.rewards),
         trajectory.error,
         trajectory.num_tokens,
         "failed" if failed else ("gated" if place is None else "waiting"),
-        json.dumps(trajectory.turn_rewards),
+        _SORTED.encode(trajectory.turn_rewards),
         encode_turns(trajectory.turns),
         place,
     )

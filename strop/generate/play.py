@@ -8,10 +8,10 @@ engine, a wrong configuration, our own code) stops the run, and a cancelled atte
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from strop.errors import ConfigurationError, StropError
 from strop.generate.policy import Policy, Talk
@@ -39,6 +39,9 @@ class Guarded:
     stages: Stages = field(default_factory=Stages)
     is_open: bool = False  # the world's last word was that it goes on
 
+    def __post_init__(self) -> None:
+        self._name = f"attempt {self.attempt}"
+
     async def reset(self, task: Task) -> None:
         await self._guard(self.inner.reset, task)
 
@@ -59,20 +62,58 @@ class Guarded:
             raise WorldFailed(describe(error)) from error
 
     async def _guard(
-        self, work: Callable[Arguments, Awaitable[Result]], *args: Arguments.args, **more: Arguments.kwargs
+        self, work: Callable[Arguments, Coroutine[Any, Any, Result]], *args: Arguments.args, **more: Arguments.kwargs
     ) -> Result:
-        self.stages.enter(f"attempt {self.attempt}", "its world")
+        self.stages.enter(self._name, "its world")
+        try:
+            begun = Begun(work(*args, **more))
+            return begun.result if begun.is_done else await self._in_time(begun)
+        except (StropError, WorldFailed):
+            raise
+        except Exception as error:
+            raise WorldFailed(describe(error)) from error
+        finally:
+            self.stages.leave(self._name)
+
+    async def _in_time(self, begun: Begun[Result]) -> Result:
         deadline = asyncio.timeout(self.seconds)
         try:
             async with deadline:
-                return await work(*args, **more)
-        except StropError:
-            raise
+                return await begun
         except Exception as error:
-            reason = f"no answer within {self.seconds:g} s" if deadline.expired() else describe(error)
-            raise WorldFailed(reason) from error
-        finally:
-            self.stages.leave(f"attempt {self.attempt}")
+            if not deadline.expired() or isinstance(error, StropError):
+                raise
+            raise WorldFailed(f"no answer within {self.seconds:g} s") from error
+
+
+class Begun(Generic[Result]):
+    """A coroutine that has run up to where it first waits; most worlds never do, and need no clock."""
+
+    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
+        self._work = work
+        self.is_done, self._is_told = False, False
+        try:
+            self._wish = work.send(None)  # what it waits for first
+        except StopIteration as end:
+            self.is_done, self.result = True, end.value
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        if self._is_told:
+            return self._work.send(value)
+        self._is_told = True
+        return self._wish
+
+    def throw(self, *error: Any) -> Any:
+        return self._work.throw(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)  # frames, for whoever looks where it stands
 
 
 def describe(error: BaseException) -> str:

@@ -91,11 +91,13 @@ class Talk:
 
     async def reply(self, sampling: Sampling | None = None) -> Message:
         """Let the policy write its next turn, as far as tokens asked for and context go."""
-        if self._room <= 0:
+        context = self._context()
+        room = self._policy.context - len(context)
+        if room <= 0:
             raise ValueError(f"the context of {self._policy.context} tokens is full; ask is_cut before reply")
         asked = sampling or self._policy.sampling
-        limited = replace(asked, max_tokens=min(asked.max_tokens, self._room))
-        written = await self._policy.engine.sample(self._context(), limited, self._key)
+        limited = asked if asked.max_tokens <= room else replace(asked, max_tokens=room)
+        written = await self._policy.engine.sample(context, limited, self._key)
         self.stop = written.stop
         message = Message("assistant", self._policy.template.text(written.tokens))
         turn = Turn(self._unread, written.tokens, written.logprobs, written.versions, message, asked)
@@ -116,11 +118,14 @@ class Talk:
         return self._policy.context - sum(map(len, self._pieces()))
 
     def _context(self) -> IntArray:
-        return np.concatenate(self._pieces())  # [P]
+        pieces = self._pieces()
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)  # [P]
 
     def _pieces(self) -> list[IntArray]:
         """Everything the policy has before it: the turns since the context last restarted, then what is unread."""
         turns = [*self._turns, *([self._begun] if self._begun else [])]
+        if not turns:
+            return [self._unread]
         first = max((index for index, turn in enumerate(turns) if turn.fresh), default=0)
         return [piece for turn in turns[first:] for piece in (turn.prompt, turn.tokens)] + [self._unread]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import numpy as np
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
 from strop.generate.model_folder import check_model_folder, read_config, read_json
@@ -33,6 +34,12 @@ class Template:
     closing: int  # how many tokens of the template's own closing a reply that wrote `end` needs no more
     ends: frozenset[int]  # every token at which a reply may stop
     _openings: dict[tuple[Message, ...], IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def _backend(self) -> Any:
+        """What decodes within the tokenizer, where it adds nothing: asked directly, it takes half the time."""
+        is_plain = getattr(type(self.tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
+        return self.tokenizer.backend_tokenizer if is_plain else None
 
     @classmethod
     def load(cls, folder: Path) -> Template:
@@ -67,6 +74,8 @@ class Template:
 
     def decode(self, tokens: IntArray) -> str:
         """Text of tokens, special ones included: worlds see everything the policy wrote."""
+        if self._backend is not None:
+            return self._backend.decode(tokens.tolist(), skip_special_tokens=False)  # type: ignore[no-any-return]
         text: str = self.tokenizer.decode(
             tokens.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )

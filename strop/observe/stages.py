@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """What somebody does, and since when (seconds of the monotonic clock)."""
 
     what: str

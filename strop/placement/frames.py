@@ -60,6 +60,7 @@ class Frames:
         self._incoming, self._outgoing = bytearray(), bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_waiting = False  # until the pipe takes more
+        self._next: asyncio.Handle | None = None  # writing in the next pass
         for descriptor in (reading, writing):
             os.set_blocking(descriptor, False)
 
@@ -82,12 +83,17 @@ class Frames:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(self._reading)
             self._loop.remove_writer(self._writing)
-        self._loop = None
+        if self._next is not None:
+            self._next.cancel()  # the descriptor may soon be somebody else's
+        self._loop = self._next = None
 
     def send(self, head: Mapping[str, Any], arrays: Arrays | None = None) -> None:
-        """Write as much as the pipe takes now, and the rest when it can; to one that is broken, nothing."""
+        """Write in the loop's next pass what was sent in this one; to a pipe that is broken, nothing."""
         self._outgoing += encode(head, arrays or {})
-        self._write()
+        if self._loop is None:
+            self._write()
+        elif self._next is None:
+            self._next = self._loop.call_soon(self._write)
 
     def wait(self) -> list[Frame]:
         """Block until something has come; what is still to be written is written meanwhile."""
@@ -98,6 +104,7 @@ class Frames:
             self._write()
 
     def _write(self) -> None:
+        self._next = None
         try:
             while self._outgoing:
                 del self._outgoing[: os.write(self._writing, self._outgoing[:_PIECE])]
@@ -114,15 +121,13 @@ class Frames:
 
     def _arrived(self) -> Iterator[Frame]:
         """Every whole message that can be had without waiting."""
-        is_over = False
         try:
-            while piece := os.read(self._reading, _PIECE):
-                self._incoming += piece
-            is_over = True
+            piece: bytes | None = os.read(self._reading, _PIECE)  # more than a pipe holds
         except BlockingIOError:
-            pass
+            piece = None
+        self._incoming += piece or b""
         yield from self._whole()
-        if is_over:
+        if piece == b"":
             raise EOFError("the other side is gone")
 
     def _whole(self) -> Iterator[Frame]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import os
 import pickle
 import signal
@@ -131,6 +132,8 @@ def main() -> None:
         setup = frames.wait()[0]
         engine = _opened(setup, frames)
         if engine is not None:
+            gc.collect()
+            gc.freeze()  # a model and its libraries are many objects, and none of them is ever garbage
             asyncio.run(Host(engine, frames, setup.head["in_step"]).serve())
     except EOFError:
         pass

@@ -20,7 +20,7 @@ from strop.attention import Packed, Plan
 from strop.kernels.attention import Heads, Varlen, takes
 from strop.kernels.logprobs import token_logprobs
 from strop.kernels.norm import backward as norm_backward
-from strop.model import hidden_states
+from strop.model import hidden_states, probe
 from strop.train.llama_layer import Layer, Norm, Projection, Where
 
 _FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -216,7 +216,7 @@ def _norm(module: Any, dtype: torch.dtype) -> Norm:
 def _difference(forward: LlamaForward, model: Any) -> float:
     """Largest difference from the model's own states, over the largest state, on two sequences that share a prefix."""
     device = forward.norm.weight.device
-    tokens = torch.arange(9, device=device) % len(forward.embedding[0])
+    tokens = probe(model, 9)
     positions = torch.tensor([0, 1, 2, 3, 4, 2, 3, 4, 5], device=device)
     sizes, places = np.array([5, 6]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8])
     packed = Packed(sizes, device, places)

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError, DataError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.scripted import Scripted
-from strop.generate.play import play
+from strop.generate.play import Begun, play
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
@@ -230,3 +230,32 @@ def test_a_crash_of_one_independent_attempt_is_seen() -> None:
 def test_chat_refuses_no_turns() -> None:
     with pytest.raises(ConfigurationError, match="max_turns >= 1, got 0"):
         Chat(max_turns=0)
+
+
+async def _work(*waits: float | None) -> list[str]:
+    """Waits for a while, or for one pass of the loop where that is None; says who else ran meanwhile."""
+    seen: list[str] = []
+    for seconds in waits:
+        asyncio.get_running_loop().call_soon(seen.append, "another")
+        await asyncio.sleep(0 if seconds is None else seconds)
+    return seen
+
+
+def test_a_coroutine_that_was_begun_goes_on_as_if_it_were_awaited() -> None:
+    async def main() -> None:
+        at_once = Begun(_work())
+        assert at_once.is_done and at_once.result == []
+        for waits in ((None,), (None, None), (0.001, None, 0.001)):
+            begun = Begun(_work(*waits))
+            assert not begun.is_done and await begun == ["another"] * len(waits)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await Begun(_work(60.0))
+        with pytest.raises(ZeroDivisionError):
+            Begun(_broken())
+
+    asyncio.run(main())
+
+
+async def _broken() -> None:
+    raise ZeroDivisionError

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from strop import model as model_module
 from strop.attention import Packed
-from strop.errors import ConfigurationError
-from strop.model import hidden_states, load_model
+from strop.errors import ConfigurationError, ModelError
+from strop.model import hidden_states, load_model, probe
 from strop.roles import Metrics, Output
 from strop.train.logprobs import PolicyOutput
 from strop.train.pack import pack
@@ -60,6 +61,20 @@ def test_logprobs_and_entropy_equal_a_plain_forward(save: Callable[[Path], Path]
     assert logprobs.abs().max() > 1  # a model that says the same everywhere would prove nothing
     torch.testing.assert_close(output.logprobs, logprobs, rtol=0, atol=1e-5)
     torch.testing.assert_close(output.entropy, entropy, rtol=0, atol=1e-5)
+
+
+def test_a_model_whose_packed_sequences_see_each_other_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_llama(tmp_path)
+    monkeypatch.setattr(model_module, "Packed", lambda lengths, device: Packed([sum(lengths)], device))
+    with pytest.raises(ModelError, match="does not run right on packed sequences"):
+        load_model(tmp_path)
+
+
+def test_computations_are_compared_on_tokens_from_all_over_the_vocabulary(tmp_path: Path) -> None:
+    model = load_model(save_llama(tmp_path, 100))
+    assert probe(model, 3).tolist() == [25, 50, 75]
 
 
 @torch.no_grad()

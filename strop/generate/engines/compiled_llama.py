@@ -17,7 +17,7 @@ from strop.generate.engines.cache import Cached, KeyValues
 from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
 from strop.kernels.cpu.build import LANES
 from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
-from strop.model import hidden_states
+from strop.model import hidden_states, probe
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 _TOLERANCE = 1e-4
@@ -103,7 +103,7 @@ def compiled_llama(model: Any) -> CompiledLlama | None:
         return None
     step = CompiledLlama(model, decode)
     positions = torch.arange(8)
-    tokens = positions % len(model.get_input_embeddings().weight)
+    tokens = probe(model, len(positions))
     plan = Cached(KeyValues(1, len(positions)), torch.zeros_like(positions), positions, (), list)
     ours = step(tokens, positions, plan)
     theirs = hidden_states(model, tokens, positions, attention.Packed([8]))

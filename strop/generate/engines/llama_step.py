@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.attention import Packed, Plan
-from strop.model import hidden_states
+from strop.model import hidden_states, probe
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -140,7 +140,7 @@ def llama_step(model: Any) -> LlamaStep | None:
     step = LlamaStep(model)
     weight = model.get_input_embeddings().weight
     positions = torch.arange(8, device=weight.device)
-    tokens, plan = positions % len(weight), Packed([8], weight.device)
+    tokens, plan = probe(model, 8), Packed([8], weight.device)
     ours = step(tokens, positions, plan).float()
     theirs = hidden_states(model, tokens, positions, plan).float()
     is_same = float((ours - theirs).abs().max()) <= _TOLERANCE[weight.dtype] * float(theirs.abs().max())
