@@ -108,7 +108,7 @@ def _prove(model: Any) -> None:
     ours = logits(model, hidden_states(model, tokens, positions, Packed(lengths, device)))
     model.set_attn_implementation("eager")
     theirs = torch.cat(
-        [model(input_ids=part.unsqueeze(0), use_cache=False).logits[0] for part in tokens.split(lengths)]
+        [model(input_ids=part.unsqueeze(0), use_cache=False).logits[0] for part in torch.split(tokens, lengths)]
     )
     model.set_attn_implementation(NAME)
     difference = float((ours.float() - theirs.float()).abs().max())

@@ -59,11 +59,11 @@ class Varlen:
         tables = [queries, keys]
         if is_shared := len(places) != own.sum():
             tables += [places, np.argsort(places, kind="stable"), _bounds(np.bincount(places))]
-        moved = _moved(tables, device)
-        self.queries, self.keys = moved[0].view(-1, 4), moved[1].view(-1, 6)
-        self.gather = moved[2] if is_shared else None  # [N], the computed token behind each key
-        self.order = moved[3] if is_shared else None  # [N], keys by the token behind them
-        self.bounds = moved[4] if is_shared else None  # [U + 1], where each token's keys lie in `order`
+        there = _moved(tables, device)
+        self.queries, self.keys = there[0].view(-1, 4), there[1].view(-1, 6)
+        self.gather = there[2] if is_shared else None  # [N], the computed token behind each key
+        self.order = there[3] if is_shared else None  # [N], keys by the token behind them
+        self.bounds = there[4] if is_shared else None  # [U + 1], where each token's keys lie in `order`
 
 
 def _blocks(own: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
@@ -101,8 +101,14 @@ def _bounds(sizes: IntArray) -> IntArray:
 
 def _moved(tables: list[IntArray], device: torch.device | str) -> list[Tensor]:
     """All of them by one transfer, as int32."""
-    flat = torch.from_numpy(np.concatenate([table.reshape(-1) for table in tables]).astype(np.int32)).to(device)
-    return list(torch.split(flat, [table.size for table in tables]))
+    flat = torch.from_numpy(np.concatenate([table.reshape(-1) for table in tables]).astype(np.int32))
+    return list(torch.split(moved(flat, device), [table.size for table in tables]))
+
+
+def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """The tensor on a device; the host does not wait for a copy to a GPU."""
+    is_copied = torch.device(device).type == "cuda" and not tensor.is_cuda
+    return tensor.pin_memory().to(device, non_blocking=True) if is_copied else tensor.to(device)
 
 
 def takes(heads: Heads) -> bool:

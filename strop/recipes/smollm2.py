@@ -27,12 +27,12 @@ _TRAINED = (
     "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"
 )
 _UNSEEN = "drill/basic_arithmetic:1+drill/lcm:1+drill/word_sequence_reversal:1"
-_MEMORY = 0.2  # share of a GPU for the keys of attempts
+_MEMORY = 0.1  # share of a GPU for the keys of attempts: more than they need, and room for other runs
 _SETTING = Setting(
     world=_TRAINED,
     model="smollm2",
     device="auto",  # the GPU where there is one
-    steps=340,
+    steps=500,
     groups_per_step=64,
     group_size=8,
     learning_rate=3e-5,
@@ -95,5 +95,5 @@ def _engine(setting: Setting) -> dict[str, Any]:
 def _trainer(setting: Setting, **more: Any) -> TorchTrainer:
     """bfloat16 and large micro-batches on a GPU."""
     if torch.device(setting.device).type == "cuda":
-        more |= {"dtype": "bfloat16", "max_tokens": 65_536, "chunk": 8192}
+        more |= {"dtype": "bfloat16", "max_tokens": 32_768, "chunk": 8192}
     return TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, **more)

@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
 from strop.roles import Metrics, Objective
 from strop.train.llama import LlamaForward, llama_forward
 from strop.train.logprobs import PolicyOutput
-from strop.train.sequences import Sequences, moved
+from strop.train.sequences import Sequences
 from strop.types import Batch, Frozen
 
 
@@ -46,7 +47,7 @@ class Forward:
         """What is needed for the model's distributions at the trainable tokens; `head` makes them of hidden states."""
         with torch.no_grad(), self._precision():
             output, _ = self._output(model, batch)
-            return Frozen(output.hidden.index_select(0, output.rows - 1), head)
+            return Frozen(output.before(output.rows), head)
 
     def look(self, model: Any, batch: Batch, wanted: Callable[[PolicyOutput], Tensor]) -> Tensor:
         """Something the model says about a batch, without gradient, on the batch's own device."""
@@ -61,9 +62,9 @@ class Forward:
 
     def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
         layout, quick = self._layout(batch), self.quick(model)
-        hidden = layout.sequences.hidden_states(model, quick)
+        computed = layout.sequences.computed(model, quick)
         rows, batch = layout.rows, _moved(batch, self.device)  # a GPU is at work by now
-        return PolicyOutput(model, hidden, batch, self.chunk, rows, layout.sequences, quick), batch
+        return PolicyOutput(model, computed, batch, self.chunk, rows, layout.sequences, quick), batch
 
     def refresh(self, model: Any) -> None:
         """Round the weights that the next pass reads, while a GPU is still busy with the last one."""

@@ -21,14 +21,14 @@ class PolicyOutput:
     """Plays `roles.Output`: everything is [T], zero where not trainable, and computed when first asked for.
 
     The hidden state at t - 1 predicts token t; only those before a trainable token go through the output layer.
-    `rows` are the indices of the trainable tokens, for a caller that knows them already; `sequences` are needed to
-    read the batch again; `quick` knows a quicker way from hidden states to logprobs.
+    `computed` are the states of `sequences`, or without those of all tokens. `rows` are the indices of the trainable
+    tokens, for a caller that knows them already; `quick` knows a quicker way from hidden states to logprobs.
     """
 
     def __init__(
         self,
         model: Any,
-        hidden: Tensor,
+        computed: Tensor,
         batch: Batch,
         chunk: int,
         rows: Tensor | None = None,
@@ -37,7 +37,7 @@ class PolicyOutput:
     ) -> None:
         self.model = model
         self.quick = quick
-        self.hidden = hidden  # [T, hidden]
+        self._computed = computed  # [U, hidden]
         self.batch = batch
         self.chunk = chunk
         self.rows = batch.trainable.nonzero().squeeze(1) if rows is None else rows  # [R]
@@ -53,7 +53,17 @@ class PolicyOutput:
 
     @property
     def states(self) -> Tensor:
-        return self._on_tokens(self.hidden.index_select(0, self.rows - 1), self.rows)
+        return self._on_tokens(self.before(self.rows), self.rows)
+
+    @property
+    def hidden(self) -> Tensor:
+        """Of every token: [T, hidden]."""
+        return self._computed if self.sequences is None else self._computed.index_select(0, self.sequences.places)
+
+    def before(self, rows: Tensor) -> Tensor:
+        """The states in which these tokens were chosen: [R, hidden]."""
+        places = rows - 1 if self.sequences is None else self.sequences.places.index_select(0, rows - 1)
+        return self._computed.index_select(0, places)
 
     def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
         """Apply `function(logits [C, V] / temperature, tokens [C], *columns [C]) -> [C]` in chunks: [T]."""
@@ -72,15 +82,15 @@ class PolicyOutput:
         if self.sequences is None:
             raise ConfigurationError("this output was made from hidden states alone: there is nothing to read again")
         mixed = self.batch.trainable.to(self.batch.share.dtype) * share  # [T]
-        hidden = self.sequences.hidden_states_between(self.model, others, mixed)
-        return PolicyOutput(self.model, hidden, self.batch, self.chunk, self.rows, self.sequences)
+        computed = self.sequences.computed_between(self.model, others, mixed)
+        return PolicyOutput(self.model, computed, self.batch, self.chunk, self.rows, self.sequences)
 
     @cached_property
     def _both(self) -> Tensor:
         """Logprob and entropy in one pass over the output layer: [R, 2]."""
         if self.quick is None:
             return self._over_rows(_logprob_and_entropy, self.rows)
-        hidden = self.hidden.index_select(0, self.rows - 1)
+        hidden = self.before(self.rows)
         tokens, temperature = (each.index_select(0, self.rows) for each in (self.batch.tokens, self.batch.temperature))
         return torch.stack(self.quick.logprobs(hidden, tokens, temperature, self.chunk), 1)
 
@@ -91,7 +101,7 @@ class PolicyOutput:
         columns: Sequence[Tensor] = (),
         frozen: Frozen | None = None,
     ) -> Tensor:
-        hidden = self.hidden.index_select(0, rows - 1)
+        hidden = self.before(rows)
         given = [self.batch.temperature, self.batch.tokens, *columns]
         parts = [each.index_select(0, rows) for each in given] + ([] if frozen is None else [frozen.hidden])
         chunks = zip(*(torch.split(each, self.chunk) for each in (hidden, *parts)), strict=True)

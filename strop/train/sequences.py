@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.attention import Packed
-from strop.kernels.attention import Varlen
+from strop.kernels.attention import Varlen, moved
 from strop.model import hidden_states
 from strop.train.llama import LlamaForward
 from strop.types import IntArray
@@ -37,7 +37,7 @@ class Sequences:
         kept = torch.from_numpy(np.flatnonzero(is_computed))  # [U]
         self._tokens, self._positions = (moved(each.cpu()[kept], device) for each in (tokens, positions))
         self._kept = moved(kept, device)
-        self._places = moved(torch.from_numpy(np.where(is_read, places, 0)), device)
+        self.places = moved(torch.from_numpy(np.where(is_read, places, 0)), device)  # [T]
         self._read, self._read_places, self._device = (sizes - 1)[sizes > 1], places[is_read], device
 
     @cached_property
@@ -52,28 +52,24 @@ class Sequences:
     def num_computed(self) -> int:
         return len(self._tokens)
 
-    def hidden_states(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
-        """[T, hidden], by the model or its quick forward; those of each segment's last token mean nothing."""
-        if quick is None:
-            found = hidden_states(model, self._tokens, self._positions, self._plan)
-        else:
-            plan = self._varlen if quick.takes_varlen else self._plan
-            found = quick.hidden_states(self._tokens, self._positions, plan)
-        return found.index_select(0, self._places)
+    def hidden_states(self, model: Any) -> Tensor:
+        """[T, hidden]; those of each segment's last token mean nothing."""
+        return self.computed(model).index_select(0, self.places)
 
-    def hidden_states_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
+    def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
+        """[U, hidden], each state once, by the model or its quick forward; `places` says which is whose."""
+        if quick is None:
+            return hidden_states(model, self._tokens, self._positions, self._plan)
+        plan = self._varlen if quick.takes_varlen else self._plan
+        return quick.hidden_states(self._tokens, self._positions, plan)
+
+    def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
         """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""
         embed = model.get_input_embeddings()
         with torch.no_grad():
             part = share.index_select(0, self._kept).unsqueeze(1)
             mixed = torch.lerp(embed(self._tokens), embed(others.index_select(0, self._kept)), part)
-        return hidden_states(model, self._tokens, self._positions, self._plan, mixed).index_select(0, self._places)
-
-
-def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """The tensor on a device; the host does not wait for a copy to a GPU."""
-    is_copied = torch.device(device).type == "cuda" and not tensor.is_cuda
-    return tensor.pin_memory().to(device, non_blocking=True) if is_copied else tensor.to(device)
+        return hidden_states(model, self._tokens, self._positions, self._plan, mixed)
 
 
 def _owners(tokens: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:
