@@ -32,12 +32,13 @@ _SETTING = Setting(
     world=_TRAINED,
     model="smollm2",
     device="auto",  # the GPU where there is one
-    steps=500,
+    steps=300,
     groups_per_step=64,
     group_size=8,
-    learning_rate=3e-5,
+    learning_rate=4e-5,
     max_tokens=96,
     heldout_tasks=200,
+    heldout_every=100,
     checkpoint_every=60,
 )
 
@@ -45,7 +46,7 @@ _SETTING = Setting(
 def smollm2(
     setting: Setting = _SETTING,
     unseen: str = _UNSEEN,
-    warmup_steps: int = 200,
+    warmup_steps: int = 60,
     warmup_examples: int = 64,  # of one step
     warmup_learning_rate: float = 2e-4,
 ) -> Run:
