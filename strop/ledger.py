@@ -78,12 +78,13 @@ class Ledger:
         )
 
     def finished(self, group: Group, kept: Group | None, reason: str, at: int) -> None:
-        """The group was scored and either kept (perhaps trimmed) or dropped for a reason."""
+        """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason."""
         places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
         as_kept = {t.id: t for t in kept.scored} if kept else {}
+        attempts = {t.id: t for t in group.trajectories} | as_kept
         self._database.executemany(
             "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_attempt_row(as_kept.get(t.id, t), group.number, places.get(t.id)) for t in group.trajectories],
+            [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()],
         )
         fate = "waiting" if places else ("gated" if group.scored else "failed")
         self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))

@@ -1,4 +1,7 @@
-"""DART (2509.23866): decoupled generation and training on tasks that come back, with fewer attempts at easy ones."""
+"""DART (2509.23866): generation and training decoupled, on tasks that come back.
+
+Easy ones get few attempts, hard ones old successes, and only steps at which the policy was in doubt are credited.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,26 @@ from dataclasses import replace
 
 from strop.control.budgets.by_success import BySuccess
 from strop.control.samplers.few import Few
+from strop.filter.gates.success_pool import SuccessPool
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
+from strop.train.advantages.high_entropy_steps import HighEntropySteps
 from strop.train.corrections.truncated import Truncated
 from strop.train.losses.clip import Clip
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def dart(setting: Setting = Setting(lag=1), tasks: int = 64, easy: float = 0.6, least: int = 2) -> Run:
+def dart(
+    setting: Setting = Setting(lag=1), tasks: int = 64, easy: float = 0.6, least: int = 2, share: float = 0.8
+) -> Run:
     """`tasks` of each world over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
     run = setting.run(
         "dart",
-        GroupStandard(),
+        HighEntropySteps(GroupStandard(), share),
         (Clip(0.1, 0.28, dual=10.0, anchor="proximal"),),
         budget=BySuccess(setting.group_size, easy, least),
+        gates=(SuccessPool(),),
         correction=Truncated(1.0, target="proximal"),
         reduction=SequenceMean(),
     )

@@ -15,8 +15,9 @@ from strop.folder import RunFolder, read_rows
 from strop.launch import launch, relaunch
 from strop.preflight import check
 from strop.recipes import build, recipe_named
+from strop.roles import Reward
 from tests.models import save_pocket_like
-from tests.parts import LongerIsBetter
+from tests.parts import EvenOrOdd, LongerIsBetter
 
 RECIPES = [
     ("areal", {}, 4),
@@ -33,6 +34,11 @@ RECIPES = [
 ]
 
 
+def rewards_for(name: str) -> tuple[Reward, ...]:
+    """DART's pool asks who is right."""
+    return (EvenOrOdd(),) if name == "dart" else (LongerIsBetter(),)
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
@@ -42,7 +48,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_three_steps(model: Path, tmp_path: Path, name: str, values: dict[str, str], lag: int) -> None:
     sizes = {"groups_per_step": 4, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "steps": 3}
     run = build(recipe_named(name), {"model": str(model), "learning_rate": 1e-3, **sizes, **values})
-    run.rewards = (LongerIsBetter(),)
+    run.rewards = rewards_for(name)
     check(run)
     assert run.pace.lag == lag  # type: ignore[attr-defined]
     launch(run, tmp_path, "run")
@@ -55,7 +61,13 @@ def test_three_steps(model: Path, tmp_path: Path, name: str, values: dict[str, s
 
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("areal", {"anchor": "averaged"}), ("missing_old_logits", {}), ("vcpo", {}), ("tba", {"recent": 0.5})],
+    [
+        ("areal", {"anchor": "averaged"}),
+        ("missing_old_logits", {}),
+        ("vcpo", {}),
+        ("tba", {"recent": 0.5}),
+        ("dart", {"tasks": 2}),
+    ],
 )
 def test_resumed_in_the_middle_it_ends_with_the_same_bits(
     model: Path, tmp_path: Path, name: str, values: dict[str, object]
@@ -64,7 +76,7 @@ def test_resumed_in_the_middle_it_ends_with_the_same_bits(
     run = build(
         recipe_named(name), {"model": str(model), "learning_rate": 1e-3, "checkpoint_every": 3, **sizes, **values}
     )
-    run.rewards = (LongerIsBetter(),)
+    run.rewards = rewards_for(name)
     launch(run, tmp_path, "run")
     folder = RunFolder(tmp_path / "run")
     found = []

@@ -1,6 +1,6 @@
 """DART's number of attempts (2509.23866): as many as ever for what is hard, few for what is mostly solved.
 
-Of its other rules the high-entropy steps, the success pool and the length limit by task are not here.
+Of its other rules the length limit by task is not here: no formula of it is known.
 Papers: dart
 """
 

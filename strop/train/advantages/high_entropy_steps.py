@@ -1,0 +1,61 @@
+"""DART's choice of steps (2509.23866): only those count at which the policy was most in doubt.
+
+Reading: steps are turns, ranked over all attempts of a draw; what is left out gets no credit and keeps its place in the
+denominator. The share of 80 % is the paper's; its release has this commented out.
+Papers: dart
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.roles import Advantage
+from strop.types import Group, Trajectory
+
+
+@dataclass(frozen=True)
+class HighEntropySteps:
+    """The credit that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0 elsewhere."""
+
+    inner: Advantage
+    share: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(f"HighEntropySteps needs 0 < share <= 1, got {self.share}")
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({"entropy"}) | frozenset(getattr(self.inner, "needs", ()))
+
+    @property
+    def min_group(self) -> int:
+        return int(getattr(self.inner, "min_group", 1))
+
+    @property
+    def needs_values(self) -> bool:
+        return bool(getattr(self.inner, "needs_values", False))
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        steps = [step for group in groups for attempt in group.scored for step in _steps(attempt)]
+        steps.sort(key=lambda step: -step[0])  # stable: of equals the first stays
+        for _, attempt, tokens in steps[math.ceil(self.share * len(steps) - 1e-9) :]:
+            assert attempt.advantages is not None
+            attempt.advantages[tokens] = 0.0
+
+
+def _steps(attempt: Trajectory) -> Iterator[tuple[float, Trajectory, slice]]:
+    """Mean entropy, owner and tokens of every turn in which something was written."""
+    end = 0
+    for turn in attempt.turns:
+        start, end = end, end + len(turn.tokens)
+        if end > start:
+            if "entropy" not in attempt.notes:
+                raise ConfigurationError(f"HighEntropySteps needs the entropies of attempt {attempt.id}: it has none")
+            yield float(np.mean(attempt.notes["entropy"][start:end])), attempt, slice(start, end)
