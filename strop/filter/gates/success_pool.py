@@ -1,7 +1,8 @@
 """DART's success pool (2509.23866): a hard task that nobody solved this time borrows its newest success.
 
 Reading: what was borrowed is an attempt of its own, REPLAYED, with the logprobs and versions it was sampled with, so
-that it may be older than the lag and needs a correction; it moves no pass rate.
+that it may be older than the lag and needs a correction; it moves no pass rate. A group lacks success where no reward
+reaches `right`; the release asks for a mean of 0, which is the same for rewards of 0 and 1.
 Papers: dart
 """
 

@@ -1,7 +1,7 @@
 """DART's choice of steps (2509.23866): only those count at which the policy was most in doubt.
 
 Reading: steps are turns, ranked over all attempts of a draw; what is left out gets no credit and keeps its place in the
-denominator. The share of 80 % is the paper's; its release has this commented out.
+denominator. The share of 80 % could not be checked against the paper, and its release has this commented out.
 Papers: dart
 """
 
