@@ -36,6 +36,8 @@ from strop.train.trainers.torch import TorchTrainer, copy_tokenizer, noting
 from strop.train.wire import read_batches, take_order
 from strop.types import Batch
 
+_TRIES = 100  # to remove what the ranks left
+
 
 class Rank:
     """Every method is called on all ranks at once, because all of them must take part in gathering and summing."""
@@ -189,7 +191,11 @@ def _end_with(trainer: int, scratch: str) -> None:
     """End when the trainer is killed, also while waiting for other ranks, which may be gone; and leave nothing."""
     while os.getppid() == trainer:
         time.sleep(0.5)
-    shutil.rmtree(scratch, ignore_errors=True)
+    for _ in range(_TRIES):
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not Path(scratch).exists():
+            break
+        time.sleep(0.05)  # whoever joins the others just now writes there
     os._exit(1)
 
 
