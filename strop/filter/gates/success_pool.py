@@ -12,11 +12,11 @@ import base64
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.errors import ConfigurationError
 from strop.turns import decode_turns, encode_turns
 from strop.types import Group, Origin, Outcome, Task, Trajectory, Verdict
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
+_KNOWN = 1000  # tasks whose newest success is kept, those solved last
 _NOBODYS = Task((), "", "", id="-")
 
 
@@ -28,12 +28,7 @@ class SuccessPool:
     """
 
     right: float = 1.0
-    capacity: int = 1000  # tasks whose newest success is kept, those solved last
     _newest: dict[str, Trajectory] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.capacity < 1:
-            raise ConfigurationError(f"SuccessPool needs capacity >= 1, got {self.capacity}")
 
     def __call__(self, group: Group) -> Verdict:
         if not group.scored:
@@ -53,7 +48,7 @@ class SuccessPool:
     def _keep(self, task: str, success: Trajectory) -> None:
         self._newest.pop(task, None)
         self._newest[task] = replace(success, advantages=None, returns=None, values=None, notes={})
-        while len(self._newest) > self.capacity:
+        while len(self._newest) > _KNOWN:
             del self._newest[next(iter(self._newest))]
 
     def state(self) -> dict[str, Any]:

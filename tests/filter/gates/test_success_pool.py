@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.errors import ConfigurationError
+from strop.filter.gates import success_pool
 from strop.filter.gates.success_pool import SuccessPool
 from strop.ledger import Ledger
 from strop.types import Group, Origin
@@ -50,13 +50,12 @@ def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:
     assert pool(other).reason == "never solved"
 
 
-def test_the_tasks_solved_last_are_remembered() -> None:
-    pool = SuccessPool(capacity=2)
+def test_the_tasks_solved_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(success_pool, "_KNOWN", 2)
+    pool = SuccessPool()
     for name in "abac":
         pool(replace(eight([1, 0], 0), task=replace(TASK, id=name)))
     assert list(pool.state()["newest"]) == ["a", "c"]
-    with pytest.raises(ConfigurationError, match="capacity >= 1"):
-        SuccessPool(capacity=0)
 
 
 def test_its_state_survives_as_json_and_a_kept_group_as_rows(tmp_path: Path) -> None:
