@@ -173,7 +173,8 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
     progress.keys[number] = [start.key for start in starts]
     playing = partial(play, policy=flow.policy, world=world_of(run.worlds, task), task=task)
-    playing = partial(playing, seconds=run.world_seconds, stages=progress.stages)
+    most_turns = getattr(run.budget, "turns", lambda _: 0)(task)
+    playing = partial(playing, seconds=run.world_seconds, stages=progress.stages, most_turns=most_turns)
 
     async def player(start: Start, agent: Agent | None = None) -> Trajectory:
         return await playing(agent or run.agent, start=start)

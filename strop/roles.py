@@ -126,7 +126,7 @@ class Dialogue(Protocol):
     def turns(self) -> tuple[Turn, ...]: ...
     @property
     def is_cut(self) -> bool:
-        """Whether the last reply hit the token limit or the context is full."""
+        """Whether the last reply hit the token limit, the context is full, or no more turns may be spent."""
         ...
 
 
@@ -174,7 +174,7 @@ class Sampler(Protocol):
 
 
 class Budget(Protocol):
-    """How much may it spend?"""
+    """How much may it spend? One that also limits turns has `turns(task)`, of each attempt; 0: without a limit."""
 
     def attempts(self, task: Task) -> int: ...
     def observe(self, group: Group) -> None: ...

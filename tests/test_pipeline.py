@@ -30,7 +30,7 @@ from strop.roles import Metrics, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Message, Observation, Trajectory, WeightVersion
+from strop.types import Message, Observation, Outcome, Task, Trajectory, WeightVersion
 from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like
 
@@ -219,6 +219,34 @@ def test_starvation_says_which_gate_dropped_what(model: Path, tmp_path: Path) ->
         pytest.raises(StarvationError, match=r"needs 4 groups and has 0; 20\d groups were dropped.*all"),
     ):
         run_virtually(train(flow))
+
+
+@dataclass(frozen=True)
+class Patient(Arithmetic):
+    """A world that never ends an attempt by itself."""
+
+    def environment(self) -> SingleTurn:
+        return Asking(self)
+
+
+class Asking(SingleTurn):
+    async def step(self, reply: Message) -> Observation:
+        return Observation((Message("user", "and?"),), done=False, reward=0.0)
+
+
+class OnlyThreeTurns(Fixed):
+    def turns(self, task: Task) -> int:
+        return 3
+
+
+def test_a_budget_may_limit_turns(model: Path, tmp_path: Path) -> None:
+    worlds = (Patient(1),)
+    run = make_run(2, worlds=worlds, sampler=Uniform(worlds), engine=Scripted(lambda *_: "1"), budget=OnlyThreeTurns(2))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        attempts = _trained(flow.ledger)
+        assert len(attempts) == 16 and {len(attempt.turns) for attempt in attempts} == {3}
+        assert {attempt.outcome for attempt in attempts} == {Outcome.TRUNCATED}
 
 
 @dataclass

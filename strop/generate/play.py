@@ -130,9 +130,10 @@ async def play(
     start: Start,
     seconds: float = 60.0,
     stages: Stages | None = None,
+    most_turns: int = 0,
 ) -> Trajectory:
     """One attempt; what the world broke or did not answer in time comes back as FAILED, with the turns so far."""
-    dialogue = policy.dialogue(task, start)
+    dialogue = policy.dialogue(task, start, most_turns)
     origin = agent.origin if start.origin is Origin.POLICY else start.origin
     try:
         environment = Guarded(_build(world), start.id, seconds, stages or Stages())

@@ -47,24 +47,27 @@ class Policy:
             raise ConfigurationError(f"context={context} is more than the {limit} positions of the model in {folder}")
         return cls(template, engine, sampling, context)
 
-    def dialogue(self, task: Task, start: Start) -> Talk:
-        """Open an attempt's conversation, or take it up where `start` left it."""
+    def dialogue(self, task: Task, start: Start, most_turns: int = 0) -> Talk:
+        """Open an attempt's conversation, or take it up where `start` left it; `most_turns` 0: without a limit."""
         if start.turns:
-            return Talk(self, start.key, _NOTHING, start.turns)
+            return Talk(self, start.key, _NOTHING, start.turns, most_turns)
         opening = self.template.opening(task.messages)
         if len(opening) >= self.context:
             raise ConfigurationError(
                 f"task {task.id}: its prompt has {len(opening)} tokens and context={self.context} leaves no room for a"
                 f" reply; need a context of at least {len(opening) + 1}"
             )
-        return Talk(self, start.key, opening)
+        return Talk(self, start.key, opening, most_turns=most_turns)
 
 
 class Talk:
     """One attempt's conversation as tokens; given turns whose last reply is unfinished go on inside that reply."""
 
-    def __init__(self, policy: Policy, key: int, unread: IntArray, turns: tuple[Turn, ...] = ()) -> None:
+    def __init__(
+        self, policy: Policy, key: int, unread: IntArray, turns: tuple[Turn, ...] = (), most_turns: int = 0
+    ) -> None:
         self._policy = policy
+        self._most_turns = most_turns
         self._key = key
         self._turns = list(turns)
         self._heard: list[Message] = []
@@ -79,7 +82,8 @@ class Talk:
 
     @property
     def is_cut(self) -> bool:
-        return self.stop is not Stop.STOP or self._room <= 0
+        is_long = 0 < self._most_turns <= len(self._turns)
+        return self.stop is not Stop.STOP or self._room <= 0 or is_long
 
     def hear(self, messages: Sequence[Message]) -> None:
         """Append what the world said; it is read before the next reply."""

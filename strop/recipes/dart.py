@@ -1,6 +1,7 @@
 """DART (2509.23866): generation and training decoupled, on tasks that come back.
 
-Easy ones get few attempts, hard ones old successes, and only steps at which the policy was in doubt are credited.
+Easy ones get few attempts, none of more turns than a success took, hard ones old successes; only steps at which the
+policy was in doubt are credited.
 """
 
 from __future__ import annotations

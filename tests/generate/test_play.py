@@ -93,6 +93,14 @@ def test_turn_limit_reply_limit_and_full_context_truncate(tmp_path: Path) -> Non
     assert sum(len(turn.prompt) + len(turn.tokens) for turn in full.turns) <= 130
 
 
+def test_turns_that_may_not_be_spent_truncate(tmp_path: Path) -> None:
+    for most_turns, count in ((0, 3), (2, 2), (5, 3)):
+        policy = policy_of(save_folder(tmp_path), Recording(["1|", "2|", f"{TASK.answer}|"]))
+        attempt: Trajectory = run(play(Chat(), policy, Echo(), TASK, START, most_turns=most_turns))
+        assert len(attempt.turns) == count
+        assert attempt.outcome is (Outcome.FINISHED if count == 3 else Outcome.TRUNCATED)
+
+
 def test_a_reply_that_ends_exactly_with_the_context_is_finished(tmp_path: Path) -> None:
     policy = policy_of(save_folder(tmp_path), Recording(["4|"]))
     room = len(policy.template.opening(TASK.messages)) + 2

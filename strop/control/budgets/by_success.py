@@ -1,6 +1,7 @@
-"""DART's number of attempts (2509.23866): as many as ever for what is hard, few for what is mostly solved.
+"""DART's budget by task (2509.23866): few attempts at what is mostly solved, and none longer than a success has been.
 
-Of its other rules the length limit by task is not here: no formula of it is known.
+The number of attempts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
+reading: those of the longest success so far, and no limit before the first.
 Papers: dart
 """
 
@@ -29,6 +30,7 @@ class BySuccess:
     least: int = 2
 
     _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # success, in turns
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.size or not 0 < self.easy <= 1:
@@ -44,15 +46,26 @@ class BySuccess:
         wanted = math.floor((self.size + 1) / share - (self.size - 1) + 1e-9)  # 0.9 is no binary number
         return min(max(wanted, self.least), self.size)
 
+    def turns(self, task: Task) -> int:
+        """Those of the task's longest success; 0 before the first."""
+        return self._longest.get(task.id, 0)
+
     def observe(self, group: Group) -> None:
-        own = [attempt.reward > 0.5 for attempt in group.scored if attempt.origin is Origin.POLICY]
-        seen = self._latest.pop(group.task.id, [])
-        self._latest[group.task.id] = [*seen, *own][-self.size :]
+        own = [attempt for attempt in group.scored if attempt.origin is Origin.POLICY]
+        name, is_right = group.task.id, [attempt.reward > 0.5 for attempt in own]
+        seen = self._latest.pop(name, [])
+        self._latest[name] = [*seen, *is_right][-self.size :]
+        if any(is_right):
+            solved = [len(attempt.turns) for attempt, right in zip(own, is_right, strict=True) if right]
+            self._longest[name] = max(self._longest.get(name, 0), *solved)
         while len(self._latest) > _KNOWN:
-            del self._latest[next(iter(self._latest))]
+            self._longest.pop(forgotten := next(iter(self._latest)), None)
+            del self._latest[forgotten]
 
     def state(self) -> dict[str, Any]:
-        return {"latest": {task: [int(each) for each in seen] for task, seen in self._latest.items()}}
+        latest = {task: [int(each) for each in seen] for task, seen in self._latest.items()}
+        return {"latest": latest, "longest": dict(self._longest)}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._latest = {str(task): [bool(each) for each in seen] for task, seen in state["latest"].items()}
+        self._longest = {str(task): int(turns) for task, turns in state.get("longest", {}).items()}

@@ -39,6 +39,20 @@ def test_only_own_attempts_that_count_are_counted() -> None:
     assert budget.attempts(group.task) == 4
 
 
+def test_no_attempt_is_longer_than_a_success_has_been() -> None:
+    budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
+    assert budget.turns(group.task) == 0  # before the first success nobody knows
+    for attempt, count in zip(group.trajectories, (5, 2, 3, 4), strict=True):
+        attempt.turns = attempt.turns * count
+    budget.observe(group)
+    assert budget.turns(group.task) == 3
+    budget.observe(make_group([1.0, 1.0, 0.0, 0.0]))  # in one turn each
+    assert budget.turns(group.task) == 3
+    again = BySuccess(4)
+    again.restore(json.loads(json.dumps(budget.state())))
+    assert again.turns(group.task) == 3
+
+
 def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
     budget, again = told(6, 2), BySuccess(8)
     again.restore(json.loads(json.dumps(budget.state())))
