@@ -44,6 +44,10 @@ class Hosted:
     async def abort(self, key: int) -> None:
         self._engine.abort(key)
 
+    async def hurry(self, keys: Sequence[int]) -> None:
+        if (hurry := getattr(self._engine, "hurry", None)) is not None:
+            hurry(keys)
+
     async def forget(self) -> None:
         self._engine.forget()
 

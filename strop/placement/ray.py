@@ -122,6 +122,10 @@ class RayActor:
         if self._is_up:
             self._actor.abort.remote(key)
 
+    def hurry(self, keys: Sequence[int]) -> None:
+        if self._is_up:
+            self._actor.hurry.remote(list(keys))
+
     def forget(self) -> None:
         if self._is_up:
             self._actor.forget.remote()

@@ -27,6 +27,7 @@ class Letters:
     version: int = field(init=False, repr=False, compare=False, default=0)
     asked: list[int] = field(init=False, repr=False, compare=False, default_factory=list)  # keys
     forgot: int = field(init=False, repr=False, compare=False, default=0)
+    _hurried: set[int] = field(init=False, repr=False, compare=False, default_factory=set)
     _held: str = field(init=False, repr=False, compare=False, default="nothing")
     _aborted: set[int] = field(init=False, repr=False, compare=False, default_factory=set)
 
@@ -42,7 +43,7 @@ class Letters:
         while len(tokens) < sampling.max_tokens and key not in self._aborted:
             tokens.append(letter(key, len(prompt) + len(tokens)))
             versions.append(self.version)
-            await asyncio.sleep(self.seconds_per_token)
+            await asyncio.sleep(0 if key in self._hurried else self.seconds_per_token)
         stop = Stop.ABORTED if key in self._aborted else Stop.LENGTH
         self._aborted.discard(key)
         logprobs = -np.arange(len(tokens), dtype=np.float32)
@@ -54,6 +55,9 @@ class Letters:
 
     def forget(self) -> None:
         self.forgot += 1
+
+    def hurry(self, keys: list[int]) -> None:
+        self._hurried = set(keys)
 
     def abort(self, key: int) -> None:
         self._aborted.add(key)
