@@ -8,6 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -83,3 +84,16 @@ def letter(key: int, position: int) -> int:
 def written(key: int, prompt: int, count: int) -> list[int]:
     """What a prompt of so many tokens is continued with."""
     return [letter(key, prompt + place) for place in range(count)]
+
+
+async def hurried(engine: Any) -> int:
+    """How much of a slow engine's answer comes for one that must hurry, while another is at the first of its tokens."""
+    await engine.load(WeightVersion(0, "none", "folder"))  # it is up
+    prompt, asked = np.arange(3), Sampling(max_tokens=100)
+    slow, quick = (asyncio.create_task(engine.sample(prompt, asked, key)) for key in (1, 2))
+    engine.hurry([2, 9])
+    completion = await quick
+    assert not slow.done()
+    slow.cancel()
+    await asyncio.gather(slow, return_exceptions=True)
+    return len(completion.tokens)

@@ -19,7 +19,7 @@ import pytest
 from strop.errors import ConfigurationError, EngineError, ModelError, StropError
 from strop.placement.process import LocalProcess
 from strop.types import Completion, Sampling, Stop, WeightVersion
-from tests.placement.light import BROKEN, DEADLY, NOISY, REFUSED, STUCK, Letters, written
+from tests.placement.light import BROKEN, DEADLY, NOISY, REFUSED, STUCK, Letters, hurried, written
 
 Result = TypeVar("Result")
 SHORT = Sampling(max_tokens=5, stop=("x",))
@@ -94,18 +94,7 @@ def test_an_abort_ends_one_request_where_it_is(in_step: bool) -> None:
 
 def test_who_must_hurry_is_told_to() -> None:
     engine = LocalProcess(Letters(seconds_per_token=2.0))
-
-    async def ask() -> int:
-        await engine.load(WeightVersion(1, "abc", "folder"))  # it is up
-        slow, quick = (asyncio.create_task(engine.sample(PROMPT, Sampling(max_tokens=100), key)) for key in (1, 2))
-        engine.hurry([2, 9])
-        completion = await quick
-        assert not slow.done()
-        slow.cancel()
-        await asyncio.gather(slow, return_exceptions=True)
-        return len(completion.tokens)
-
-    assert run(engine, ask()) == 100
+    assert run(engine, hurried(engine)) == 100
 
 
 def test_what_goes_wrong_in_there_is_told_here() -> None:

@@ -32,7 +32,7 @@ from strop.source import from_source
 from strop.types import Completion, Sampling, Stop, WeightVersion
 from tests.models import save_pocket_like
 from tests.parts import LongerIsBetter
-from tests.placement.light import BROKEN, DEADLY, REFUSED, STUCK, Letters, written
+from tests.placement.light import BROKEN, DEADLY, REFUSED, STUCK, Letters, hurried, written
 from tests.placement.weighing import Frozen, Scales
 
 # its import is left to whoever starts it, because it decides then whom it listens to
@@ -136,18 +136,7 @@ def test_each_request_gets_its_own_answer_and_an_abort_ends_one(own_ray: None) -
 
 def test_who_must_hurry_is_told_to(own_ray: None) -> None:
     engine = RayActor(Letters(seconds_per_token=2.0))
-
-    async def ask() -> int:
-        await engine.load(WeightVersion(0, "none", "folder"))
-        slow, quick = (asyncio.create_task(engine.sample(PROMPT, Sampling(max_tokens=100), key)) for key in (1, 2))
-        engine.hurry([2, 9])
-        completion = await quick
-        assert not slow.done()
-        slow.cancel()
-        await asyncio.gather(slow, return_exceptions=True)
-        return len(completion.tokens)
-
-    assert run_on(engine, ask()) == 100
+    assert run_on(engine, hurried(engine)) == 100
 
 
 def test_errors_come_back_as_they_are_and_a_lying_actor_is_found(own_ray: None) -> None:
