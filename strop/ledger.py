@@ -21,6 +21,7 @@ from strop.turns import decode_turns, encode_turns, message_from, plain_message
 from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
 
 _SORTED = json.JSONEncoder(sort_keys=True)
+_MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL);
@@ -82,21 +83,21 @@ class Ledger:
         places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
         as_kept = {t.id: t for t in kept.scored} if kept else {}
         attempts = {t.id: t for t in group.trajectories} | as_kept
-        self._database.executemany(
-            "INSERT INTO attempts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()],
-        )
+        self._insert("attempts", [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
         fate = "waiting" if places else ("gated" if group.scored else "failed")
         self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))
         self._database.commit()
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
         """These groups were in the optimizer step that made version `step`."""
-        for slot, group in enumerate(groups):
-            rows = [(step, slot, place, group.number, t.id) for place, t in enumerate(group.scored)]
-            self._database.executemany("INSERT INTO trainings VALUES (?, ?, ?, ?, ?)", rows)
-            self._database.executemany("UPDATE attempts SET fate='trained' WHERE id=?", [row[-1:] for row in rows])
-            self._run("UPDATE groups SET fate='trained' WHERE number=?", (group.number,))
+        drawn = enumerate(groups)
+        self._insert(
+            "trainings",
+            [(step, slot, place, group.number, t.id) for slot, group in drawn for place, t in enumerate(group.scored)],
+        )
+        for table, key, column in (("attempts", "id", "attempt"), ("groups", "number", "number")):
+            these = f"SELECT {column} FROM trainings WHERE step=?"
+            self._run(f"UPDATE {table} SET fate='trained' WHERE {key} IN ({these})", (step,))
         self._database.commit()
 
     def published(self, version: WeightVersion) -> None:
@@ -261,6 +262,15 @@ class Ledger:
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> None:
         self._database.execute(statement, values)
+
+    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """In as few statements as can be: each hands the interpreter to other threads, and waits to have it back."""
+        width = len(rows[0]) if rows else 1
+        for first in range(0, len(rows), _MOST_VALUES // width):
+            part = rows[first : first + _MOST_VALUES // width]
+            row = f"({', '.join('?' * width)})"
+            values = [value for each in part for value in each]
+            self._run(f"INSERT INTO {table} VALUES {', '.join([row] * len(part))}", values)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._database.execute(query, values).fetchall()

@@ -48,7 +48,7 @@ MECHANISMS = [
     ("strop.filter.rewards.outcome", "Outcome(weight=1.0)"),
     ("strop.filter.rewards.constant", "Constant(value=1.0, weight=1.0)"),
     ("strop.control.budgets.fixed", "Fixed(size=8)"),
-    ("strop.control.paces.bounded_lag", "BoundedLag(lag=1, most_running=0)"),
+    ("strop.control.paces.bounded_lag", "BoundedLag(lag=1)"),
     ("strop.replay.fifo", "Fifo()"),
     ("strop.replay.mostly_recent", "MostlyRecent(recent=0.95, capacity=1000, seed=0, answers=0, sharpness=0.0)"),
 ]

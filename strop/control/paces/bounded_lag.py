@@ -24,23 +24,17 @@ class BoundedLag:
     slow one. So a step waits for slower groups as soon as training those it would leave, in order and groups_per_step
     at a time, would make one of them too old. Nothing slow is thrown away.
 
-    Groups that queue before an engine grow old there, and the long ones among them then hold a step up. `most_running`
-    bounds those in flight (AReaL's max_concurrent_rollouts): as many as the engines decode together, and a few more.
-
     lag = 0 is synchronous: there, replacements for dropped groups wait until nothing is running and then start
     together, so that what is generated together does not depend on how long an attempt or a reward took. The pace
     must be asked again right after each start, before anything can finish: being asked when full ends a wave.
     """
 
     lag: int = 0
-    most_running: int = 0  # groups; 0: no bound but the lag's
     _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.lag < 0 or self.most_running < 0:
-            raise ConfigurationError(
-                f"BoundedLag needs lag >= 0 and most_running >= 0, got {self.lag} and {self.most_running}"
-            )
+        if self.lag < 0:
+            raise ConfigurationError(f"BoundedLag needs lag >= 0, got {self.lag}")
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
         has_room = running + waiting < (self.lag + 1) * groups_per_step
@@ -48,8 +42,7 @@ class BoundedLag:
             self._is_filling = False
         elif running == 0:
             self._is_filling = True
-        is_crowded = 0 < self.most_running <= running
-        return has_room and not is_crowded and (self._is_filling or self.lag > 0)
+        return has_room and (self._is_filling or self.lag > 0)
 
     def draws(self, standing: Standing) -> int:
         count = standing.groups_per_step

@@ -41,21 +41,6 @@ class Flow:
         self.step += 1
 
 
-def test_no_more_run_at_once_than_engines_decode_together() -> None:
-    flow = Flow(BoundedLag(lag=4, most_running=6))
-    assert flow.start_all() == 6
-    flow.finish(2)
-    assert flow.start_all() == 2  # running 6, waiting 2
-    for _ in range(6):
-        flow.finish(2)
-        flow.start_all()
-    assert (flow.running, flow.waiting) == (6, 14)  # 20: the lag's bound is reached
-    flow.finish(2)
-    assert flow.start_all() == 0
-    with pytest.raises(ConfigurationError, match="most_running >= 0, got 1 and -1"):
-        BoundedLag(1, -1)
-
-
 def test_lag_one_admits_eight_before_the_first_update() -> None:
     flow = Flow(BoundedLag(lag=1))
     assert flow.start_all() == 8
