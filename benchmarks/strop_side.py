@@ -14,6 +14,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import strop  # noqa: F401 (before torch is imported: it says how threads wait)
+
+# isort: split
 from turns import Finished, Stopwatch
 from workload import GROUP_SIZE, GROUPS_PER_STEP, LEARNING_RATE, WORKLOADS, OddLetters, Workload
 
