@@ -52,12 +52,10 @@ class BySuccess:
 
     def observe(self, group: Group) -> None:
         own = [attempt for attempt in group.scored if attempt.origin is Origin.POLICY]
-        name, is_right = group.task.id, [attempt.reward > 0.5 for attempt in own]
-        seen = self._latest.pop(name, [])
-        self._latest[name] = [*seen, *is_right][-self.size :]
-        if any(is_right):
-            solved = [len(attempt.turns) for attempt, right in zip(own, is_right, strict=True) if right]
-            self._longest[name] = max(self._longest.get(name, 0), *solved)
+        seen = self._latest.pop(name := group.task.id, [])
+        self._latest[name] = [*seen, *(attempt.reward > 0.5 for attempt in own)][-self.size :]
+        if turns := [len(attempt.turns) for attempt in own if attempt.reward > 0.5]:
+            self._longest[name] = max(self.turns(group.task), *turns)
         while len(self._latest) > _KNOWN:
             self._longest.pop(forgotten := next(iter(self._latest)), None)
             del self._latest[forgotten]
