@@ -33,16 +33,16 @@ from typing import Any
 from counting import MOST_TOKENS, Counting, half_taught
 
 from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
 from strop.effects import paired
 from strop.evaluation import Evaluation
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch
-from strop.ledger import Ledger
 from strop.placement.place import place
-from strop.recipes.grpo import grpo
+from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
 from strop.run import Run
+from strop.start.launch import launch
 
 GROUPS_PER_STEP, GROUP_SIZE = 16, 8
 LAG, CORES, NEED = 4, 2, 1.5

@@ -29,16 +29,17 @@ import torch
 from machine import circumstances, output_arguments, publish
 from shapes import heavy_tailed
 
+from strop.disk.ledger import Ledger
 from strop.environments.drills import Drill
 from strop.evaluation import Evaluation
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch, model_folder
-from strop.ledger import Ledger
-from strop.recipes.grpo import grpo
+from strop.models.names import model_folder
+from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
 from strop.run import Run
+from strop.start.launch import launch
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Task
 

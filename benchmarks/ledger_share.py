@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.models import hush
-from strop.folder import read_rows
-from strop.launch import launch
-from strop.ledger import Ledger
+from strop.disk.folder import read_rows
+from strop.disk.ledger import Ledger
 from strop.recipes import build, recipe_named
+from strop.start.launch import launch
 
 LIMIT = 0.03
 WRITES = ("admitted", "finished", "trained", "published", "sync")

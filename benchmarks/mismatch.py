@@ -25,7 +25,7 @@ from shapes import SHAPES, prepare
 from strop.environments.drills import SETTINGS, Drill
 from strop.generate.engines.choice import engine_on
 from strop.generate.template import Template
-from strop.launch import model_folder
+from strop.models.names import model_folder
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Completion, FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn

@@ -22,12 +22,12 @@ from workload import GROUP_SIZE, GROUPS_PER_STEP, LEARNING_RATE, WORKLOADS, OddL
 
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.evaluation import Evaluation
-from strop.launch import launch
 from strop.placement.place import place
-from strop.recipes.grpo import grpo
+from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.roles import Metrics
 from strop.run import Run
+from strop.start.launch import launch
 
 _NEVER = 1 << 30
 _LAG = 4

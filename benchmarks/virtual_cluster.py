@@ -32,11 +32,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
-from strop.launch import POCKET
-from strop.ledger import Ledger
+from strop.models.names import POCKET
 from strop.pipeline import Flow, Progress, train
 from strop.roles import Metrics
 from strop.run import Run

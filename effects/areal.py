@@ -10,8 +10,8 @@ from dataclasses import replace
 from strop.control.paces.exact_lag import ExactLag
 from strop.effects import Experiment
 from strop.filter.rewards.constant import Constant
-from strop.recipes.areal import areal
 from strop.recipes.setting import Setting
+from strop.recipes.system.areal import areal
 from strop.run import Run
 from strop.train.losses.reinforce import Reinforce
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from strop.effects import Experiment
 from strop.filter.rewards.constant import Constant
-from strop.recipes.expert_iteration import expert_iteration
-from strop.recipes.ppo import ppo
+from strop.recipes.classics.ppo import ppo
+from strop.recipes.objective.expert_iteration import expert_iteration
 from strop.recipes.setting import Setting
 from strop.run import Run
 

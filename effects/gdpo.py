@@ -11,7 +11,7 @@ from strop.effects import Experiment
 from strop.filter.rewards.brief import Brief
 from strop.filter.rewards.constant import Constant
 from strop.filter.rewards.outcome import Outcome
-from strop.recipes.gdpo import gdpo
+from strop.recipes.objective.gdpo import gdpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
-from strop.launch import launch
-from strop.recipes.dapo import dapo
-from strop.recipes.kdrl import kdrl
+from strop.recipes.classics.dapo import dapo
+from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.start.launch import launch
 from strop.train.losses.kdrl import Kdrl
 
 WORLD = "countdown:4"

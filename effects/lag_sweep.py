@@ -24,13 +24,13 @@ from typing import Any
 
 from strop.cli.models import hush
 from strop.control.paces.exact_lag import ExactLag
+from strop.disk.folder import read_rows
 from strop.effects import paired, versions
 from strop.errors import StropError
 from strop.evaluation import Evaluation
-from strop.folder import read_rows
-from strop.launch import launch
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.start.launch import launch
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.corrections.masked import Masked
 from strop.train.corrections.sequence_truncated import SequenceTruncated

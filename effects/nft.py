@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.coin import Coin
-from strop.recipes.nft import nft
+from strop.recipes.objective.nft import nft
 from strop.recipes.setting import Setting
 from strop.run import Run
 

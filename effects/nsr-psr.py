@@ -10,7 +10,7 @@ from dataclasses import replace
 from strop.effects import Experiment
 from strop.filter.rewards.best_sibling import BestSibling
 from strop.filter.rewards.constant import Constant
-from strop.recipes.nsr_psr import nsr_psr
+from strop.recipes.objective.nsr_psr import nsr_psr
 from strop.recipes.setting import Setting
 from strop.run import Run
 

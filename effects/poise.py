@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.constant import Constant
-from strop.recipes.dapo import dapo
-from strop.recipes.poise import poise
+from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting
+from strop.recipes.value.poise import poise
 from strop.run import Run
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from strop.errors import ConfigurationError, StropError, nearest
-from strop.launch import launch
 from strop.run import Run
+from strop.start.launch import launch
 
 ARMS = ("treatment", "control", "negative")
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends an arm

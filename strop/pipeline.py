@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
 from strop.filter.score import Scorer
 from strop.generate.play import play
 from strop.generate.policy import Policy, attempt_key
-from strop.ledger import Ledger
 from strop.observe.metrics import Tally
 from strop.observe.rescore import rescored
 from strop.observe.stages import Stages

@@ -32,10 +32,10 @@ from strop.roles import (
     ValueModel,
     World,
 )
-from strop.train.channels.memory import Memory
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Sampling
+from strop.weights.channels.memory import Memory
 
 
 @dataclass

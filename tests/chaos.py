@@ -20,12 +20,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from strop.folder import RunFolder, read_rows
-from strop.launch import launch, relaunch
-from strop.ledger import Ledger
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
 from strop.placement.place import place
 from strop.recipes import build, recipe_named
 from strop.run import Run
+from strop.start.launch import launch, relaunch
 from tests.models import save_pocket_like
 from tests.parts import EvenLength, LongerIsBetter
 
@@ -36,7 +36,7 @@ KINDS = {
     "engine": "strop.placement.host",
     "reward": "strop.filter.worker",
     "actor": "ray::Hosted",
-    "rank": "strop.train.rank",
+    "rank": "strop.train.machine.rank",
 }
 _MARK = "STROP_CHAOS"  # in the environment of all that a campaign starts, however indirectly
 _LONGEST = 180.0  # seconds without an end or a kill before a run counts as hung

@@ -20,7 +20,7 @@ from strop.effects import (
     write_result,
 )
 from strop.errors import ConfigurationError
-from strop.recipes.grpo import grpo
+from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from tests.models import save_pocket_like
@@ -119,7 +119,7 @@ def test_all_arms_spend_the_same_tokens(tmp_path: Path) -> None:
 
 _TINY = """
 from strop.effects import Experiment
-from strop.recipes.grpo import grpo
+from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 
 

@@ -67,5 +67,5 @@ def test_the_project_itself() -> None:
     assert len({paper.key for paper in papers}) == len(papers) > 200
     found = {paper.key: paper for paper in papers}
     assert "strop.filter.gates.successes" in found["expert-iteration"].mechanisms
-    assert "strop.recipes.expert_iteration" in found["expert-iteration"].recipes
+    assert "strop.recipes.objective.expert_iteration" in found["expert-iteration"].recipes
     assert set(asdict(papers[0])) == {"key", "title", "mechanisms", "recipes", "tests", "effect"}

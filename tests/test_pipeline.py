@@ -16,6 +16,7 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.paces.over_provision import OverProvision
 from strop.control.paces.token_budget import TokenBudget
 from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.errors import DeliveryError, RewardError, StarvationError
@@ -24,7 +25,6 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.ledger import Ledger
 from strop.pipeline import Flow, Progress, start_of, train
 from strop.roles import Metrics, World
 from strop.run import Run

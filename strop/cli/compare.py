@@ -17,15 +17,15 @@ from rich.live import Live
 from rich.table import Table
 
 from strop.cli.models import hush
+from strop.cli.overrides import find_recipe, make_run
+from strop.disk.folder import RunFolder, read_rows
 from strop.effects import paired
 from strop.errors import ConfigurationError, StropError
-from strop.folder import RunFolder, read_rows
-from strop.launch import launch
 from strop.observe.overlay import Line, Panel, Row, interval, write_page
-from strop.overrides import find_recipe, make_run
 from strop.pipeline import Watcher
 from strop.roles import Metrics
 from strop.run import Run
+from strop.start.launch import launch
 
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends a run
 _GRID = 41  # places along the budget at which curves of several seeds are averaged

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strop.conversion import describe
-from strop.overrides import DEFAULT_RECIPE, find_recipe, make_run, paths
+from strop.cli.conversion import describe
+from strop.cli.overrides import DEFAULT_RECIPE, find_recipe, make_run, paths
 from strop.recipes import Recipe, find_recipes, parameters_of
 
 _OPTIONS = (

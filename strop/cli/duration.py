@@ -6,7 +6,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from strop.launch import model_folder
+from strop.models.names import model_folder
 from strop.run import Run
 
 _RATE = 5e10  # floating-point operations per second and thread, of a middling CPU

@@ -6,12 +6,12 @@ import logging
 import os
 from pathlib import Path
 
-from strop import checkpoint
+from strop.disk import checkpoint
 from strop.errors import ModelError, nearest
 from strop.generate.engines.choice import engine_on
-from strop.generate.model_folder import check_model_folder, read_config
 from strop.generate.policy import Policy
-from strop.launch import model_folder
+from strop.models.folder import check_model_folder, read_config
+from strop.models.names import model_folder
 from strop.types import Sampling
 
 _CONTEXT = 8192

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from strop.cli.models import hush
-from strop.retrain import Replayed, retrain
+from strop.start.retrain import Replayed, retrain
 
 
 def replay_run(path: Path, quiet: bool) -> int:

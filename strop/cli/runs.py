@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
-from strop.folder import RunFolder
 from strop.observe.facts import Facts, find_runs, read_facts
 from strop.observe.report import short, write_report
 

@@ -15,19 +15,20 @@ from rich.markup import escape
 from strop.cli.describe import show_fields, show_recipes
 from strop.cli.duration import warning
 from strop.cli.models import hush
+from strop.cli.overrides import find_recipe, make_run, parse_words
+from strop.disk.folder import RunFolder, fresh_folder
+from strop.disk.source import from_source
 from strop.errors import ConfigurationError, nearest
-from strop.folder import RunFolder, fresh_folder
-from strop.generate.model_folder import check_model_folder
-from strop.launch import launch, model_folder, relaunch
+from strop.models.folder import check_model_folder
+from strop.models.names import model_folder
 from strop.observe.progress import ProgressBar
 from strop.observe.report import short
 from strop.observe.trackers import Tracker
-from strop.overrides import find_recipe, make_run, parse_words
 from strop.pipeline import Watcher
 from strop.placement.place import place
-from strop.preflight import check
 from strop.run import Run
-from strop.source import from_source
+from strop.start.launch import launch, relaunch
+from strop.start.preflight import check
 
 INTERRUPTED = 130
 

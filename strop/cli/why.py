@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError
-from strop.folder import RunFolder
 from strop.observe.facts import is_running
 from strop.observe.status import read_status
 from strop.observe.why import lines, sentence

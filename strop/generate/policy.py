@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.generate.model_folder import check_model_folder as check_model_folder
-from strop.generate.model_folder import read_config
 from strop.generate.template import Template
+from strop.models.folder import check_model_folder as check_model_folder
+from strop.models.folder import read_config
 from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Stop, Task, Turn
 

@@ -18,7 +18,7 @@ import numpy as np
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
-from strop.generate.model_folder import check_model_folder, read_config, read_json
+from strop.models.folder import check_model_folder, read_config, read_json
 from strop.types import IntArray, Message
 
 _STAND_IN = "stand0in0reply"

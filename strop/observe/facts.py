@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strop.folder import RunFolder, read_rows
+from strop.disk.folder import RunFolder, read_rows
 
 
 @dataclass(frozen=True)

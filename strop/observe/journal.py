@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from strop.folder import read_rows
+from strop.disk.folder import read_rows
 from strop.roles import Metrics
 
 

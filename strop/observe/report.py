@@ -17,8 +17,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from strop.folder import RunFolder, read_rows
-from strop.ledger import Ledger
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
 from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.facts import Facts, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE

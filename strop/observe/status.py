@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from strop.folder import RunFolder
+from strop.disk.folder import RunFolder
 from strop.observe.stacks import stacks
 from strop.observe.stages import Stage
 from strop.observe.why import lines, sentence

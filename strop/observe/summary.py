@@ -7,8 +7,8 @@ import resource
 import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from strop.folder import RunFolder, read_rows
-from strop.ledger import Ledger
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
 from strop.observe.metrics import Tally
 from strop.observe.selection import selection_of
 

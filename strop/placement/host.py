@@ -115,7 +115,7 @@ class Host:
     async def _load(self, head: dict[str, Any]) -> Frame:
         location: Any = head["location"]
         if isinstance(location, dict):
-            from strop.placement.shared_weights import attach  # an engine without weights needs no torch
+            from strop.weights.shared import attach  # an engine without weights needs no torch
 
             location = attach(location)
         version = WeightVersion(head["step"], head["fingerprint"], location)
@@ -167,7 +167,7 @@ def _opened(setup: Frame, frames: Frames) -> Engine | None:
 def _set_threads(threads: int, deterministic: bool) -> None:
     """As the parent computes, so that equal questions get equal bits."""
     if "torch" in sys.modules:
-        from strop import computing
+        from strop.models import computing
 
         computing.set_up(threads, deterministic)
 

@@ -25,7 +25,7 @@ class Hosted:
         sys.path += [each for each in path if each not in sys.path]  # before the engine, whose module may lie there
         self._engine: Engine = pickle.loads(engine)  # from whoever started this process
         if "torch" in sys.modules:
-            from strop import computing
+            from strop.models import computing
 
             computing.set_up(threads, is_deterministic)
 

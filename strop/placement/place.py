@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from strop.errors import ConfigurationError, nearest
 from strop.generate.engines.several import Several
 from strop.placement.process import LocalProcess
-from strop.train.channels.memory import Memory
-from strop.train.channels.shared_memory import SharedMemory
+from strop.weights.channels.memory import Memory
+from strop.weights.channels.shared_memory import SharedMemory
 
 if TYPE_CHECKING:
     from strop.run import Run

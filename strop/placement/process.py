@@ -24,8 +24,8 @@ from strop.errors import ConfigurationError, DeliveryError, EngineError, StropEr
 from strop.placement.child import Child, Lost
 from strop.placement.frames import Arrays, Frame
 from strop.roles import Engine
-from strop.train.delivery import check
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.delivery import check
 
 _START_SECONDS = 300.0  # imports and a model from disk, on a machine that is busy
 _RELOAD = 0  # the number of the load that a new process begins with
@@ -283,7 +283,7 @@ class LocalProcess:
         """Where the process finds these weights: a folder, or shared memory."""
         if isinstance(location, str | Path):
             return str(location)
-        from strop.placement.shared_weights import Alternating, SharedWeights
+        from strop.weights.shared import Alternating, SharedWeights
 
         if isinstance(location, SharedWeights):
             return location

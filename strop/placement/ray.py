@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strop.errors import ConfigurationError, EngineError, StropError
-from strop.fingerprint import fingerprint
 from strop.generate.engines.several import Several
 from strop.placement.hosted import Hosted, packed
 from strop.roles import Engine, Trainer
-from strop.train.channels.memory import Memory
-from strop.train.delivery import as_held, check, deliver
 from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.weights.channels.memory import Memory
+from strop.weights.delivery import as_held, check, deliver
+from strop.weights.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from strop.run import Run

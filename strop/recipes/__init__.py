@@ -1,17 +1,18 @@
 """Recipes: functions that return a `Run`. One file each; the file's name is the recipe's name.
 
-A recipe's parameters are its own fields plus those of the `Setting` it starts from.
+Folders group them by the class of their paper; names are unique over all folders. A recipe's parameters are its own
+fields plus those of the `Setting` it starts from.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
@@ -29,18 +30,24 @@ class Parameter:
     default: Any
 
 
+def recipe_files() -> dict[str, Path]:
+    """The file of every recipe of the package by name, without importing any."""
+    files = sorted(Path(__file__).parent.glob("*/*.py"), key=lambda path: path.stem)
+    return {path.stem: path for path in files if not path.stem.startswith("_")}
+
+
 def find_recipes() -> dict[str, Recipe]:
     """Every recipe of the package by name."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in sorted(names)}
-    return {name: getattr(module, name) for name, module in modules.items() if callable(getattr(module, name, None))}
+    return {name: recipe_named(name) for name in recipe_files()}
 
 
 def recipe_named(name: str) -> Recipe:
-    recipes = find_recipes()
-    if name not in recipes:
-        raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, recipes)}")
-    return recipes[name]
+    """Import one recipe and no other."""
+    files = recipe_files()
+    if name not in files:
+        raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, files)}")
+    module = importlib.import_module(f"{__name__}.{files[name].parent.name}.{name}")
+    return cast(Recipe, getattr(module, name))
 
 
 def parameters_of(recipe: Recipe) -> dict[str, Parameter]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.train.logprobs import PolicyOutput
+from strop.train.machine.logprobs import PolicyOutput
 from strop.train.pack import pack
 from strop.types import Batch, Group, Trajectory
 

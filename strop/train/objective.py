@@ -10,7 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss, Metrics, Output
-from strop.train.ratios import log_weights
+from strop.train.arithmetic.ratios import log_weights
 from strop.types import Batch, as_figure
 
 _AUX = "aux:"

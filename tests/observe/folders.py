@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from strop.cli.overrides import find_recipe, make_run
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.disk.source import to_source
 from strop.environments.arithmetic import Arithmetic
-from strop.folder import RunFolder
-from strop.ledger import Ledger
 from strop.observe.journal import Journal
-from strop.overrides import find_recipe, make_run
 from strop.pocket.tokenizer import build_tokenizer
-from strop.source import to_source
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 
 TOKENIZER = build_tokenizer()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.folder import RunFolder
+from strop.disk.folder import RunFolder
 from strop.observe.facts import constants, find_runs, is_running, read_facts, worlds_of
 from tests.observe.folders import run_folder
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.folder import RunFolder
+from strop.disk.folder import RunFolder
 from strop.observe.report import render, short, write_report
 from strop.observe.transcripts import Line, decoder, lines, telling
 from strop.types import Message, Task

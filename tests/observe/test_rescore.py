@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from strop.control.paces.bounded_lag import BoundedLag
+from strop.disk.folder import read_rows
 from strop.errors import DeliveryError
-from strop.folder import read_rows
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch
 from strop.observe.rescore import judged, scorable
 from strop.recipes import build, recipe_named
 from strop.run import Run
+from strop.start.launch import launch
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 from tests.building import make_batch

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.folder import RunFolder
-from strop.ledger import Ledger
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
 from strop.observe.report import render
 from strop.observe.selection import distance, is_no_chance, selection_of
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn

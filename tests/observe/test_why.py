@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 
-from strop import checkpoint
 from strop.cli.why import ask_for_stacks, explain
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.folder import RunFolder
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch
 from strop.observe import status as observe_status
 from strop.observe.facts import is_running
 from strop.observe.stages import Stages
@@ -32,6 +31,7 @@ from strop.observe.why import lines, sentence
 from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.run import Run
+from strop.start.launch import launch
 from tests.models import save_pocket_like
 from tests.observe.hangs import HangingEngine, HangingTrainer, HangingWorld, MuteEngine
 from tests.test_pipeline import Same
@@ -92,7 +92,7 @@ def test_stages_know_the_oldest() -> None:
 
 # forked from a server that has run nothing: a fork of this process could inherit a lock that another thread holds
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["strop.launch", "tests.observe.hangs"])
+CONTEXT.set_forkserver_preload(["strop.start.launch", "tests.observe.hangs"])
 
 
 def hang(run: Run, root: Path, told: Path) -> None:

@@ -13,23 +13,23 @@ import pytest
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from strop import checkpoint
 from strop.cli import app
 from strop.control.paces.bounded_lag import BoundedLag
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
+from strop.disk.source import from_source, to_source
 from strop.errors import ConfigurationError
-from strop.fingerprint import fingerprint
-from strop.folder import RunFolder, read_rows
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch
-from strop.ledger import Ledger
 from strop.placement.place import place
 from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.source import from_source, to_source
-from strop.train.channels.memory import Memory
-from strop.train.channels.shared_memory import SharedMemory
+from strop.start.launch import launch
+from strop.weights.channels.memory import Memory
+from strop.weights.channels.shared_memory import SharedMemory
+from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import EvenLength, LongerIsBetter
 

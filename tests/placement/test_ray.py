@@ -16,24 +16,24 @@ import numpy as np
 import pytest
 
 from strop.control.paces.bounded_lag import BoundedLag
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
+from strop.disk.source import from_source
 from strop.errors import ConfigurationError, DeliveryError, EngineError, ModelError, StropError
-from strop.fingerprint import fingerprint
-from strop.folder import RunFolder, read_rows
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
-from strop.launch import launch
-from strop.ledger import Ledger
 from strop.placement.place import place
 from strop.placement.ray import ObjectStore, RayActor
 from strop.recipes import build, recipe_named
 from strop.roles import Metrics
 from strop.run import Run
-from strop.source import from_source
+from strop.start.launch import launch
 from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import LongerIsBetter
 from tests.placement.light import BROKEN, DEADLY, REFUSED, STUCK, Letters, hurried, written
-from tests.placement.weighing import Frozen, Scales
+from tests.weights.weighing import Frozen, Scales
 
 # its import is left to whoever starts it, because it decides then whom it listens to
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from strop import checkpoint
-from strop.fingerprint import fingerprint
-from strop.folder import RunFolder, read_rows
-from strop.launch import launch, relaunch
-from strop.preflight import check
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.source import from_source, to_source
 from strop.recipes import build, recipe_named
-from strop.retrain import retrain
-from strop.source import from_source, to_source
+from strop.start.launch import launch, relaunch
+from strop.start.preflight import check
+from strop.start.retrain import retrain
+from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
 from strop.filter.rewards.pairwise import Pairwise
-from strop.folder import RunFolder, read_rows
-from strop.launch import launch
-from strop.ledger import Ledger
-from strop.preflight import check
 from strop.recipes import build, recipe_named
+from strop.start.launch import launch
+from strop.start.preflight import check
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 
@@ -22,8 +22,8 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("kdrl", {"teacher": "TEACHER"}),
     ("kdrl", {"teacher": "TEACHER", "mask": "group", "estimator": "k3"}),
     ("cpgd", {}),
-    ("archer", {}),
-    ("echo", {}),
+    ("archer_dual_token", {}),
+    ("echo_env", {}),
     ("otr", {}),
     ("pacs", {}),
     ("rover", {}),
@@ -32,7 +32,7 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("rapo", {}),
     ("ift", {}),
     ("language_irl", {}),
-    ("nlpo", {}),
+    ("rl4lms", {}),
     ("semi_online", {"period": 2}),
     ("iterative_dpo", {"period": 2}),
     ("h_dpo", {}),

@@ -10,16 +10,17 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from strop import smollm2 as package
-from strop.checkpoint import newest_whole
 from strop.cli.duration import in_words, num_parameters, warning
+from strop.disk.checkpoint import newest_whole
+from strop.disk.source import from_source
 from strop.errors import ModelError
-from strop.launch import POCKET, launch, relaunch
+from strop.models import smollm2 as package
+from strop.models.names import POCKET
+from strop.recipes.classics.smollm2 import smollm2
 from strop.recipes.setting import Setting
-from strop.recipes.smollm2 import smollm2
-from strop.retrain import retrain
 from strop.run import Run
-from strop.source import from_source
+from strop.start.launch import launch, relaunch
+from strop.start.retrain import retrain
 
 
 def small(**more: object) -> Run:

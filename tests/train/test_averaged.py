@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from strop.errors import CheckpointError
-from strop.train.averaged import Average
+from strop.train.machine.averaged import Average
 
 
 def averaged(window: int, values: list[float]) -> tuple[float, Average]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from strop.attention import Packed
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.model import hidden_states
+from strop.models.attention import Packed
+from strop.models.model import hidden_states
 from strop.train.values.critic import Critic, _calibration
 from strop.types import Group, Outcome
 from tests.train.tiny import make_attempt, make_turn, random_groups, save_llama

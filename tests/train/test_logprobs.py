@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from strop import model as model_module
-from strop.attention import Packed
 from strop.errors import ConfigurationError, ModelError
-from strop.model import hidden_states, load_model, probe
+from strop.models import model as model_module
+from strop.models.attention import Packed
+from strop.models.model import hidden_states, load_model, probe
 from strop.roles import Metrics, Output
-from strop.train.logprobs import PolicyOutput
+from strop.train.machine.logprobs import PolicyOutput
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer

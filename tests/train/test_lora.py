@@ -9,14 +9,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.fingerprint import fingerprint
-from strop.model import parameters
+from strop.models.model import parameters
 from strop.train.losses.likelihood import Likelihood
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
+from strop.weights.fingerprint import fingerprint
 from tests.train.tiny import random_groups, save_llama
 
 peft = pytest.importorskip("peft")

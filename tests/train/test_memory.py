@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.errors import ConfigurationError
 from strop.train.losses.likelihood import Likelihood
-from strop.train.memory import bytes_needed, settle
+from strop.train.machine.memory import bytes_needed, settle
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean

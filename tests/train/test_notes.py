@@ -12,8 +12,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, ModelError
-from strop.preflight import check
 from strop.recipes.setting import Setting
+from strop.start.preflight import check
 from strop.train.advantages.constant import Constant
 from strop.train.losses.echo import Echo
 from strop.train.losses.kdrl import Kdrl

@@ -16,8 +16,8 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.likelihood import Likelihood
 from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
+from strop.train.machine.old_logprobs import Snapshots
 from strop.train.objective import Objective
-from strop.train.old_logprobs import Snapshots
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.step_scales.effective_sample_size import EffectiveSampleSize

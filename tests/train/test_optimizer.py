@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.train.optimizer import Optimizer
+from strop.train.machine.optimizer import Optimizer
 
 
 def made(clip_norm: float | None) -> tuple[Optimizer, torch.nn.Parameter]:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from strop.attention import Packed
-from strop.launch import POCKET
-from strop.model import hidden_states, load_model
-from strop.train.llama import llama_forward
-from strop.train.sequences import Sequences
+from strop.models.attention import Packed
+from strop.models.model import hidden_states, load_model
+from strop.models.names import POCKET
+from strop.train.machine.llama import llama_forward
+from strop.train.machine.sequences import Sequences
 
 SEGMENTS = [[5, 3, 3, 1], [5, 3, 1], [5, 3, 3, 1], [7], [5, 3, 3], [5, 3, 3, 2, 4], [2, 5, 3], [5, 3, 3, 1, 1]]
 

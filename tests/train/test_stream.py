@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.launch import launch
-from strop.recipes.grpo import grpo
-from strop.recipes.ppo import ppo
+from strop.recipes.classics.grpo import grpo
+from strop.recipes.classics.ppo import ppo
 from strop.recipes.setting import Setting
 from strop.roles import Reduction
 from strop.run import Run
+from strop.start.launch import launch
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.constant_length import ConstantLength

@@ -12,7 +12,7 @@ import base64
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.turns import decode_turns, encode_turns
+from strop.disk.turns import decode_turns, encode_turns
 from strop.types import Group, Origin, Outcome, Task, Trajectory, Verdict
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.attention import masked_attention, visible
+from strop.models.attention import masked_attention, visible
 from strop.types import IntArray
 
 _MAX_WASTE = 1.25  # padded over real queries within one block

@@ -12,12 +12,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strop import attention
 from strop.generate.engines.cache import Cached, KeyValues
 from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
 from strop.kernels.cpu.build import LANES
 from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
-from strop.model import hidden_states, probe
+from strop.models import attention
+from strop.models.model import hidden_states, probe
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 _TOLERANCE = 1e-4

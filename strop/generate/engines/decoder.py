@@ -24,7 +24,7 @@ from strop.generate.engines.cache import (
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.rows import Rows
 from strop.generate.engines.sampling import draw
-from strop.model import context_length, logits
+from strop.models.model import context_length, logits
 from strop.types import IntArray, Sampling
 
 _SMALLEST = 64  # capacity to start with; a multiple keeps every row's keys aligned

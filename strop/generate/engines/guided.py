@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.fingerprint import fingerprint
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import bernoulli_offset, guided, linear_offset
-from strop.model import parameters
-from strop.train.value_body import ValueBody
+from strop.models.model import parameters
+from strop.train.machine.value_body import ValueBody
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 
 _FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safetensors"}
 

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strop.attention import Packed, Plan
-from strop.model import hidden_states, probe
+from strop.models.attention import Packed, Plan
+from strop.models.model import hidden_states, probe
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -69,7 +69,7 @@ class Layer:
 
 
 class LlamaStep:
-    """Same signature as `strop.model.hidden_states` without the model."""
+    """Same signature as `strop.models.model.hidden_states` without the model."""
 
     def __init__(self, model: Any) -> None:
         inner = model.base_model

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 
 from strop.errors import ConfigurationError, NumericsError
-from strop.fingerprint import fingerprint
 from strop.generate.engines.board import Board, Look, Seat
 from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.pages import Pages, digests_of, pages_for
@@ -28,8 +27,9 @@ from strop.generate.engines.random import as_key
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
 from strop.kernels.decode import PAGE, Operations, Plain
-from strop.model import context_length, load_model, parameters
+from strop.models.model import context_length, load_model, parameters
 from strop.types import Completion, FloatArray, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 _PREFILL = 16384  # tokens of prompts between two looks

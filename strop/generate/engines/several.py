@@ -16,8 +16,8 @@ import numpy as np
 
 from strop.errors import ConfigurationError, EngineError
 from strop.roles import Engine
-from strop.train.delivery import check
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.delivery import check
 
 # Requests that an engine may be ahead of the least busy one and still get another sibling: in groups of 8, two engines
 # then read a prompt once each instead of four times, and no engine is ever more than that behind.

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError, nearest
-from strop.fingerprint import fingerprint
 from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
-from strop.model import hidden_states, load_model, parameters
+from strop.models.model import hidden_states, load_model, parameters
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 
 _STEP_TOKENS = 8192
 # Passes of the event loop after a request ended, so that whoever waited can ask again before the next step: its task

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.train.adjusted import credit_adjusted, needs_of
+from strop.train.arithmetic.adjusted import credit_adjusted, needs_of
 from strop.types import Group
 
 

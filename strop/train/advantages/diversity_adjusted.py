@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.adjusted import credit_adjusted, needs_of
+from strop.train.arithmetic.adjusted import credit_adjusted, needs_of
 from strop.types import Group, Trajectory
 
 _EPSILON = 1e-6

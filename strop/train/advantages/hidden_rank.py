@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.adjusted import needs_of
+from strop.train.arithmetic.adjusted import needs_of
 from strop.types import Group
 
 _LARGEST = 5.0  # of a figure's relative distance from its centre

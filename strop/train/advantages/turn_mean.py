@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.train.turn_credit import credit_turns, turn_returns
+from strop.train.arithmetic.turn_credit import credit_turns, turn_returns
 from strop.types import Group
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from strop.train.ratios import FROZEN, check_policy, log_weights, needed
+from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.types import Batch
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Correction
-from strop.train.ratios import FROZEN, check_policy, needed, sequence_log_weights
+from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
 from strop.types import Batch
 
 

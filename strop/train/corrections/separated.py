@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.train.ratios import check_policy, log_weights, needed
+from strop.train.arithmetic.ratios import check_policy, log_weights, needed
 from strop.types import Batch
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from strop.train.ratios import FROZEN, check_policy, needed, sequence_log_weights
+from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
 from strop.types import Batch
 
 

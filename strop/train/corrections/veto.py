@@ -8,7 +8,7 @@ from math import log
 from torch import Tensor
 
 from strop.roles import Correction
-from strop.train.ratios import FROZEN, check_policy, log_weights, needed
+from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.types import Batch
 
 

@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import group_mean, is_right, is_taught
-from strop.train.surrogate import clipped
+from strop.train.arithmetic.siblings import group_mean, is_right, is_taught
+from strop.train.arithmetic.surrogate import clipped
 from strop.types import Batch
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from strop.roles import Metrics, Output
-from strop.train.ratios import FROZEN, check_policy, logprobs_of, needed
-from strop.train.surrogate import clipped
+from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
+from strop.train.arithmetic.surrogate import clipped
 from strop.types import Batch
 
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.ratios import FROZEN, check_policy, logprobs_of, needed
-from strop.train.surrogate import clipped
+from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
+from strop.train.arithmetic.surrogate import clipped
 from strop.types import Batch
 
 

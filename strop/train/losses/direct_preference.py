@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import mean_over_pairs, num_tokens, ordered_pairs
+from strop.train.arithmetic.siblings import mean_over_pairs, num_tokens, ordered_pairs
 from strop.types import Batch
 
 

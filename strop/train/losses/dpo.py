@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.ratios import check_policy, logprobs_of
+from strop.train.arithmetic.ratios import check_policy, logprobs_of
 from strop.types import Batch
 
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import margins, num_tokens, sides
+from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.types import Batch
 
 

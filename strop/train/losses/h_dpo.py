@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import margins
+from strop.train.arithmetic.siblings import margins
 from strop.types import Batch
 
 

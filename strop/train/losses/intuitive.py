@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import num_tokens
+from strop.train.arithmetic.siblings import num_tokens
 from strop.types import Batch
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Metrics, Output
-from strop.train.siblings import following
+from strop.train.arithmetic.siblings import following
 from strop.types import Batch
 
 

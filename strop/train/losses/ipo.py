@@ -10,7 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import margins, num_tokens, sides
+from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.types import Batch
 
 

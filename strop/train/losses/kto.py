@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.siblings import group_mean, is_right
+from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.types import Batch
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.ratios import sequence_log_weights
+from strop.train.arithmetic.ratios import sequence_log_weights
 from strop.types import Batch
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Metrics, Output
-from strop.train.siblings import group_mean, is_right
+from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.types import Batch
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # of a pass rate

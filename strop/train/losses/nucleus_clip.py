@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Output
-from strop.train.surrogate import clipped
+from strop.train.arithmetic.surrogate import clipped
 from strop.types import Batch
 
 if TYPE_CHECKING:

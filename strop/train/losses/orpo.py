@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.roles import Metrics, Output
-from strop.train.siblings import margins, num_tokens, sides
+from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.types import Batch
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.roles import Metrics, Output
-from strop.train.siblings import group_mean, is_right, per_group
+from strop.train.arithmetic.siblings import group_mean, is_right, per_group
 from strop.types import Batch
 
 

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Objective
-from strop.train.crew import Crew
+from strop.train.machine.crew import Crew
+from strop.train.machine.wire import write_batches
 from strop.train.split import Part, split
 from strop.train.trainers.torch import TorchTrainer, refusal
-from strop.train.wire import write_batches
 from strop.types import Batch, Group
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError, nearest
-from strop.model import head_of, load_model, logits, parameters
+from strop.models.model import head_of, load_model, logits, parameters
 from strop.roles import Metrics, Objective, Output, StepScale
-from strop.train.averaged import Average
-from strop.train.earlier import FILLED, Earlier
-from strop.train.forward import Forward
-from strop.train.lora import add_adapters, learning, load_adapters, save_adapters
-from strop.train.memory import bytes_needed, compute_layers_again, free_bytes, settle
+from strop.train.arithmetic.ratios import sequence_log_weights
+from strop.train.machine.averaged import Average
+from strop.train.machine.earlier import FILLED, Earlier
+from strop.train.machine.forward import Forward
+from strop.train.machine.lora import add_adapters, learning, load_adapters, save_adapters
+from strop.train.machine.memory import bytes_needed, compute_layers_again, free_bytes, settle
+from strop.train.machine.old_logprobs import Snapshots
+from strop.train.machine.optimizer import Optimizer
 from strop.train.notes import take_notes
-from strop.train.old_logprobs import Snapshots
-from strop.train.optimizer import Optimizer
-from strop.train.ratios import sequence_log_weights
 from strop.types import Batch, Group
 
 if TYPE_CHECKING:

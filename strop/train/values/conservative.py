@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.model import load_model, logits
+from strop.models.model import load_model, logits
 from strop.roles import Metrics
-from strop.train.calibration import calibration
-from strop.train.value_body import Part, ValueBody
+from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group
 
 _NAME = "conservative"

@@ -15,11 +15,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.model import load_model
+from strop.models.model import load_model
 from strop.roles import Metrics
-from strop.train.optimizer import Optimizer
+from strop.train.machine.optimizer import Optimizer
+from strop.train.machine.sequences import Sequences
 from strop.train.pack import Contexts, fill, lay_out
-from strop.train.sequences import Sequences
 from strop.types import FloatArray, Group, Trajectory
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
-from strop.train.calibration import calibration
-from strop.train.value_body import ValueBody
+from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.value_body import ValueBody
 from strop.types import Group
 
 

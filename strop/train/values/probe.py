@@ -17,8 +17,8 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
-from strop.train.calibration import calibration
-from strop.train.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.train.arithmetic.calibration import calibration
+from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.types import Group, Trajectory
 
 _FILE = "probe.safetensors"

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
-from strop.train.calibration import calibration
-from strop.train.value_body import Part, ValueBody
+from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group
 
 _NAME = "success"

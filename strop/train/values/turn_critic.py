@@ -19,9 +19,9 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
-from strop.train.calibration import calibration
-from strop.train.turn_credit import turn_payments
-from strop.train.value_body import Part, ValueBody
+from strop.train.arithmetic.calibration import calibration
+from strop.train.arithmetic.turn_credit import turn_payments
+from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group, Trajectory
 
 _NAME, _TARGET = "turn_critic", "turn_target"

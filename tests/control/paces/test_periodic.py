@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from strop.control.paces.periodic import Periodic
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
-from strop.folder import RunFolder
-from strop.launch import launch
-from strop.ledger import Ledger
 from strop.recipes import build, recipe_named
+from strop.start.launch import launch
 from strop.types import Standing
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd

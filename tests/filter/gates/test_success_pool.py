@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strop.disk.ledger import Ledger
 from strop.filter.gates import success_pool
 from strop.filter.gates.success_pool import SuccessPool
-from strop.ledger import Ledger
 from strop.types import Group, Origin
 from tests.building import TASK, make_group, turn
 

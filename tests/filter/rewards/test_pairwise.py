@@ -9,7 +9,7 @@ from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.judges import Generative, Graded
 from strop.filter.rewards.pairwise import Pairwise
-from strop.launch import POCKET
+from strop.models.names import POCKET
 from strop.types import Group, Message, Task
 from tests.building import make_group, turn
 

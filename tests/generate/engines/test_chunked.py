@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.fingerprint import fingerprint
 from strop.generate.engines.chunked import Chunked
-from strop.model import load_model, parameters
+from strop.models.model import load_model, parameters
 from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import opened, prompts_of, worst_difference
 from tests.models import CONTEXT, load_reference, save_tiny_model
 

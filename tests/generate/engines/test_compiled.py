@@ -14,7 +14,7 @@ from strop.generate.engines.compiled_llama import CompiledLlama, compiled_llama
 from strop.generate.engines.llama_step import LlamaStep
 from strop.generate.engines.torch import TorchEngine
 from strop.kernels.cpu import build
-from strop.model import load_model
+from strop.models.model import load_model
 from strop.types import Sampling
 from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
 from tests.models import load_reference, save_tiny_model

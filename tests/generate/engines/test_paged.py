@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
-from strop.fingerprint import fingerprint
 from strop.generate.engines.board import _bucket, _runs
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.pages import Pages, digests_of
 from strop.generate.engines.torch import TorchEngine
-from strop.model import load_model, parameters
+from strop.models.model import load_model, parameters
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import prompts_of, talk, worst_difference
 from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from strop.errors import DeliveryError
-from strop.fingerprint import fingerprint
 from strop.generate.engines.torch import TorchEngine
-from strop.model import load_model, parameters
+from strop.models.model import load_model, parameters
 from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import asked, opened, prompts_of
 from tests.models import load_reference, reference_logprobs, save_tiny_model
 

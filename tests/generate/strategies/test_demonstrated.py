@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
-from strop.folder import RunFolder
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.demonstrated import Demonstrated
-from strop.launch import launch
-from strop.ledger import Ledger
 from strop.recipes import build, recipe_named
 from strop.roles import Agent
+from strop.start.launch import launch
 from strop.types import Origin, Outcome, Start, Trajectory
 from tests.building import TASK
 from tests.models import save_pocket_like

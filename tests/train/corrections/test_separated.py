@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
+from strop.train.arithmetic.ratios import log_weights
 from strop.train.corrections.separated import Separated
 from strop.train.losses.clip import Clip
-from strop.train.ratios import log_weights
 from tests.building import lay_out, make_batch, say, written
 
 logprob = st.floats(-9.0, 0.0)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.train.arithmetic.siblings import following
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.rover import Rover
-from strop.train.siblings import following
 from strop.types import Batch
 from tests.building import Said, make_batch, say, written
 

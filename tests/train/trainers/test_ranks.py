@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop import checkpoint
+from strop.disk import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
 from strop.roles import Metrics
 from strop.train.losses.clip import Clip
@@ -231,7 +231,7 @@ def test_ranks_tell_what_they_are_doing(crew: Ranks, folder: Path) -> None:
 
 _STARTS_RANKS = """
 import sys, time
-from strop.train.crew import Crew
+from strop.train.machine.crew import Crew
 from strop.train.trainers.torch import TorchTrainer
 crew = Crew(TorchTrainer(), 2, 600.0, 0)
 print(crew.scratch, *(process.pid for process in crew._processes), flush=True)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.recipes.poise import poise
 from strop.recipes.setting import Setting
+from strop.recipes.value.poise import poise
 from strop.train.advantages.residual import Residual
 from strop.train.values.probe import Probe
 from strop.types import Group

@@ -1,0 +1,161 @@
+"""Words of the command line as a run: which recipe, which of its fields, and fields deep inside the run it makes.
+
+`steps=50`, `--steps 50` and `--steps=50` are the same; `trainer.weight_decay=0.1` reaches into a part.
+"""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from strop.cli.conversion import describe, read_as
+from strop.errors import ConfigurationError, nearest
+from strop.recipes import Recipe, build, parameters_of, recipe_named
+from strop.run import Run
+
+DEFAULT_RECIPE = "pocket"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was typed: a recipe, its overrides as text, and whether help is wanted instead."""
+
+    recipe: str
+    overrides: dict[str, str]
+    wants_help: bool = False
+    names_recipe: bool = False
+
+
+def parse_words(words: Sequence[str]) -> Wish:
+    """Tell the recipe from its fields."""
+    recipe, overrides, wants_help = "", {}, False
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word in ("--help", "-h"):
+            wants_help = True
+        elif word.startswith("--"):
+            key, value = _option(word, left)
+            overrides[key] = value
+        elif "=" in word and not word.startswith("="):
+            key, _, value = word.partition("=")
+            overrides[_spelled(key)] = value
+        elif recipe:
+            raise ConfigurationError(f"{word!r} is neither a field nor a value: write field=value (recipe is {recipe})")
+        else:
+            recipe = word
+    return Wish(recipe or DEFAULT_RECIPE, overrides, wants_help, bool(recipe))
+
+
+def _option(word: str, left: list[str]) -> tuple[str, str]:
+    """`--key=value`, `--key value`, or `--key` alone for true."""
+    key, equals, value = word[2:].partition("=")
+    if not equals:
+        is_alone = not left or left[0].startswith("--") or ("=" in left[0] and not left[0].startswith("="))
+        value = "true" if is_alone else left.pop(0)
+    return _spelled(key), value
+
+
+def _spelled(key: str) -> str:
+    return key.strip().replace("-", "_")
+
+
+def find_recipe(name: str) -> Recipe:
+    """A recipe of the package by name, or the one in a Python file."""
+    if not name.endswith(".py"):
+        return recipe_named(name)
+    path = Path(name)
+    if not path.is_file():
+        raise ConfigurationError(f"there is no recipe file {name}")
+    names = runpy.run_path(str(path), run_name=path.stem)
+    if isinstance(run := names.get("run"), Run):
+        return lambda: run
+    made_here = {k: v for k, v in names.items() if inspect.isfunction(v) and v.__module__ == path.stem}
+    public = {k: v for k, v in made_here.items() if not k.startswith("_")}
+    chosen = public.get(path.stem) or (next(iter(public.values())) if len(public) == 1 else None)
+    if chosen is None:
+        found = ", ".join(public) or "no function"
+        raise ConfigurationError(f"{name} needs a Run called `run` or a function called `{path.stem}`, has {found}")
+    return chosen
+
+
+def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:
+    """The recipe's run with every override in its place."""
+    parameters = parameters_of(recipe)
+    own = {key: convert(text, parameters[key].type, key) for key, text in overrides.items() if key in parameters}
+    run = build(recipe, own)
+    if not isinstance(run, Run):
+        raise ConfigurationError(f"a recipe returns a Run, this one returned {type(run).__name__}")
+    for key, text in overrides.items():
+        if key not in parameters:
+            _refuse_unknown(key, run, set(parameters))
+            run = _changed(run, key.split("."), text, key)
+    return run
+
+
+def _refuse_unknown(key: str, run: Run, parameters: set[str]) -> None:
+    known = parameters | {path for path, _ in paths(run)}
+    if "worlds" in key.split("."):  # several parts share them: changing one copy would make a run that disagrees
+        raise ConfigurationError(f"{key} cannot be set alone: use world=NAME:LEVEL, or choose worlds in a recipe file")
+    if key in known:
+        return
+    # the last word of a path is what people remember: `weight_decay` for `trainer.weight_decay`
+    inside = sorted(path for path in known if path.rsplit(".", 1)[-1] == key)
+    hint = f"did you mean {' or '.join(inside[:3])}?" if inside else nearest(key, known)
+    raise ConfigurationError(f"recipe {run.recipe} has no field {key!r}: {hint}")
+
+
+def paths(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every field of a run that can be reached, with its value."""
+    for name, child in _children(value):
+        below = f"{path}.{name}" if path else name
+        yield below, child
+        yield from paths(child, below)
+
+
+def _children(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
+        return [(str(index), item) for index, item in enumerate(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = [field.name for field in fields(value) if field.init and field.name != "worlds"]
+        return [(name, getattr(value, name)) for name in shown]
+    return []
+
+
+def _changed(value: Any, path: list[str], text: str, key: str) -> Any:
+    """A copy of `value` in which the field at `path` is what the text says."""
+    name, rest = path[0], path[1:]
+    child = dict(_children(value))[name]
+    new = _changed(child, rest, text, key) if rest else convert(text, _type_of(value, name, child), key, child)
+    if isinstance(value, tuple):
+        index = int(name)
+        return (*value[:index], new, *value[index + 1 :])
+    return replace(value, **{name: new})
+
+
+def _type_of(owner: Any, name: str, value: Any) -> Any:
+    """A field's annotation, or the type of its value where the annotation cannot be read."""
+    if isinstance(owner, tuple):
+        return type(value)
+    try:
+        return typing.get_type_hints(type(owner))[name]
+    except NameError:  # annotated with a name that only a type checker imports
+        return type(value)
+
+
+def convert(text: str, kind: Any, key: str, value: Any = None) -> Any:
+    """Text as a value of an annotated type."""
+    try:
+        return read_as(text, kind)
+    except ValueError:
+        raise ConfigurationError(f"{key} is {describe(kind)}, got {text!r}") from None
+    except TypeError:
+        inside = ", ".join(f"{key}.{name}" for name, _ in _children(value))
+        now = f" (now {type(value).__name__})" if value is not None else ""
+        can = f"set its fields ({inside}) or " if inside else ""
+        raise ConfigurationError(f"{key} is {describe(kind)}{now}: {can}choose it in a recipe file") from None

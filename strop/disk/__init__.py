@@ -1,0 +1,1 @@
+"""A run on disk: its folder, ledger, checkpoints and its own source."""

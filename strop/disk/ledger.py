@@ -1,0 +1,318 @@
+"""The ledger: the fate of every group and attempt, exactly once, on SQLite.
+
+A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows.
+A checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment.
+An attempt's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
+the group, `number`, in the draw. Both decide the order of additions, and so the last bits: with them a run can be
+trained again from here alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from strop.disk.turns import decode_turns, encode_turns, message_from, plain_message
+from strop.errors import CheckpointError
+from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
+
+_SORTED = json.JSONEncoder(sort_keys=True)
+_MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tasks (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS groups (
+    number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('running', 'waiting', 'gated', 'failed', 'trained')),
+    reason TEXT NOT NULL DEFAULT '', at INTEGER);
+CREATE TABLE IF NOT EXISTS attempts (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number), outcome TEXT NOT NULL,
+    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, error TEXT NOT NULL, tokens INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
+    turns BLOB NOT NULL, place INTEGER);
+CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
+CREATE TABLE IF NOT EXISTS trainings (
+    step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
+    attempt TEXT NOT NULL REFERENCES attempts(id), PRIMARY KEY (step, slot, place));
+CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
+CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
+"""
+
+
+class Offered(NamedTuple):
+    """One admitted group; tokens are means over its attempts that count, None where there are none."""
+
+    source: str
+    level: int
+    is_trained: bool
+    tokens: float | None
+    trained_tokens: float | None
+
+
+class Ledger:
+    """Written by the pipeline, read by resume, reports and proofs."""
+
+    def __init__(self, path: Path, read_only: bool = False) -> None:
+        if read_only:
+            self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+            return
+        self._database = sqlite3.connect(path)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("PRAGMA synchronous=NORMAL")
+        self._database.executescript(_SCHEMA)
+
+    # ---- what the pipeline writes
+
+    def admitted(self, number: int, task: Task, version: int) -> None:
+        """A task was chosen and its attempts begin."""
+        messages = json.dumps([plain_message(message) for message in task.messages])
+        self._run(
+            "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)",
+            (task.id, task.source, task.level, messages, task.answer),
+        )
+        self._run(
+            "INSERT INTO groups (number, task, version, fate) VALUES (?, ?, ?, 'running')", (number, task.id, version)
+        )
+
+    def finished(self, group: Group, kept: Group | None, reason: str, at: int) -> None:
+        """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason."""
+        places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
+        as_kept = {t.id: t for t in kept.scored} if kept else {}
+        attempts = {t.id: t for t in group.trajectories} | as_kept
+        self._insert("attempts", [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
+        fate = "waiting" if places else ("gated" if group.scored else "failed")
+        self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))
+        self._database.commit()
+
+    def trained(self, groups: Iterable[Group], step: int) -> None:
+        """These groups were in the optimizer step that made version `step`."""
+        drawn = enumerate(groups)
+        self._insert(
+            "trainings",
+            [(step, slot, place, group.number, t.id) for slot, group in drawn for place, t in enumerate(group.scored)],
+        )
+        for table, key, column in (("attempts", "id", "attempt"), ("groups", "number", "number")):
+            these = f"SELECT {column} FROM trainings WHERE step=?"
+            self._run(f"UPDATE {table} SET fate='trained' WHERE {key} IN ({these})", (step,))
+        self._database.commit()
+
+    def published(self, version: WeightVersion) -> None:
+        """These weights were delivered; those of a step that is made again must be the same."""
+        self._run("INSERT OR IGNORE INTO versions VALUES (?, ?)", (version.step, version.fingerprint))
+        self._database.commit()
+        recorded = self.fingerprints()[version.step]
+        if recorded != version.fingerprint:
+            raise CheckpointError(
+                f"the weights of step {version.step} are {version.fingerprint}, and were {recorded} when it was made"
+            )
+
+    def sync(self) -> None:
+        """Make everything so far survive a power cut; called before a checkpoint becomes valid."""
+        self._database.commit()
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def rollback(self, step: int) -> None:
+        """Forget all that happened after the checkpoint of `step`."""
+        late = "SELECT number FROM groups WHERE version >= :step OR at >= :step"
+        kept = "SELECT attempt FROM trainings WHERE step <= :step"  # a buffer may have drawn it more than once
+        undone = f"SELECT attempt FROM trainings WHERE step > :step AND attempt NOT IN ({kept})"
+        for statement in (
+            f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM attempts WHERE id IN ({undone}))",
+            f"UPDATE attempts SET fate='waiting' WHERE id IN ({undone})",
+            "DELETE FROM trainings WHERE step > :step",
+            "DELETE FROM versions WHERE step > :step",
+            f"DELETE FROM attempts WHERE number IN ({late})",
+            "DELETE FROM groups WHERE version >= :step",
+            "UPDATE groups SET fate='running', reason='', at=NULL WHERE at >= :step",
+            "DELETE FROM tasks WHERE id NOT IN (SELECT task FROM groups)",
+        ):
+            self._database.execute(statement, {"step": step})
+        self._database.commit()
+
+    def close(self) -> None:
+        self._database.close()
+
+    # ---- what others read
+
+    @property
+    def next_number(self) -> int:
+        (number,) = self._rows("SELECT COALESCE(MAX(number) + 1, 0) FROM groups")[0]
+        return int(number)
+
+    def running(self) -> list[tuple[int, Task, int]]:
+        """Groups that were admitted and not finished: number, task, version."""
+        rows = self._rows("SELECT number, task, version FROM groups WHERE fate='running' ORDER BY number")
+        return [(number, self.task(task), version) for number, task, version in rows]
+
+    def waiting(self) -> list[Group]:
+        """Groups that were kept and not yet trained, with all their tokens."""
+        return [self.group(number) for (number,) in self._rows("SELECT number FROM groups WHERE fate='waiting'")]
+
+    def task(self, id_: str) -> Task:
+        source, level, messages, answer = self._rows(
+            "SELECT source, level, messages, answer FROM tasks WHERE id=?", (id_,)
+        )[0]
+        return Task(tuple(message_from(m) for m in json.loads(messages)), answer, source, level, id_)
+
+    def group(self, number: int) -> Group:
+        """A finished group as it was kept."""
+        task_id, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
+        task = self.task(task_id)
+        rows = self._rows(
+            "SELECT id, outcome, origin, error, reward, rewards, turn_rewards, turns FROM attempts "
+            "WHERE number=? AND place IS NOT NULL ORDER BY place",
+            (number,),
+        )
+        return Group(number, task, [_trajectory(task, *row) for row in rows], version)
+
+    def draw(self, step: int) -> list[Group]:
+        """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
+        rows = self._rows(
+            "SELECT t.slot, t.number, g.task, a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, "
+            "a.turns FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            "WHERE t.step = ? ORDER BY t.slot, t.place",
+            (step,),
+        )
+        slots: dict[tuple[int, int], list[Trajectory]] = {}
+        for slot, number, task, *attempt in rows:
+            slots.setdefault((slot, number), []).append(_trajectory(self.task(task), *attempt))
+        return [self._drawn(number, attempts, step) for (_, number), attempts in slots.items()]
+
+    def _drawn(self, number: int, attempts: list[Trajectory], step: int) -> Group:
+        task, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
+        query = "SELECT COUNT(DISTINCT step) FROM trainings WHERE number=? AND step <= ?"
+        ((times,),) = self._rows(query, (number, step))
+        return Group(number, self.task(task), attempts, version, times)
+
+    def trained_steps(self) -> list[int]:
+        """Steps that were trained, in order."""
+        return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings ORDER BY step")]
+
+    def fingerprints(self) -> dict[int, str]:
+        """Of the weights of each version, as they were published."""
+        return dict(self._rows("SELECT step, fingerprint FROM versions ORDER BY step"))
+
+    def sample(self, step: int, count: int) -> list[Trajectory]:
+        """Some attempts trained at `step`, for reading."""
+        rows = self._rows(
+            "SELECT g.task, a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, a.turns "
+            "FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            "WHERE t.step = ? ORDER BY a.number, a.rowid LIMIT ?",
+            (step, count),
+        )
+        return [_trajectory(self.task(row[0]), *row[1:]) for row in rows]
+
+    def offered(self) -> list[Offered]:
+        """Every admitted group in order, whatever became of it."""
+        rows = self._rows(
+            "SELECT t.source, t.level, g.fate = 'trained', "
+            "AVG(CASE WHEN a.fate != 'failed' THEN a.tokens END), AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END) "
+            "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
+            "GROUP BY g.number ORDER BY g.number"
+        )
+        return [Offered(source, level, bool(trained), *means) for source, level, trained, *means in rows]
+
+    def counts(self) -> dict[str, int]:
+        """Attempts by fate."""
+        return dict(self._rows("SELECT fate, COUNT(*) FROM attempts GROUP BY fate ORDER BY fate"))
+
+    def violations(self) -> list[str]:
+        """Broken promises: an attempt without exactly one fate, trained twice, or trained though failed."""
+        checks = {
+            "trained without a training": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND id NOT IN "
+            "(SELECT attempt FROM trainings)",
+            "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
+            "ON a.id = t.attempt WHERE a.fate != 'trained'",
+            "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
+            "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate != 'running' AND number NOT IN "
+            "(SELECT number FROM attempts)",
+            "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
+            "WHERE g.fate = 'running'",
+            "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",
+        }
+        found = {name: int(self._rows(query)[0][0]) for name, query in checks.items()}
+        return [f"{name}: {count}" for name, count in found.items() if count]
+
+    def trained_more_than_once(self) -> int:
+        """Attempts in more than one optimizer step; 0 unless the buffer replays."""
+        return int(
+            self._rows("SELECT COUNT(*) FROM (SELECT attempt FROM trainings GROUP BY attempt HAVING COUNT(*) > 1)")[0][
+                0
+            ]
+        )
+
+    def digest(self) -> str:
+        """A hash of every row: equal digests mean equal ledgers."""
+        state = hashlib.sha256()
+        keys = {
+            "tasks": "id",
+            "groups": "number",
+            "attempts": "id",
+            "trainings": "step, slot, place",
+            "versions": "step",
+        }
+        for table, key in keys.items():
+            for row in self._database.execute(f"SELECT * FROM {table} ORDER BY {key}"):
+                state.update(repr((table, *row)).encode())
+        return state.hexdigest()
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        self._database.execute(statement, values)
+
+    def _insert(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """In as few statements as can be: each hands the interpreter to other threads, and waits to have it back."""
+        width = len(rows[0]) if rows else 1
+        for first in range(0, len(rows), _MOST_VALUES // width):
+            part = rows[first : first + _MOST_VALUES // width]
+            row = f"({', '.join('?' * width)})"
+            values = [value for each in part for value in each]
+            self._run(f"INSERT INTO {table} VALUES {', '.join([row] * len(part))}", values)
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._database.execute(query, values).fetchall()
+
+
+def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
+    failed = trajectory.outcome is Outcome.FAILED
+    return (
+        trajectory.id,
+        number,
+        trajectory.outcome.value,
+        trajectory.origin.value,
+        None if failed else trajectory.reward,
+        _SORTED.encode(trajectory.rewards),
+        trajectory.error,
+        trajectory.num_tokens,
+        "failed" if failed else ("gated" if place is None else "waiting"),
+        _SORTED.encode(trajectory.turn_rewards),
+        encode_turns(trajectory.turns),
+        place,
+    )
+
+
+def _trajectory(
+    task: Task,
+    id_: str,
+    outcome: str,
+    origin: str,
+    error: str,
+    reward: float | None,
+    rewards: str,
+    turn_rewards: str,
+    turns: bytes,
+) -> Trajectory:
+    return Trajectory(
+        id_,
+        task,
+        decode_turns(turns),
+        Outcome(outcome),
+        Origin(origin),
+        error,
+        reward or 0.0,
+        json.loads(rewards),
+        tuple(json.loads(turn_rewards)),
+    )

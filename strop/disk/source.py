@@ -1,0 +1,86 @@
+"""A run as Python source: every mechanism spelled out, so that executing the file makes the same run again."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
+
+from strop.errors import ConfigurationError
+
+_WIDTH = 100
+Names: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it is called in the file
+
+
+def to_source(run: Any, title: str) -> str:
+    """The file `recipe.py` of a run folder."""
+    names: Names = {}
+    body = _spell(run, names, 0)
+    imports = "\n".join(_import(module, name, names[module, name]) for module, name in sorted(names))
+    footer = 'if __name__ == "__main__":\n    from strop.start.launch import launch\n\n    launch(run)\n'
+    return f'"""{title}"""\n\n{imports}\n\nrun = {body}\n\n{footer}'
+
+
+def from_source(path: Path) -> Any:
+    """The `run` that a recipe file defines."""
+    if not path.is_file():
+        raise ConfigurationError(f"{path} does not exist")
+    names = runpy.run_path(str(path))
+    if "run" not in names:
+        raise ConfigurationError(f"{path} defines no `run`")
+    return names["run"]
+
+
+def _import(module: str, name: str, called: str) -> str:
+    return f"from {module} import {name}" + (f" as {called}" if called != name else "")
+
+
+def _called(kind: type, names: Names) -> str:
+    """A class's name, with a number behind it where another one has the same."""
+    key = (kind.__module__, kind.__qualname__)
+    if key not in names:
+        others = sum(name == kind.__qualname__ for _, name in names)
+        names[key] = f"{kind.__qualname__}{others + 1}" if others else kind.__qualname__
+    return names[key]
+
+
+def _spell(value: Any, names: Names, depth: int) -> str:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _spell_dataclass(value, names, depth)
+    if isinstance(value, Enum):
+        return f"{_called(type(value), names)}.{value.name}"
+    if isinstance(value, tuple | list):
+        items = [_spell(item, names, depth + 1) for item in value]
+        ends = "[]" if isinstance(value, list) else "()"
+        comma = "," if isinstance(value, tuple) and len(items) == 1 else ""
+        return _join(ends[0], items, comma + ends[1], depth)
+    if isinstance(value, dict):
+        return _join("{", [f"{k!r}: {_spell(v, names, depth + 1)}" for k, v in value.items()], "}", depth)
+    if isinstance(value, PurePath):
+        return repr(str(value))
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    raise ConfigurationError(f"a {type(value).__name__} cannot be written into recipe.py: make it a dataclass")
+
+
+def _spell_dataclass(value: Any, names: Names, depth: int) -> str:
+    kind = type(value)
+    called = _called(kind, names)
+    # the top level is complete, so that a later change of a default cannot change an old run
+    shown = [f for f in fields(value) if f.init and (depth == 0 or _is_set(f, getattr(value, f.name)))]
+    items = [f"{f.name}={_spell(getattr(value, f.name), names, depth + 1)}" for f in shown]
+    return _join(f"{called}(", items, ")", depth)
+
+
+def _is_set(field: Any, value: Any) -> bool:
+    return field.default is MISSING or field.repr
+
+
+def _join(start: str, items: list[str], end: str, depth: int) -> str:
+    line = start + ", ".join(items) + end
+    if len(line) + 4 * depth <= _WIDTH and "\n" not in line:
+        return line
+    indent = "    " * (depth + 1)
+    return start + "\n" + "".join(f"{indent}{item},\n" for item in items) + "    " * depth + end.lstrip(",")

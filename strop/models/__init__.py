@@ -1,0 +1,1 @@
+"""Models: architectures on packed tokens, folders, and those that come with the package."""

@@ -1,0 +1,119 @@
+"""Hugging Face causal language models as strop uses them: loaded, proven to run right, and run on packed tokens."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError, ModelError
+from strop.models.attention import NAME, Packed, Plan, register
+
+_ADAPTER, _ADAPTED = ".lora_", ".base_layer."  # in names that peft gives
+_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
+
+
+def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Any:
+    """A causal LM from a local folder, refused unless packed attention gives what its own forward gives."""
+    from transformers import AutoModelForCausalLM
+
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise ConfigurationError(f"there is no GPU that this torch can use, so not device={device!r}: leave it at cpu")
+    # cuDNN's attention gives wrong values for some inputs with few key heads (github.com/pytorch/pytorch/issues/193893)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    register()
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, attn_implementation=NAME, local_files_only=True, trust_remote_code=False
+    )
+    model = model.to(device).eval()
+    _prove(model)
+    return model
+
+
+def hidden_states(
+    model: Any, tokens: Tensor, positions: Tensor, plan: Plan, embeddings: Tensor | None = None
+) -> Tensor:
+    """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token.
+
+    With `embeddings` [T, hidden] those are read in place of the tokens' own.
+    """
+    read = {"input_ids": tokens} if embeddings is None else {"inputs_embeds": embeddings}
+    read = {name: each.unsqueeze(0) for name, each in (*read.items(), ("position_ids", positions))}
+    output = model.base_model(**read, use_cache=False, plan=plan)
+    return output.last_hidden_state[0]  # type: ignore[no-any-return]
+
+
+def logits(model: Any, hidden: Tensor) -> Tensor:
+    """[C, hidden] -> [C, V], with the scaling and capping some families add after their output layer."""
+    return _logits(model.get_output_embeddings(), model.config, hidden)
+
+
+def head_of(model: Any) -> Callable[[Tensor], Tensor]:
+    """`logits` of the model as it is now, whatever becomes of its weights."""
+    return partial(_logits, copy.deepcopy(model.get_output_embeddings()).requires_grad_(False), model.config)
+
+
+def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
+    scores: Tensor = layer(hidden)
+    if (scale := getattr(config, "logit_scale", None)) is not None:
+        scores = scores * scale
+    if (divisor := getattr(config, "logits_scaling", None)) is not None:
+        scores = scores / divisor
+    if (cap := getattr(config, "final_logit_softcapping", None)) is not None:
+        scores = torch.tanh(scores / cap) * cap
+    return scores
+
+
+def parameters(model: Any) -> dict[str, Tensor]:
+    """Weights by name, tied ones once; adapters of low rank are added to the weights they belong to."""
+    named = {name: parameter.detach() for name, parameter in model.named_parameters() if _ADAPTER not in name}
+    if not any(_ADAPTED in name for name in named):
+        return named
+    modules = dict(model.named_modules())
+    return {name.replace(_ADAPTED, "."): _adapted(modules, name, tensor) for name, tensor in named.items()}
+
+
+@torch.no_grad()
+def _adapted(modules: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
+    owner, _, rest = name.partition(_ADAPTED)
+    return tensor + modules[owner].get_delta_weight("default") if rest == "weight" else tensor
+
+
+def context_length(model: Any) -> int:
+    return int(getattr(model.config, "max_position_embeddings", 1 << 20))
+
+
+def probe(model: Any, count: int) -> Tensor:
+    """Tokens to compare two computations by, from all over the vocabulary: [count].
+
+    The first ones of a vocabulary are mostly special and hardly trained; in half precision, rounding alone can change
+    what a model makes of them beyond recognition.
+    """
+    weight = model.get_input_embeddings().weight
+    return ((torch.arange(count, device=weight.device) + 1) * len(weight)).div(count + 1, rounding_mode="floor")
+
+
+@torch.no_grad()
+def _prove(model: Any) -> None:
+    """Compare two short packed sequences with transformers' own attention, one at a time."""
+    device = model.get_input_embeddings().weight.device
+    lengths = [5, 3]
+    tokens = probe(model, sum(lengths))
+    positions = torch.cat([torch.arange(n, device=device) for n in lengths])
+    ours = logits(model, hidden_states(model, tokens, positions, Packed(lengths, device)))
+    model.set_attn_implementation("eager")
+    theirs = torch.cat(
+        [model(input_ids=part.unsqueeze(0), use_cache=False).logits[0] for part in torch.split(tokens, lengths)]
+    )
+    model.set_attn_implementation(NAME)
+    difference = float((ours.float() - theirs.float()).abs().max())
+    if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
+        raise ModelError(
+            f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
+            "from those it gives with transformers' own attention"
+        )

@@ -1,0 +1,16 @@
+"""Models by name: those that come with the package, and folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from strop.models.smollm2 import smollm2_folder
+
+POCKET = Path(__file__).parent.parent / "pocket" / "model"
+
+
+def model_folder(model: str) -> Path:
+    """Where a run's model lies; one that comes as a package is unpacked at the first call."""
+    if model == "smollm2":
+        return smollm2_folder()
+    return POCKET if model == "pocket" else Path(model)

@@ -1,0 +1,24 @@
+"""KDRL (2506.02208): GRPO and a teacher's opinion of every token, in one loss."""
+
+from __future__ import annotations
+
+from strop.models.names import model_folder
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kdrl import Kdrl
+
+
+def kdrl(
+    setting: Setting = Setting(),
+    teacher: str = "pocket",
+    estimator: str = "k2",
+    mask: str = "none",
+    start: float = 5e-3,
+    floor: float = 1e-3,
+    fall: float = 5e-5,
+) -> Run:
+    """`teacher` is a model folder with the same vocabulary; its weight falls; start 0 and floor 0 is GRPO."""
+    distilled = Kdrl(str(model_folder(teacher)), estimator, start, floor, fall, mask)
+    return setting.run("kdrl", GroupStandard(), (Clip(), distilled))

@@ -1,0 +1,13 @@
+"""Archer (2507.15778): loose bounds for undecided tokens, tight ones and a leash for decided ones."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.dual_token import DualToken
+
+
+def archer_dual_token(setting: Setting = Setting(), quantile: float = 0.8, kl: float = 0.001) -> Run:
+    """GRPO's advantages with dual-token constraints."""
+    return setting.run("archer_dual_token", GroupStandard(), (DualToken(quantile, kl=kl),))

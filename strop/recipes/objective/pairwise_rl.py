@@ -1,0 +1,27 @@
+"""Pairwise PPO (2504.04950): rewarded for beating the task's answer in a judge's eyes."""
+
+from __future__ import annotations
+
+from strop.filter.judges import Generative, Graded
+from strop.filter.rewards.pairwise import Pairwise
+from strop.models.names import model_folder
+from strop.recipes.setting import Setting
+from strop.recipes.worlds import parse_worlds
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.values.critic import Critic
+
+
+def pairwise_rl(setting: Setting = Setting(), judge: str = "", clip: float = 0.2, kl: float = 0.01) -> Run:
+    """`judge` is the folder of a generative judge; without one the worlds' own checks compare."""
+    worlds = parse_worlds(setting.world, setting.seed)
+    who = Generative(str(model_folder(judge))) if judge else Graded(worlds)
+    return setting.run(
+        "pairwise_rl",
+        Gae(),
+        (Clip(clip, clip), Kl("k2", kl)),
+        values=Critic(device=setting.device),
+        rewards=(Pairwise(who),),
+    )

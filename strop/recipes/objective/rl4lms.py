@@ -1,0 +1,26 @@
+"""NLPO (2210.01241): PPO with a critic, within the nucleus that was sampled from."""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.kl import Kl
+from strop.train.losses.nucleus_clip import NucleusClip
+from strop.train.values.critic import Critic
+from strop.types import Sampling
+
+
+def rl4lms(
+    setting: Setting = Setting(), top_p: float = 0.9, clip: float = 0.2, kl: float = 0.01, minibatches: int = 2
+) -> Run:
+    """The masking policy is the one that sampled, new with every version."""
+    sampling = Sampling(setting.temperature, top_p, max_tokens=setting.max_tokens)
+    return setting.run(
+        "rl4lms",
+        Gae(discount=0.99),
+        (NucleusClip(top_p, clip), Kl("k2", kl)),
+        values=Critic(device=setting.device),
+        sampling=sampling,
+        minibatches=minibatches,
+    )

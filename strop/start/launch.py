@@ -1,0 +1,241 @@
+"""From a `Run` to a trained model: open the parts, start or resume, train, leave everything on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder, fresh_folder
+from strop.disk.ledger import Ledger
+from strop.disk.source import from_source, to_source
+from strop.errors import CheckpointError, ConfigurationError, StropError
+from strop.evaluation import evaluate, heldout_metrics
+from strop.filter.score import Scorer
+from strop.generate.policy import Policy
+from strop.models import computing
+from strop.models.folder import check_model_folder
+from strop.models.names import model_folder
+from strop.observe.facts import read_summary
+from strop.observe.journal import Journal
+from strop.observe.report import write_report
+from strop.observe.status import STOP, Status
+from strop.observe.summary import WARMUP, summarize
+from strop.pipeline import Flow, Progress, Watcher, is_spent, train
+from strop.roles import Metrics
+from strop.run import Run
+from strop.start.advice import advice
+from strop.start.preflight import check
+from strop.start.stopping import gentle_stop
+
+_KEPT = 2  # checkpoints; the one before the newest serves if the newest is damaged
+
+
+@dataclass
+class Watchers:
+    """Several watchers as one."""
+
+    each: Sequence[Watcher]
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        for watcher in self.each:
+            watcher.stepped(step, metrics, timing)
+
+
+def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
+    """Start a new run and train it to the end; returns its summary."""
+    check(run)
+    check_model_folder(model_folder(run.model))
+    for doubt in advice(run):
+        print(f"warning: {doubt}", file=sys.stderr)
+    folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
+    with _owned(folder):
+        folder.recipe.write_text(to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}."))
+        summary = _conduct(run, folder, watchers, resume=False)
+    write_report(folder)
+    return summary
+
+
+def relaunch(path: Path, watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
+    """Go on with a run from its newest whole checkpoint."""
+    folder = RunFolder(path)
+    if not folder.recipe.is_file():
+        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py")
+    run: Run = from_source(folder.recipe)
+    check_model_folder(model_folder(run.model))
+    with _owned(folder):
+        summary = _conduct(run, folder, watchers, resume=True)
+    write_report(folder)
+    return summary
+
+
+def _warm_up(folder: RunFolder, watchers: Sequence[Watcher]) -> dict[str, Any]:
+    """Make the model that a run begins with, in a folder within its own; where it is made already, nothing is done."""
+    inner = RunFolder(folder.path / WARMUP)
+    if inner.summary.is_file() and (summary := read_summary(inner))["is_complete"]:
+        return summary
+    if inner.recipe.is_file():
+        return relaunch(inner.path, watchers)
+    # from the file, so that nothing keeps its engine and trainer in memory once it is over
+    summary = launch(from_source(folder.recipe).warmup, folder.path, WARMUP, watchers)
+    gc.collect()
+    torch.cuda.empty_cache()
+    return summary
+
+
+def warmed(run: Run, folder: RunFolder) -> Run:
+    """A run as it goes on after its warm-up: with the model that it made."""
+    if run.warmup is None:
+        return run
+    model, _ = checkpoint.newest_whole(folder.path / WARMUP / "checkpoints")
+    return replace(run, model=str(model), warmup=None)
+
+
+@contextmanager
+def _owned(folder: RunFolder) -> Iterator[None]:
+    folder.acquire()
+    try:
+        yield
+    finally:
+        folder.release()
+
+
+def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
+    if run.warmup is not None:
+        before = _warm_up(folder, watchers)
+        if not before["is_complete"]:
+            return before | {"folder": str(folder.path)}
+        run = warmed(run, folder)
+    for watcher in watchers:
+        if (begins := getattr(watcher, "begins", None)) is not None:  # one that has a line for each phase
+            begins(run.recipe, run.steps, run.max_generated_tokens)
+    # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
+    computing.set_up(run.threads, is_deterministic=not _uses_gpu(run))
+    torch.manual_seed(run.seed)
+    try:
+        return asyncio.run(_train(run, folder, watchers, resume))
+    except sqlite3.OperationalError as error:
+        raise CheckpointError(f"could not write {folder.ledger} ({error}): free some space and resume") from error
+    except OSError as error:
+        if error.errno is None or isinstance(error, ConnectionError):
+            raise
+        raise StropError(f"{error}: mend it, then go on with: strop train --resume {folder.path}") from error
+
+
+@contextmanager
+def _heap_at_rest() -> Iterator[None]:
+    """What lives as long as a run is not looked through for garbage within its steps, which took 15 ms each time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
+    model = model_folder(run.model)
+    policy = _open(run, model)
+    ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
+    scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
+    judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
+
+    async def heldout() -> Metrics:
+        worlds, trained = (*run.worlds, *run.evaluation.unseen), len(run.worlds)
+        scores = await evaluate(worlds, run.evaluation, policy, judge, run.seed, run.world_seconds)
+        run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
+        return heldout_metrics(scores[:trained], scores[trained:])
+
+    def save(step: int) -> None:
+        ledger.sync()
+        checkpoint.write(folder.checkpoints, step, run, {"tally": progress.tally.state()})
+        checkpoint.prune(folder.checkpoints, _KEPT)
+
+    for tracker in run.trackers:
+        tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
+    everyone = Watchers([journal, *watchers, *run.trackers])
+    # a thread has its own count of threads within, and starts with that of the machine
+    thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
+    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
+    with Status(folder, flow), gentle_stop(progress), _heap_at_rest():
+        try:
+            await (_restore(flow, folder, journal) if resume else _begin(flow))
+            await train(flow)
+        finally:
+            # from here on within a bound
+            progress.stages.enter(STOP, f"closes after {error!r}" if (error := sys.exception()) else "closes")
+            for part in [run.engine, run.trainer, *run.worlds]:
+                await _close(part)
+            thread.shutdown(cancel_futures=True)
+            await scorer.close()
+            await judge.close()
+            ledger.close()
+            progress.stages.leave(STOP)
+            for tracker in run.trackers:
+                tracker.close()
+    is_complete = progress.step >= run.steps or is_spent(run, progress)
+    return summarize(run, folder, progress.step, is_complete, progress.tally)
+
+
+def _uses_gpu(run: Run) -> bool:
+    return any(str(getattr(part, "device", "cpu")).startswith("cuda") for part in (run.engine, run.trainer))
+
+
+def _open(run: Run, model: Path) -> Policy:
+    """Load the model into every part that holds one."""
+    run.trainer.open(model, run.seed)
+    run.engine.open(model)
+    if run.values is not None:
+        run.values.open(model, run.seed)
+    run.channel.connect(run.trainer, [run.engine])
+    if (settle := getattr(run.trainer, "settle", None)) is not None:
+        settle()  # its memory is planned once everybody else has taken his part
+    return Policy.load(model, run.engine, run.sampling, run.context)
+
+
+async def _close(part: object) -> None:
+    """Let a part that holds more than memory let go of it."""
+    if (close := getattr(part, "close", None)) is not None:
+        await close()
+
+
+async def _begin(flow: Flow) -> None:
+    """Version 0: proven delivery, held-out accuracy before training, and a checkpoint to fall back on."""
+    await flow.publish(0)
+    flow.watcher.stepped(0, await flow.evaluate(), {"seconds": 0.0})
+    flow.checkpoint(0)
+
+
+async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
+    """Put everything where it was at the newest whole checkpoint and forget what came after."""
+    if not checkpoint.listed(folder.checkpoints):
+        flow.ledger.rollback(0)
+        journal.forget_after(-1)
+        return await _begin(flow)
+    newest, problems = checkpoint.newest_whole(folder.checkpoints)
+    for problem in problems:
+        print(f"warning: {problem}; going back to {newest.name}", file=sys.stderr)
+    step = int(newest.name.removeprefix("step-"))
+    saved = checkpoint.read(newest, flow.run)
+    flow.ledger.rollback(step)
+    journal.forget_after(step)
+    progress = flow.progress
+    progress.step, progress.next_number = step, flow.ledger.next_number
+    progress.tally.restore(saved["tally"])
+    for group in flow.ledger.waiting():
+        flow.run.buffer.add(group)
+        progress.versions[group.number] = group.version
+    for number in getattr(flow.run.buffer, "trained_before", ()):  # a buffer that draws again
+        flow.run.buffer.add(flow.ledger.group(number))
+    flow.resumed = flow.ledger.running()
+    await flow.publish(step)

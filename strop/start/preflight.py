@@ -1,0 +1,240 @@
+"""Refuses a run that cannot work, before anything starts, with the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from strop.disk.checkpoint import parts
+from strop.errors import ConfigurationError
+from strop.filter.rewards.constant import Constant
+from strop.run import Run
+from strop.start.advice import num_tasks
+from strop.train.objective import Objective
+from strop.train.stream import problems as problems_of_streaming
+
+
+def check(run: Run) -> None:
+    """Raise ConfigurationError with every problem found."""
+    if run.warmup is not None:
+        check(run.warmup)
+        run = replace(run, warmup=None)
+    problems = [problem for question in _QUESTIONS for problem in question(run)]
+    if problems:
+        raise ConfigurationError("\n".join(problems))
+
+
+def _counts(run: Run) -> list[str]:
+    floors = {"steps": 0, "groups_per_step": 1, "minibatches": 1, "epochs": 1, "checkpoint_every": 1, "threads": 1}
+    problems = [f"need {n} >= {low}, got {getattr(run, n)}" for n, low in floors.items() if getattr(run, n) < low]
+    if run.minibatches > run.groups_per_step:
+        problems.append(f"cannot split {run.groups_per_step} groups into {run.minibatches} minibatches")
+    if not run.worlds:
+        problems.append("need at least 1 world")
+    if not run.losses:
+        problems.append("need at least 1 loss")
+    if not run.rewards:
+        problems.append("need at least 1 reward")
+    return problems
+
+
+def _streaming(run: Run) -> list[str]:
+    return problems_of_streaming(run) if run.streams else []
+
+
+def _group_size(run: Run) -> list[str]:
+    """What compares siblings is always zero for a single attempt: such a run would do nothing."""
+    size = getattr(run.budget, "size", None)
+    asking = {type(part).__name__: getattr(part, "min_group", 1) for part in (run.advantage, *run.losses, *run.gates)}
+    return [
+        f"{name} compares siblings: need >= {need} attempts per group, got {size} (set group_size)"
+        for name, need in asking.items()
+        if size is not None and size < need
+    ]
+
+
+def _sampling(run: Run) -> list[str]:
+    sampling = run.sampling
+    problems = []
+    if sampling.temperature < 0:
+        problems.append(f"need temperature >= 0, got {sampling.temperature}")
+    if not 0 < sampling.top_p <= 1:
+        problems.append(f"need 0 < top_p <= 1, got {sampling.top_p}")
+    if sampling.max_tokens < 1:
+        problems.append(f"need max_tokens >= 1, got {sampling.max_tokens}")
+    weighing = [run.correction] if run.correction is not None else []
+    weighing += [loss for loss in run.losses if getattr(loss, "corrects", False)]  # type: ignore[misc]
+    problems += [
+        f"{type(part).__name__} compares the policy with the distribution sampled from, which top_p "
+        f"{sampling.top_p} and top_k {sampling.top_k} truncate: its weights would be biased; use top_p=1 top_k=0"
+        for part in weighing
+        if sampling.is_truncated
+    ]
+    return problems
+
+
+def _corrections(run: Run) -> list[str]:
+    """A ratio counted twice, or a part of it forgotten, would be wrong and look plausible.
+
+    A correction weighs from the policy that sampled to its target, a loss's own ratio begins at its anchor.
+    """
+    target = "behavior" if run.correction is None else getattr(run.correction, "target", "current")
+    problems = []
+    for loss in run.losses:
+        name, anchor = type(loss).__name__, getattr(loss, "anchor", "current")
+        if getattr(loss, "contains_ratio", False):
+            if run.correction is not None:
+                problems.append(
+                    f"{name} holds the importance ratio already: {type(run.correction).__name__} would count it twice"
+                )
+        elif anchor not in ("current", target):
+            problems.append(
+                f"{name}'s ratio begins at the {anchor} policy and "
+                + (
+                    f"{type(run.correction).__name__}(target={target!r}) ends elsewhere"
+                    if run.correction
+                    else "nothing"
+                )
+                + (": a part would count twice or not at all" if run.correction else " weighs what comes before")
+                + f"; use a correction with target={anchor!r}"
+            )
+    return problems + _targets(run.correction)
+
+
+def _targets(correction: Any) -> list[str]:
+    """A correction within another must mean the same target."""
+    inner = getattr(correction, "inner", None)
+    if inner is None:
+        return []
+    outside, inside = (getattr(part, "target", "current") for part in (correction, inner))
+    if outside == inside:
+        return _targets(inner)
+    return [f"{type(correction).__name__} compares with the {outside} policy and what it holds with the {inside} one"]
+
+
+def _annotations(run: Run) -> list[str]:
+    """What a loss or a correction needs of earlier weights must have been kept."""
+    needs = Objective(run.losses, run.correction).needs
+    lag = getattr(run.pace, "lag", 0)
+    snapshots, window = (getattr(run.trainer, name, 0) for name in ("snapshots", "average_window"))
+    problems = []
+    fills = getattr(run.trainer, "fills", None)
+    if fills is not None and (unknown := needs - fills):
+        name = type(run.trainer).__name__
+        problems.append(f"{', '.join(sorted(unknown))} is needed, and {name} fills {', '.join(sorted(fills))} only")
+    if ("old" in needs or snapshots) and snapshots < lag + 1:
+        problems.append(
+            f"weights of {lag + 1} versions are in use at lag {lag}: need snapshots >= {lag + 1}, got {snapshots}"
+        )
+    if "averaged" in needs and window < 1:
+        problems.append(f"an average over one version is the proximal policy: need average_window >= 1, got {window}")
+    if "averaged" not in needs and window:
+        problems.append(f"average_window is {window}, and no loss or correction uses the averaged policy")
+    return problems
+
+
+def _greedy(run: Run) -> list[str]:
+    """Without chance all siblings are the same attempt."""
+    names = [
+        type(part).__name__ for part in (run.advantage, *run.losses, *run.gates) if getattr(part, "min_group", 1) > 1
+    ]
+    if run.sampling.temperature != 0 or not names:
+        return []
+    return [f"temperature=0 makes all siblings equal, and {', '.join(names)} learns from how they differ: raise it"]
+
+
+def _room(run: Run) -> list[str]:
+    """A reply can never be as long as the context: its prompt stands there too."""
+    if run.sampling.max_tokens < run.context:
+        return []
+    return [
+        f"max_tokens={run.sampling.max_tokens} never fits into context={run.context}, prompts included: raise context"
+    ]
+
+
+def _depth(run: Run) -> list[str]:
+    """Groups in flight are attempts at different tasks, or one task's lucky day counts several times."""
+    if not run.worlds:
+        return []
+    depth = (getattr(run.pace, "lag", 0) + 1) * run.groups_per_step
+    share = -(-depth // len(run.worlds))
+    sizes = {world.name: size for world in run.worlds if (size := num_tasks(world, heldout=False)) is not None}
+    return [
+        f"{name} has {size} train tasks, and (lag + 1) * groups_per_step = {depth} groups are under way at once, "
+        f"{share} of them its own: lower groups_per_step or lag, or add tasks"
+        for name, size in sizes.items()
+        if size < share
+    ]
+
+
+def _draws(run: Run) -> list[str]:
+    """A batch that no draw can fill would be waited for in vain."""
+    capacity, problems = getattr(run.buffer, "capacity", None), []
+    if capacity is not None and capacity < run.groups_per_step:
+        problems.append(f"{type(run.buffer).__name__} holds {capacity} groups, and a step draws {run.groups_per_step}")
+    contrast = [type(gate).__name__ for gate in run.gates if getattr(gate, "min_group", 1) > 1]
+    if contrast and run.rewards and all(isinstance(reward, Constant) for reward in run.rewards):
+        problems.append(
+            f"every reward is Constant, and {', '.join(contrast)} drops groups without contrast: all of them"
+        )
+    return problems
+
+
+def _again(run: Run) -> list[str]:
+    """The second pass over tokens of weights that are gone estimates nothing without a ratio."""
+    names = [type(loss).__name__ for loss in run.losses if getattr(loss, "is_on_policy", False)]
+    if run.epochs < 2 or not names or run.correction is not None:
+        return []
+    return [
+        f"epochs={run.epochs} trains the same tokens again, and {', '.join(names)} has no ratio to weigh them: use "
+        "epochs=1, a correction, or a loss with a ratio such as Clip"
+    ]
+
+
+def _clocks(run: Run) -> list[str]:
+    floors = {"reward_seconds": 1e-9, "world_seconds": 1e-9, "rescore_every": 0, "stall_seconds": 0}
+    return [
+        f"need {n} {'>' if low else '>='} 0, got {getattr(run, n)}"
+        for n, low in floors.items()
+        if getattr(run, n) < low
+    ]
+
+
+def _values(run: Run) -> list[str]:
+    if getattr(run.advantage, "needs_values", False) and run.values is None:
+        return [f"{type(run.advantage).__name__} needs a value model: set values, for example Critic()"]
+    return []
+
+
+def _tasks(run: Run) -> list[str]:
+    """Task files are read here, so that a bad line is found before a run exists."""
+    for world in (*run.worlds, *run.evaluation.unseen):
+        world.task(0)
+        world.task(0, heldout=True)
+    return []
+
+
+def _own(run: Run) -> list[str]:
+    """Anything a mechanism itself can refuse."""
+    found = [(path, getattr(part, "problems", None)) for path, part in parts(run)]
+    return [f"{path}: {problem}" for path, ask in found if callable(ask) for problem in ask(run)]
+
+
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
+    _counts,
+    _group_size,
+    _streaming,
+    _sampling,
+    _corrections,
+    _annotations,
+    _greedy,
+    _room,
+    _depth,
+    _draws,
+    _again,
+    _clocks,
+    _values,
+    _own,
+    _tasks,
+)

@@ -1,0 +1,97 @@
+"""Train again from the ledger alone: no engine, no world, no reward; on a CPU it ends with the same bits.
+
+What an asynchronous run trained on depended on who was quick that day. Its ledger holds every draw in its order, with
+the tokens, logprobs, versions and rewards the trainer saw: that day can be had again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.disk.source import from_source
+from strop.errors import ConfigurationError, DataError
+from strop.models import computing
+from strop.models.names import model_folder
+from strop.pipeline import learn
+from strop.run import Run
+from strop.start.launch import warmed
+from strop.weights.delivery import as_held
+from strop.weights.fingerprint import fingerprint
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One version made again: its fingerprint now, and what the run recorded and saved (empty where it did not)."""
+
+    step: int
+    fingerprint: str
+    published: str
+    saved: str
+
+    @property
+    def is_equal(self) -> bool:
+        return all(other in ("", self.fingerprint) for other in (self.published, self.saved))
+
+
+def retrain(path: Path, told: Callable[[Replayed], None] = lambda replayed: None) -> list[Replayed]:
+    """Make every version of a run again, up to the first that differs; `told` hears of each."""
+    folder = RunFolder(path)
+    if not folder.recipe.is_file() or not folder.ledger.is_file():
+        raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
+    run: Run = warmed(from_source(folder.recipe), folder)
+    ledger = Ledger(folder.ledger, read_only=True)
+    try:
+        return _retrain(run, ledger, _saved(folder), told)
+    finally:
+        ledger.close()
+        if (close := getattr(run.trainer, "close", None)) is not None:
+            asyncio.run(close())
+
+
+def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[Replayed], None]) -> list[Replayed]:
+    published, steps = ledger.fingerprints(), ledger.trained_steps()
+    if steps != list(range(1, len(steps) + 1)):
+        raise DataError(f"the ledger holds steps {steps}: each from 1 on is needed to train again")
+    _open(run)
+    made: list[Replayed] = []
+    for step in (0, *steps):
+        if step:
+            learn(run, ledger.draw(step), step - 1)
+        weights = run.trainer.weights()
+        kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""
+        made.append(Replayed(step, fingerprint(as_held(weights, [run.engine])), published.get(step, ""), kept))
+        told(made[-1])
+        if not made[-1].is_equal:
+            break
+    return made
+
+
+def _open(run: Run) -> None:
+    """The parts that learn, where the run began."""
+    computing.set_up(run.threads, is_deterministic=True)
+    torch.manual_seed(run.seed)
+    model = model_folder(run.model)
+    run.trainer.open(model, run.seed)
+    if run.values is not None:
+        run.values.open(model, run.seed)
+
+
+def _saved(folder: RunFolder) -> dict[int, Path]:
+    return {int(path.name.removeprefix("step-")): path for path in checkpoint.listed(folder.checkpoints)}
+
+
+def _fingerprint_of(run: Run, saved: Path, names: set[str]) -> str:
+    """Of a checkpoint's weights; tied ones are stored once, so those the trainer does not name are left out."""
+    weights = {
+        name: tensor for file in sorted(saved.glob("model*.safetensors")) for name, tensor in load_file(file).items()
+    }
+    return fingerprint(as_held(weights, [run.engine])) if set(weights) == names else ""

@@ -1,0 +1,1 @@
+"""Sums and ratios that several mechanisms of training share."""

@@ -1,0 +1,1 @@
+"""The machinery of training: forward and backward passes, memory, optimizer, ranks."""

@@ -1,0 +1,213 @@
+"""One decoder layer of the Llama family as a single differentiable step, written out both ways.
+
+For the way back it keeps the stream before it, its heads, what attention gave, what that added to the stream, and gate
+and up: everything else is made again within the kernels that need it. With `is_checkpointed` only the stream is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from strop.kernels import norm, swiglu
+from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
+from strop.kernels.linear import weight_gradient
+from strop.models.attention import Plan
+
+
+class Projection:
+    """Linear layers of one input as one; `cast` [O, I] are their weights, in what is computed in."""
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor], cast: Tensor, bias: Tensor | None) -> None:
+        self.weights, self.biases = list(weights), list(biases)
+        self.cast, self.bias = cast, bias
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        return [*self.weights, *self.biases]
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return torch.mm(state, self.cast.t()) if self.bias is None else torch.addmm(self.bias, state, self.cast.t())
+
+    def gradients(self, d_output: Tensor, state: Tensor) -> list[Tensor]:
+        """Of its parameters, summed in their own type."""
+        dtype, rows = self.weights[0].dtype, [len(weight) for weight in self.weights]
+        found = list(torch.split(weight_gradient(d_output, state, dtype), rows))
+        if self.biases:
+            found += torch.split(d_output.sum(0, dtype=dtype), rows)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """A weight of RMSNorm."""
+
+    weight: Tensor
+    epsilon: float
+    dtype: torch.dtype
+
+    def __call__(self, residual: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        return norm.forward(residual, delta, self.weight, self.epsilon, self.dtype)
+
+    def of_heads(self, heads: Tensor) -> Tensor:
+        """[T, H, D], rounded before the weight as transformers does; the result is not."""
+        wide = torch.promote_types(heads.dtype, torch.float32)
+        normal = F.rms_norm(heads.to(wide), self.weight.shape, None, self.epsilon).to(self.dtype)
+        return normal.to(wide) * self.weight.to(self.dtype).to(wide)
+
+
+class Kept(NamedTuple):
+    """What a layer keeps."""
+
+    stream: Tensor  # [U, hidden] before attention
+    scale: Tensor  # [U]
+    fused: Tensor  # [U, (H + 2K) D]
+    attended: Tensor  # [U, H D]
+    level: Tensor  # [H, U]; empty where a plan attends
+    added: Tensor  # [U, hidden], what attention added to the stream
+    second_scale: Tensor  # [U]
+    gate_up: Tensor  # [U, 2F]
+
+
+@dataclass(frozen=True, eq=False)
+class Where:
+    """The tokens of one pass: their angles [U, D / 2], and what each of them sees."""
+
+    cosine: Tensor
+    sine: Tensor
+    plan: Plan | Varlen
+    is_checkpointed: bool = False  # layers are computed again going backward
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What it adds to the stream is handed on, to be added by the next norm."""
+
+    index: int
+    before_attention: Norm
+    fused: Projection
+    head_norms: tuple[Norm, Norm] | None  # of queries and keys
+    output: Projection
+    before_feed_forward: Norm
+    gate_up: Projection
+    down: Projection
+    heads: Heads
+    scale: float
+    window: int | None
+
+    def __call__(self, residual: Tensor, delta: Tensor | None, where: Where) -> tuple[Tensor, Tensor]:
+        """residual [U, hidden] (float32) and what the layer before adds to it -> the same of this layer."""
+        return _Run.apply(self, where, residual, delta, *self.parameters)  # type: ignore[no-any-return, no-untyped-call]
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        of_heads = [each.weight for each in self.head_norms or ()]
+        return [
+            self.before_attention.weight, *self.fused.parameters, *of_heads, *self.output.parameters,
+            self.before_feed_forward.weight, *self.gate_up.parameters, *self.down.parameters,
+        ]  # fmt: skip
+
+    def forward(self, residual: Tensor, delta: Tensor | None, where: Where) -> tuple[Tensor, Tensor, Kept]:
+        stream, normed, scale = self.before_attention(residual, delta)
+        fused = self.fused(normed)
+        if self.is_flash(where):
+            rotate(fused, where.cosine, where.sine, self.heads)
+            attended, level = attend(fused, self.heads, where.plan, self.scale)  # type: ignore[arg-type]
+        else:
+            attended, level = self.by_plan(fused, where), fused.new_empty(0)
+        added = self.output(attended)
+        after, normed, second_scale = self.before_feed_forward(stream, added)
+        gate_up = self.gate_up(normed)
+        return after, self.down(swiglu.forward(gate_up)), Kept(
+            stream, scale, fused, attended, level, added, second_scale, gate_up
+        )  # fmt: skip
+
+    def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: Where) -> list[Tensor]:
+        """Gradients of the residual, of what was added to it, and of every parameter."""
+        d_gate_up, product = swiglu.backward(kept.gate_up, torch.mm(d_delta, self.down.cast))
+        of_down = self.down.gradients(d_delta, product)
+        del product
+        second = norm.backward(
+            d_after, torch.mm(d_gate_up, self.gate_up.cast), kept.stream, kept.added,
+            self.before_feed_forward.weight, kept.second_scale,
+        )  # fmt: skip
+        of_gate_up = self.gate_up.gradients(d_gate_up, second.normed)
+        del d_gate_up
+        of_output = self.output.gradients(second.delta, kept.attended)
+        d_fused, of_heads = self._attention_back(torch.mm(second.delta, self.output.cast), kept, where)
+        first = norm.backward(
+            second.residual, torch.mm(d_fused, self.fused.cast), kept.stream, None,
+            self.before_attention.weight, kept.scale,
+        )  # fmt: skip
+        of_fused = self.fused.gradients(d_fused, first.normed)
+        return [
+            first.residual, first.delta, first.weight, *of_fused, *of_heads, *of_output, second.weight, *of_gate_up,
+            *of_down,
+        ]  # fmt: skip
+
+    def is_flash(self, where: Where) -> bool:
+        return isinstance(where.plan, Varlen) and self.head_norms is None
+
+    def by_plan(self, fused: Tensor, where: Where) -> Tensor:
+        """[U, (H + 2K) D] -> [U, H D] by plain operations, which autograd knows."""
+        query, key, value = self.heads.split(fused)
+        if self.head_norms is not None:
+            query, key = self.head_norms[0].of_heads(query), self.head_norms[1].of_heads(key)
+        query, key = (turned(each, where.cosine, where.sine).to(fused.dtype) for each in (query, key))
+        if isinstance(where.plan, Varlen):
+            whole = torch.cat((query, key, value), 1).flatten(1)
+            return _Attend.apply(whole, self.heads, where.plan, self.scale)  # type: ignore[no-any-return, no-untyped-call]
+        seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, None)
+        return seen.reshape(len(fused), -1)
+
+    def _attention_back(self, d_attended: Tensor, kept: Kept, where: Where) -> tuple[Tensor, list[Tensor]]:
+        """Gradients of the fused projection's output, and of the norms of heads."""
+        if self.is_flash(where):
+            rest = (kept.level, self.heads, where.plan, self.scale, (where.cosine, where.sine))
+            return attend_back(d_attended, kept.fused, kept.attended, *rest), []  # type: ignore[arg-type]
+        weights = [each.weight for each in self.head_norms or ()]
+        with torch.enable_grad():
+            fused = kept.fused.detach().requires_grad_()
+            attended = self.by_plan(fused, where)
+        d_fused, *of_heads = torch.autograd.grad(attended, [fused, *weights], d_attended)
+        return d_fused, of_heads
+
+
+class _Run(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, layer: Layer, where: Where, residual: Tensor, delta: Tensor | None, *_: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        after, added, kept = layer.forward(residual, delta, where)
+        ctx.layer, ctx.where, ctx.has_delta = layer, where, delta is not None
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*((residual, delta) if where.is_checkpointed else kept))
+        return after, added
+
+    @staticmethod
+    def backward(ctx: Any, d_after: Tensor | None, d_delta: Tensor) -> tuple[Tensor | None, ...]:
+        layer, where = ctx.layer, ctx.where
+        kept = Kept(*ctx.saved_tensors) if not where.is_checkpointed else layer.forward(*ctx.saved_tensors, where)[2]
+        residual, delta, *rest = layer.backward(d_after, d_delta, kept, where)
+        wanted = [each if is_wanted else None for each, is_wanted in zip(rest, ctx.needs_input_grad[4:], strict=True)]
+        return None, None, residual, delta if ctx.has_delta else None, *wanted
+
+
+class _Attend(torch.autograd.Function):
+    """Attention alone, for heads that were turned by plain operations."""
+
+    @staticmethod
+    def forward(ctx: Any, fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> Tensor:
+        output, level = attend(fused, heads, plan, scale)
+        ctx.save_for_backward(fused, output, level)
+        ctx.rest = heads, plan, scale
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:
+        return attend_back(d_output.contiguous(), *ctx.saved_tensors, *ctx.rest), None, None, None

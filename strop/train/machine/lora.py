@@ -1,0 +1,78 @@
+"""Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685), made by peft.
+
+Everybody else sees whole weights: `strop.models.model.parameters` adds each adapter to the weight it belongs to.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from strop.errors import CheckpointError, ConfigurationError
+
+FOLDER = "adapter"  # within a checkpoint, in peft's own format
+_ALPHA = 2  # times the rank: how strongly an adapter counts
+_PREFIX = "base_model.model."  # of names in peft's files
+
+
+def add_adapters(model: Any, rank: int, seed: int) -> None:
+    """Beside every linear layer but the output one; nothing else learns from here on."""
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise ConfigurationError("lora needs peft: pip install 'strop[lora]'") from None
+    model.requires_grad_(False)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=_ALPHA * rank, target_modules=_targets(model)), model)
+
+
+def learning(model: Any) -> dict[str, Tensor]:
+    """The parameters an optimizer moves."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def save_adapters(model: Any, rank: int, source: Path, folder: Path) -> None:
+    """As peft would: anything that reads its adapters can put them on the model training began with."""
+    into = folder / FOLDER
+    into.mkdir(exist_ok=True)
+    found = {_PREFIX + name.replace(".default.", "."): tensor.cpu() for name, tensor in learning(model).items()}
+    save_file(
+        {name: tensor.detach().contiguous() for name, tensor in found.items()}, into / "adapter_model.safetensors"
+    )
+    config = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(source), "r": rank,
+        "lora_alpha": _ALPHA * rank, "target_modules": _targets(model), "lora_dropout": 0.0, "bias": "none",
+    }  # fmt: skip
+    (into / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+@torch.no_grad()
+def load_adapters(model: Any, folder: Path) -> None:
+    """Read what `save_adapters` wrote."""
+    path = folder / FOLDER / "adapter_model.safetensors"
+    try:
+        found = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read the adapters {path}: {error}") from error
+    mine = {_PREFIX + name.replace(".default.", "."): tensor for name, tensor in learning(model).items()}
+    if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in mine.items()}:
+        raise CheckpointError(
+            f"the adapters {path} are not of this model: {len(found)} tensors, need {len(mine)} others"
+        )
+    for name, tensor in mine.items():
+        tensor.copy_(found[name])
+
+
+def _targets(model: Any) -> list[str]:
+    """Last parts of the names of linear layers, as peft wants them."""
+    head = model.get_output_embeddings()
+    names = [name for name, each in model.named_modules() if isinstance(each, torch.nn.Linear) and each is not head]
+    plain = {name.removesuffix(".base_layer") for name in names if ".lora_" not in name}
+    return sorted({name.rpartition(".")[2] for name in plain})

@@ -1,0 +1,135 @@
+"""A copy of the model with a linear head, read at the states in which written tokens were chosen; learned value models
+share it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from strop.errors import CheckpointError, ConfigurationError, NumericsError
+from strop.models.model import load_model
+from strop.train.machine.optimizer import Optimizer
+from strop.train.machine.sequences import Sequences
+from strop.train.pack import fill, lay_out
+from strop.types import Trajectory
+
+_BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
+
+
+@dataclass(eq=False)
+class Part:
+    """Attempts of one forward pass."""
+
+    sequences: Sequences
+    rows: Tensor  # [R], the written tokens
+    attempts: Sequence[Trajectory]
+
+    def column(self, arrays: Sequence[NDArray[Any]]) -> Tensor:
+        """One number per written token from one array per attempt: [R]."""
+        found = torch.from_numpy(np.concatenate([*arrays, np.zeros(0)]).astype(np.float32))
+        if len(found) != len(self.rows):
+            raise ConfigurationError(f"{len(self.rows)} tokens were written, and {len(found)} figures came for them")
+        return found.to(self.rows.device)
+
+
+@dataclass(eq=False)
+class ValueBody:
+    """`body` [T] -> states, `head` states -> K numbers, zero at first."""
+
+    body: Any
+    head: torch.nn.Linear
+    optimizer: Optimizer
+    max_tokens: int
+    device: str
+
+    @classmethod
+    def open(cls, model: Path, outputs: int, max_tokens: int, device: str) -> ValueBody:
+        body = load_model(model, device=device)
+        head = torch.nn.Linear(int(body.config.get_text_config().hidden_size), outputs, device=device)
+        for parameter in head.parameters():  # zero and not random: nothing is expected before anything was seen
+            torch.nn.init.zeros_(parameter)
+        named = {f"body.{name}": parameter for name, parameter in body.base_model.named_parameters()}
+        named |= {f"head.{name}": parameter for name, parameter in head.named_parameters()}
+        return cls(body, head, Optimizer(named, _BETAS, 0.0, _CLIP_NORM), max_tokens, device)
+
+    def parts(self, attempts: Sequence[Trajectory]) -> list[Part]:
+        """Attempts that wrote something, as many per pass as fit."""
+        written = [attempt for attempt in attempts if attempt.num_tokens]
+        if not written:
+            return []
+        contexts = lay_out(written)
+        starts, parts = contexts.starts, []
+        for first, last in fill(starts, self.max_tokens):
+            low, high = starts[first], starts[last]
+            lengths = np.unique(contexts.segments[low:high], return_counts=True)[1].tolist()
+            tokens, positions = (torch.from_numpy(each[low:high]) for each in (contexts.tokens, contexts.positions))
+            rows = torch.from_numpy(np.flatnonzero(contexts.written[low:high])).to(self.device)
+            parts.append(Part(Sequences(tokens, positions, lengths, self.device), rows, written[first:last]))
+        return parts
+
+    def read(self, part: Part) -> Tensor:
+        """[R, K], at the states in which the written tokens were chosen."""
+        hidden = part.sequences.hidden_states(self.body)
+        outputs: Tensor = self.head(hidden.index_select(0, part.rows - 1))
+        return outputs
+
+    @torch.no_grad()
+    def told(self, attempts: Sequence[Trajectory]) -> dict[str, NDArray[np.float32]]:
+        """What it says of each attempt, by id: [N, K]."""
+        found: dict[str, NDArray[np.float32]] = {}
+        for part in self.parts(attempts):
+            outputs = self.read(part).float().cpu().numpy()
+            ends = np.cumsum([attempt.num_tokens for attempt in part.attempts])[:-1]
+            found |= dict(zip([attempt.id for attempt in part.attempts], np.split(outputs, ends), strict=True))
+        return found
+
+    def step(self, parts: Sequence[Part], loss: Callable[[Tensor, Part], Tensor], learning_rate: float) -> float:
+        """One optimizer step on the sum of `loss(outputs [R, K], part)`; returns the gradient's norm."""
+        self.optimizer.zero_grad()
+        total = 0.0
+        for part in parts:
+            value = loss(self.read(part), part)
+            torch.autograd.backward(value)
+            total += float(value.detach())
+        norm = float(self.optimizer.gradient_norm())
+        if not math.isfinite(total + norm):
+            self.optimizer.zero_grad()
+            tasks = sorted({attempt.task.id for part in parts for attempt in part.attempts})
+            raise NumericsError(
+                f"value model: loss {total}, gradient norm {norm}, with tasks {', '.join(tasks)}; its weights were not "
+                "touched"
+            )
+        self.optimizer.step(learning_rate, norm)
+        return norm
+
+    def save(self, folder: Path, name: str) -> None:
+        weights = {key: tensor.detach().cpu().contiguous() for key, tensor in self.optimizer.parameters.items()}
+        save_file(weights, folder / f"{name}_weights.safetensors")
+        self.optimizer.save(folder, name, {})
+
+    def resume(self, folder: Path, name: str) -> None:
+        self.load(folder / f"{name}_weights.safetensors")
+        self.optimizer.resume(folder, name)
+
+    def load(self, path: Path) -> None:
+        """Weights as a value model saved them."""
+        try:
+            weights = load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"cannot read the value model in {path}: {error}") from error
+        mine = self.optimizer.parameters
+        if {name: tensor.shape for name, tensor in weights.items()} != {n: t.shape for n, t in mine.items()}:
+            raise CheckpointError(f"{path} is not of this model: {len(weights)} tensors, {len(mine)} expected")
+        with torch.no_grad():
+            for name, tensor in weights.items():
+                mine[name].copy_(tensor)

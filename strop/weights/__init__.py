@@ -1,0 +1,1 @@
+"""How weights are named, proven and delivered."""

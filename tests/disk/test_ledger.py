@@ -1,0 +1,134 @@
+"""The ledger: every attempt has one fate, and a rollback restores the moment of a checkpoint exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from strop.disk.ledger import Ledger
+from strop.disk.turns import decode_turns, encode_turns
+from strop.types import Group, Message, Origin, Outcome, Sampling, Task, ToolCall, Trajectory, Turn
+
+
+def task(text: str) -> Task:
+    return Task((Message("user", text),), "4", "test", 2)
+
+
+def turn(text: str = "4", fresh: bool = False) -> Turn:
+    return Turn(
+        np.array([1, 2, 3]),
+        np.array([7, 8]),
+        np.array([-0.5, -1.25], dtype=np.float32),
+        np.array([3, 4]),
+        Message("assistant", text, (ToolCall("get", "red"),)),
+        Sampling(temperature=0.7, top_k=5, stop=("\n",)),
+        fresh,
+        {"routes": np.arange(4, dtype=np.int16)},
+    )
+
+
+def group(number: int, failed: int = 0, size: int = 3) -> Group:
+    each = [
+        Trajectory(
+            f"{number}/{i}",
+            task(str(number)),
+            (turn(),),
+            Outcome.FAILED if i < failed else Outcome.FINISHED,
+            error="boom" if i < failed else "",
+            reward=float(i),
+            rewards={"outcome": float(i)},
+            turn_rewards=(float(i),),
+        )
+        for i in range(size)
+    ]
+    return Group(number, task(str(number)), each)
+
+
+def finish(ledger: Ledger, number: int, at: int, keep: bool = True, failed: int = 0) -> Group:
+    made = group(number, failed)
+    ledger.finished(made, made if keep and made.scored else None, "" if keep else "all equal", at)
+    return made
+
+
+def test_turns_come_back_as_they_were() -> None:
+    turns = (turn("a"), turn("b", fresh=True))
+    back = decode_turns(encode_turns(turns))
+    for before, after in zip(turns, back, strict=True):
+        for name in ("prompt", "tokens", "logprobs", "versions"):
+            np.testing.assert_array_equal(getattr(before, name), getattr(after, name))
+        assert (before.message, before.sampling, before.fresh) == (after.message, after.sampling, after.fresh)
+        np.testing.assert_array_equal(before.aux["routes"], after.aux["routes"])
+
+
+def test_no_turns_come_back_as_none() -> None:
+    assert decode_turns(encode_turns(())) == ()
+
+
+def test_each_attempt_has_one_fate(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number in range(4):
+        ledger.admitted(number, task(str(number)), 0)
+    kept = finish(ledger, 0, at=0)
+    finish(ledger, 1, at=0, keep=False)
+    finish(ledger, 2, at=0, failed=3)
+    ledger.trained([kept], 1)
+    assert ledger.counts() == {"failed": 3, "gated": 3, "trained": 3}
+    assert ledger.violations() == []
+    assert [number for number, _, _ in ledger.running()] == [3]
+    assert ledger.next_number == 4
+
+
+def test_failed_attempts_of_a_kept_group_are_never_trained(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.admitted(0, task("0"), 0)
+    ledger.trained([finish(ledger, 0, at=0, failed=1)], 1)
+    assert ledger.counts() == {"failed": 1, "trained": 2}
+    assert ledger.violations() == []
+
+
+def test_violations_are_found(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.admitted(0, task("0"), 0)
+    finish(ledger, 0, at=0)
+    ledger._database.execute("UPDATE attempts SET fate='trained' WHERE id='0/0'")
+    assert ledger.violations() == ["trained without a training: 1"]
+
+
+def test_a_group_can_be_had_again_with_its_tokens(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.admitted(0, task("0"), 0)
+    made = finish(ledger, 0, at=0, failed=1)
+    (back,) = ledger.waiting()
+    assert [t.id for t in back.trajectories] == [t.id for t in made.scored]
+    assert back.task == made.task
+    assert [t.reward for t in back.trajectories] == [1.0, 2.0]
+    assert all(t.origin is Origin.POLICY and t.turn_rewards == (t.reward,) for t in back.trajectories)
+
+
+def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
+    """Groups 0, 1 trained at step 1; 2 waits, 3 runs; then step 2 and more happen, and are forgotten."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number in range(4):
+        ledger.admitted(number, task(str(number)), 0)
+    ledger.trained([finish(ledger, 0, at=0), finish(ledger, 1, at=0)], 1)
+    waiting = finish(ledger, 2, at=0)
+    before = ledger.digest()
+    late = finish(ledger, 3, at=1)
+    ledger.admitted(4, task("4"), 1)
+    finish(ledger, 4, at=1, keep=False)
+    ledger.trained([waiting, late], 2)
+    assert ledger.digest() != before
+    ledger.rollback(1)
+    assert ledger.digest() == before
+    assert [g.number for g in ledger.waiting()] == [2]
+    assert [number for number, _, _ in ledger.running()] == [3]
+
+
+def test_rollback_to_the_beginning_forgets_everything(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    empty = ledger.digest()
+    ledger.admitted(0, task("0"), 0)
+    ledger.trained([finish(ledger, 0, at=0)], 1)
+    ledger.rollback(0)
+    assert ledger.digest() == empty

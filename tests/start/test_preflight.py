@@ -1,0 +1,154 @@
+"""What cannot work or does nothing is refused with the numbers; what is merely doubtful is said once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.control.budgets.fixed import Fixed
+from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.samplers.uniform import Uniform
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.jsonl import Jsonl
+from strop.errors import ConfigurationError
+from strop.evaluation import Evaluation
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.zero_variance import ZeroVariance
+from strop.filter.rewards.constant import Constant
+from strop.recipes import find_recipes
+from strop.replay.fifo import Fifo
+from strop.run import Run
+from strop.start.advice import advice
+from strop.start.launch import launch
+from strop.start.preflight import check
+from strop.train.advantages.batch_standard import BatchStandard
+from strop.train.advantages.group_mean import GroupMean
+from strop.train.corrections.truncated import Truncated
+from strop.train.losses.clip import Clip
+from strop.train.losses.entropy import Entropy
+from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.reinforce import Reinforce
+from strop.train.trainers.torch import TorchTrainer
+from strop.train.values.critic import Critic
+from strop.types import Sampling
+from tests.models import save_pocket_like
+
+WORLDS = (Arithmetic(1),)
+
+
+def make_run(**parts: Any) -> Run:
+    plain: dict[str, Any] = {
+        "worlds": WORLDS,
+        "sampler": Uniform(WORLDS),
+        "advantage": GroupMean(),
+        "losses": (Clip(),),
+    }
+    return Run(**plain | parts)
+
+
+def in_file(path: Path, count: int, **parts: Any) -> Run:
+    """A run on a file of `count` tasks, about a tenth of them held out."""
+    rows = [json.dumps({"prompt": f"{n}+0=?", "answer": str(n)}) for n in range(count)]
+    path.write_text("\n".join(rows))
+    worlds = (Jsonl(str(path)),)
+    return make_run(worlds=worlds, sampler=Uniform(worlds), **parts)
+
+
+@dataclass
+class Bounded(Fifo):
+    capacity: int = field(default=4)
+
+
+def test_a_plain_run_and_every_recipe_pass() -> None:
+    check(make_run())
+    assert advice(make_run()) == []
+    for recipe in find_recipes().values():
+        check(recipe())
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"gates": (BestAndWorst(),), "budget": Fixed(1), "advantage": BatchStandard()},
+     r"BestAndWorst compares siblings: need >= 2"),
+    ({"gates": (ZeroVariance(),), "budget": Fixed(1), "advantage": BatchStandard()}, r"ZeroVariance compares siblings"),
+    ({"gates": (ZeroVariance(),), "rewards": (Constant(),)}, r"is Constant.*ZeroVariance drops.*all of them"),
+    ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step draws 8"),
+    ({"sampling": Sampling(temperature=0)}, r"temperature=0 makes all siblings equal, and GroupMean"),
+    ({"sampling": Sampling(max_tokens=512)}, r"max_tokens=512 never fits into context=512"),
+    ({"losses": (Reinforce(),), "epochs": 2}, r"epochs=2 trains the same tokens again, and Reinforce has no ratio"),
+    ({"world_seconds": 0.0}, r"need world_seconds > 0, got 0"),
+    ({"rescore_every": -1}, r"need rescore_every >= 0, got -1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "reason"), REFUSED)
+def test_refused(parts: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        check(make_run(**parts))
+
+
+def test_what_is_near_a_refusal_passes() -> None:
+    for parts in (
+        {"gates": (BestAndWorst(),), "budget": Fixed(2)},
+        {"rewards": (Constant(),)},
+        {"buffer": Bounded(capacity=8)},
+        {"sampling": Sampling(temperature=0), "advantage": BatchStandard()},
+        {"sampling": Sampling(max_tokens=511)},
+        {"losses": (Reinforce(),), "epochs": 2, "correction": Truncated()},
+        {"losses": (Likelihood(),), "epochs": 2},
+        {"losses": (Clip(),), "epochs": 2},
+    ):
+        check(make_run(**parts))
+
+
+def test_too_few_tasks_for_the_depth_of_the_pipeline(tmp_path: Path) -> None:
+    run = in_file(tmp_path / "few.jsonl", 30)
+    size = run.worlds[0].num_tasks()  # type: ignore[attr-defined]
+    check(replace(run, groups_per_step=size))
+    with pytest.raises(ConfigurationError, match=rf"few has {size} train tasks, and .* = {size + 1} groups"):
+        check(replace(run, groups_per_step=size + 1))
+    with pytest.raises(ConfigurationError, match=r"\(lag \+ 1\) \* groups_per_step = 40 groups are under way"):
+        check(replace(run, groups_per_step=8, pace=BoundedLag(4)))
+    two = (*run.worlds, Arithmetic(1))
+    check(replace(run, worlds=two, sampler=Uniform(two), groups_per_step=2 * size))
+
+
+DOUBTED: list[tuple[dict[str, Any], str]] = [
+    ({"losses": (Reinforce(),), "pace": BoundedLag(2)}, "lag=2 trains tokens of up to 2 versions ago, and"),
+    ({"losses": (Reinforce(),), "minibatches": 2}, "minibatches=2: all but the first see tokens of older weights"),
+    ({"sampling": Sampling(top_k=5)}, "top_p=1 top_k=5 cut the distribution"),
+    ({"losses": (Clip(), Entropy(weight=0.0))}, "Entropy has weight 0 and does nothing"),
+    ({"values": Critic()}, "GroupMean does not ask Critic: values do nothing"),
+    ({"reward_workers": 3}, "reward_workers=3, and every reward is computed inline"),
+    ({"trainer": TorchTrainer(warmup_steps=101)}, "warmup_steps=101 of 100 optimizer steps"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "doubt"), DOUBTED)
+def test_doubted_and_not_refused(parts: dict[str, Any], doubt: str) -> None:
+    run = make_run(**parts)
+    check(run)
+    (said,) = advice(run)
+    assert said.startswith(doubt)
+
+
+def test_what_is_weighed_is_not_doubted() -> None:
+    for losses, correction in (((Reinforce(),), Truncated()), ((Clip(),), None), ((Likelihood(),), None)):
+        assert advice(make_run(losses=losses, correction=correction, pace=BoundedLag(2), minibatches=2)) == []
+
+
+def test_a_small_heldout_set_is_doubted_and_measured_once_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    run = in_file(tmp_path / "small.jsonl", 60, model=str(model), steps=0, evaluation=Evaluation(tasks=64))
+    size = run.worlds[0].num_tasks(heldout=True)  # type: ignore[attr-defined]
+    assert 0 < size < 64
+    summary = launch(run, tmp_path, "run")
+    said = f"warning: small has {size} held-out tasks: accuracy is measured on those and not on 64"
+    assert capsys.readouterr().err.count(said) == 1
+    wide = summary["heldout_after_high"] - summary["heldout_after_low"]
+    assert wide > 3.8 / (size + 3.84), "as wide as a Wilson interval of so many tasks is at 0 or 1"
