@@ -140,6 +140,7 @@ class Trajectory:
     reward: float = 0.0  # [filter] the weighted sum of `rewards`
     rewards: dict[str, float] = field(default_factory=dict)  # [filter] by reward name, unweighted
     turn_rewards: tuple[float, ...] = ()  # [generate] what the world paid for each turn, where it does
+    facts: dict[str, float] = field(default_factory=dict)  # [generate, filter] small named numbers
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]

@@ -21,6 +21,7 @@ from strop.errors import CheckpointError
 from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
 
 _SORTED = json.JSONEncoder(sort_keys=True)
+_ATTEMPT = "a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, a.facts, a.turns"
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
@@ -31,7 +32,8 @@ CREATE TABLE IF NOT EXISTS groups (
     reason TEXT NOT NULL DEFAULT '', at INTEGER);
 CREATE TABLE IF NOT EXISTS attempts (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number), outcome TEXT NOT NULL,
-    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, error TEXT NOT NULL, tokens INTEGER NOT NULL,
+    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
     turns BLOB NOT NULL, place INTEGER);
 CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
@@ -163,8 +165,7 @@ class Ledger:
         task_id, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
         task = self.task(task_id)
         rows = self._rows(
-            "SELECT id, outcome, origin, error, reward, rewards, turn_rewards, turns FROM attempts "
-            "WHERE number=? AND place IS NOT NULL ORDER BY place",
+            f"SELECT {_ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
             (number,),
         )
         return Group(number, task, [_trajectory(task, *row) for row in rows], version)
@@ -172,8 +173,8 @@ class Ledger:
     def draw(self, step: int) -> list[Group]:
         """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
         rows = self._rows(
-            "SELECT t.slot, t.number, g.task, a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, "
-            "a.turns FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            f"SELECT t.slot, t.number, g.task, {_ATTEMPT} "
+            "FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
             "WHERE t.step = ? ORDER BY t.slot, t.place",
             (step,),
         )
@@ -199,7 +200,7 @@ class Ledger:
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
         rows = self._rows(
-            "SELECT g.task, a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, a.turns "
+            f"SELECT g.task, {_ATTEMPT} "
             "FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
             "WHERE t.step = ? ORDER BY a.number, a.rowid LIMIT ?",
             (step, count),
@@ -285,6 +286,7 @@ def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tupl
         trajectory.origin.value,
         None if failed else trajectory.reward,
         _SORTED.encode(trajectory.rewards),
+        _SORTED.encode(trajectory.facts),
         trajectory.error,
         trajectory.num_tokens,
         "failed" if failed else ("gated" if place is None else "waiting"),
@@ -303,6 +305,7 @@ def _trajectory(
     reward: float | None,
     rewards: str,
     turn_rewards: str,
+    facts: str,
     turns: bytes,
 ) -> Trajectory:
     return Trajectory(
@@ -315,4 +318,5 @@ def _trajectory(
         reward or 0.0,
         json.loads(rewards),
         tuple(json.loads(turn_rewards)),
+        json.loads(facts),
     )

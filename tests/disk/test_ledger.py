@@ -39,6 +39,7 @@ def group(number: int, failed: int = 0, size: int = 3) -> Group:
             reward=float(i),
             rewards={"outcome": float(i)},
             turn_rewards=(float(i),),
+            facts={"median": i + 0.5},
         )
         for i in range(size)
     ]
@@ -104,6 +105,7 @@ def test_a_group_can_be_had_again_with_its_tokens(tmp_path: Path) -> None:
     assert back.task == made.task
     assert [t.reward for t in back.trajectories] == [1.0, 2.0]
     assert all(t.origin is Origin.POLICY and t.turn_rewards == (t.reward,) for t in back.trajectories)
+    assert [t.facts for t in back.trajectories] == [{"median": t.reward + 0.5} for t in back.trajectories]
 
 
 def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
