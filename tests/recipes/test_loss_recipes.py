@@ -42,7 +42,7 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("pairwise_rl", {}),
     ("direct_preference", {}),
     ("fpo", {}),
-    ("sapo", {}),
+    ("sapo_soft", {}),
     ("exact_kl", {"direction": "forward"}),
     ("entropy_band", {"low": 9.0, "high": 10.0}),
     ("distillation", {"teacher": "TEACHER"}),
@@ -51,7 +51,9 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("simpo", {}),
     ("kto", {}),
     ("expert_iteration", {}),
-    ("expert_iteration_distinct", {}),
+    ("expert_iteration", {"distinct": False}),
+    ("reinforce_plus_plus", {"credit": "group"}),
+    ("moving_reference", {"every": 1}),
 ]
 
 

@@ -1,15 +1,38 @@
-"""REINFORCE++ (Hu et al., 2501.03262): PPO's clip without a critic, advantages normalised over the whole batch."""
+"""PPO's clip without a critic, advantages standardised over the whole draw.
+
+Title: REINFORCE++: Stabilizing Critic-Free Policy Optimization with Global Advantage Normalization
+Paper: arXiv 2501.03262 (2025)
+Claim: Standardising over the whole draw is steadier than over each group, and nears PPO without a critic.
+Reading: `credit` has the three forms of the paper: draw with the KL as a loss, group (REINFORCE++-baseline: the
+    group's mean first; the paper's kl is 0.001 there) and tokens (the KL inside the return, as first published).
+"""
 
 from __future__ import annotations
 
+from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
+from strop.train.advantages.baseline_standard import BaselineStandard
 from strop.train.advantages.batch_standard import BatchStandard
+from strop.train.advantages.token_returns import TokenReturns
 from strop.train.losses.clip import Clip
 from strop.train.losses.kl import Kl
 
 
-def reinforce_plus_plus(setting: Setting = Setting(), clip: float = 0.2, kl: float = 0.01) -> Run:
-    """Rewards standardised over the batch, PPO's clip, k2 penalty to the reference (its gradient is the KL's)."""
-    losses = (Clip(clip, clip), Kl("k2", kl)) if kl else (Clip(clip, clip),)
-    return setting.run("reinforce_plus_plus", BatchStandard(), losses)
+def reinforce_plus_plus(
+    setting: Setting = Setting(),
+    credit: str = "draw",  # draw, group or tokens: what is standardised, and where the KL goes
+    clip: float = 0.2,
+    kl: float = 0.01,
+) -> Run:
+    """The penalty to the reference is k2, whose gradient is the KL's."""
+    known: dict[str, Advantage] = {
+        "draw": BatchStandard(),
+        "group": BaselineStandard(),
+        "tokens": TokenReturns(kl),
+    }
+    if credit not in known:
+        raise ConfigurationError(f"reinforce_plus_plus has no credit {credit!r}: {nearest(credit, known)}")
+    penalty = (Kl("k2", kl),) if kl and credit != "tokens" else ()
+    return setting.run("reinforce_plus_plus", known[credit], (Clip(clip, clip), *penalty))

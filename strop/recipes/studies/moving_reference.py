@@ -1,4 +1,4 @@
-"""GRPO with a reference that is reset to the policy now and then."""
+"""GRPO with a reference that follows the policy: reset to it now and then, or a slow average of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from strop.train.trainers.moving_reference import MovingReference
 from strop.train.trainers.torch import TorchTrainer
 
 
-def reference_reset(setting: Setting = Setting(), every: int = 50, keep: float = 0.0, kl: float = 0.04) -> Run:
-    """`keep` above 0 averages instead of resetting: 0.995 every 10 versions is GRPO-CARE's."""
+def moving_reference(
+    setting: Setting = Setting(),
+    every: int = 50,  # versions
+    keep: float = 0.0,  # of the old reference; 0 resets it, 0.995 every 10 versions is GRPO-CARE's average
+    kl: float = 0.04,
+) -> Run:
+    """The reference moves towards the policy every few versions."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))
     trainer = MovingReference(policy, reference, every, keep)
-    return setting.run("reference_reset", GroupStandard(), (Clip(), Kl("k3", kl)), trainer=trainer)
+    return setting.run("moving_reference", GroupStandard(), (Clip(), Kl("k3", kl)), trainer=trainer)

@@ -1,0 +1,18 @@
+"""GRPO with a soft gate in place of the clip: tokens fade out of the gradient as the policy moves.
+
+Title: Soft Adaptive Policy Optimization
+Paper: arXiv 2511.20347 (2025)
+Claim: Steadier training and a higher pass@1 than GRPO and GSPO at an equal budget of training.
+"""
+
+from __future__ import annotations
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.sapo import Sapo
+
+
+def sapo_soft(setting: Setting = Setting(), rising: float = 1.0, falling: float = 1.05) -> Run:
+    """Tokens fade out of the gradient as they move away from the policy that sampled them."""
+    return setting.run("sapo_soft", GroupStandard(), (Sapo(rising, falling),))
