@@ -108,7 +108,7 @@ class Turn:
 
 
 class Outcome(Enum):
-    """Why an attempt ended. FAILED is the world's fault: never a reward, never in a baseline, never trained."""
+    """Why an attempt ended. FAILED is the world's fault, PRUNED was given up: never in a baseline, never trained."""
 
     FINISHED = "finished"
     TRUNCATED = "truncated"
@@ -147,6 +147,11 @@ class Trajectory:
     notes: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], see `Trainer.note`
 
     @property
+    def is_scored(self) -> bool:
+        """Whether it counts: neither failed by the world nor given up before its end."""
+        return self.outcome not in (Outcome.FAILED, Outcome.PRUNED)
+
+    @property
     def num_tokens(self) -> int:
         """How many tokens the policy wrote (N of the per-token arrays)."""
         return sum(len(turn.tokens) for turn in self.turns)
@@ -177,13 +182,13 @@ class Group:
 
     @property
     def scored(self) -> list[Trajectory]:
-        """The attempts that count: all but those the world failed."""
-        return [t for t in self.trajectories if t.outcome is not Outcome.FAILED]
+        """The attempts that count: all but those the world failed and those that were given up (PRUNED)."""
+        return [t for t in self.trajectories if t.is_scored]
 
     @property
-    def rewards(self) -> FloatArray:
-        """Total rewards of the attempts that count."""
-        return np.array([t.reward for t in self.scored], dtype=np.float32)
+    def rewards(self) -> NDArray[np.float64]:
+        """Total rewards of the attempts that count; in double precision, or a small price per token is lost."""
+        return np.array([t.reward for t in self.scored], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,14 +54,16 @@ def make_group(
     failed: Sequence[int] = (),
     number: int = 0,
     turn_rewards: Sequence[tuple[float, ...]] | None = None,
+    pruned: Sequence[int] = (),
 ) -> Group:
-    """One attempt per reward, of the given lengths (1 each); those whose index is in `failed` FAILED."""
+    """One attempt per reward, of the given lengths (1 each); indices in `failed` FAILED, in `pruned` were PRUNED."""
+    ends = dict.fromkeys(pruned, Outcome.PRUNED) | dict.fromkeys(failed, Outcome.FAILED)
     attempts = [
         Trajectory(
             id=f"{number}-{i}",
             task=TASK,
             turns=(turn(1 if lengths is None else lengths[i]),),
-            outcome=Outcome.FAILED if i in failed else Outcome.FINISHED,
+            outcome=ends.get(i, Outcome.FINISHED),
             reward=reward,
             turn_rewards=() if turn_rewards is None else turn_rewards[i],
         )

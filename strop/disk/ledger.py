@@ -86,7 +86,8 @@ class Ledger:
         as_kept = {t.id: t for t in kept.scored} if kept else {}
         attempts = {t.id: t for t in group.trajectories} | as_kept
         self._insert("attempts", [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
-        fate = "waiting" if places else ("gated" if group.scored else "failed")
+        is_failed = all(t.outcome is Outcome.FAILED for t in group.trajectories)
+        fate = "waiting" if places else ("failed" if is_failed else "gated")
         self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))
         self._database.commit()
 
@@ -211,7 +212,8 @@ class Ledger:
         """Every admitted group in order, whatever became of it."""
         rows = self._rows(
             "SELECT t.source, t.level, g.fate = 'trained', "
-            "AVG(CASE WHEN a.fate != 'failed' THEN a.tokens END), AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END) "
+            "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
+            "AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END) "
             "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
             "GROUP BY g.number ORDER BY g.number"
         )
@@ -229,6 +231,7 @@ class Ledger:
             "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
             "ON a.id = t.attempt WHERE a.fate != 'trained'",
             "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
+            "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
             "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate != 'running' AND number NOT IN "
             "(SELECT number FROM attempts)",
             "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
@@ -284,7 +287,7 @@ def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tupl
         number,
         trajectory.outcome.value,
         trajectory.origin.value,
-        None if failed else trajectory.reward,
+        trajectory.reward if trajectory.is_scored else None,
         _SORTED.encode(trajectory.rewards),
         _SORTED.encode(trajectory.facts),
         trajectory.error,

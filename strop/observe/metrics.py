@@ -65,7 +65,7 @@ class Tally:
 
 
 def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
-    scored = [t for t in attempts if t.outcome is not Outcome.FAILED]
+    scored = [t for t in attempts if t.is_scored]
     lengths = np.array([t.num_tokens for t in scored] or [0])
     metrics = {
         "reward": _mean([t.reward for t in scored]),
@@ -90,7 +90,7 @@ def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:
 
 
 def _no_contrast_share(groups: Sequence[Group]) -> float:
-    return _mean([len(g.scored) > 0 and float(np.ptp(g.rewards)) == 0.0 for g in groups])
+    return _mean([len(g.scored) > 0 and float(np.ptp(g.rewards)) <= 1e-9 for g in groups])
 
 
 def _mean(values: Sequence[float]) -> float:

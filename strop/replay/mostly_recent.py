@@ -108,7 +108,7 @@ class MostlyRecent:
         attempts = group.scored
         if not 0 < self.answers < len(attempts):
             return group
-        noisy = self.sharpness * group.rewards.astype(np.float64) + random.gumbel(size=len(attempts))
+        noisy = self.sharpness * group.rewards + random.gumbel(size=len(attempts))
         chosen = sorted(np.argsort(-noisy)[: self.answers].tolist())
         return replace(group, trajectories=[attempts[index] for index in chosen])
 

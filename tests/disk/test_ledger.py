@@ -134,3 +134,21 @@ def test_rollback_to_the_beginning_forgets_everything(tmp_path: Path) -> None:
     ledger.trained([finish(ledger, 0, at=0)], 1)
     ledger.rollback(0)
     assert ledger.digest() == empty
+
+
+def test_a_pruned_attempt_has_no_reward_and_is_never_trained(tmp_path: Path) -> None:
+    """Kept beside others it has no place; alone it makes a gated group, not a failed one."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number, pruned in ((0, 1), (1, 3)):
+        ledger.admitted(number, task(str(number)), 0)
+        made = group(number)
+        for attempt in made.trajectories[:pruned]:
+            attempt.outcome = Outcome.PRUNED
+        ledger.finished(made, made if made.scored else None, "", 0)
+        ledger.trained([made] if made.scored else [], 1)
+    rows = ledger._database.execute("SELECT id, reward, fate FROM attempts WHERE outcome='pruned' ORDER BY id")
+    assert rows.fetchall() == [(name, None, "gated") for name in ("0/0", "1/0", "1/1", "1/2")]
+    assert ledger._database.execute("SELECT fate FROM groups ORDER BY number").fetchall() == [("trained",), ("gated",)]
+    assert ledger.violations() == []
+    ledger._database.execute("UPDATE attempts SET fate='trained' WHERE id='0/0'")
+    assert "pruned attempt trained: 1" in ledger.violations()

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from strop.types import Group, Verdict
+
+_ROUNDING = 1e-9  # of weighted sums: 0.7 + 0.2 + 0.1 is not 0.6 + 0.4
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,6 @@ class ZeroVariance:
         rewards = group.rewards
         if len(rewards) == 0:
             return Verdict(None, "no attempt counts")
-        if float(rewards.min()) == float(rewards.max()):
+        if float(np.ptp(rewards)) <= _ROUNDING:
             return Verdict(None, f"all rewards are {float(rewards[0]):g}")
         return Verdict(group)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from strop.types import Group
 
 
@@ -26,7 +24,7 @@ class GroupStandard:
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = group.rewards.astype(np.float64)  # [G]
+            rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
             for attempt, reward in zip(group.scored, rewards, strict=True):
                 attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)))

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from strop.types import Group
 
 
@@ -20,7 +18,7 @@ class LeaveOneOut:
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = group.rewards.astype(np.float64)  # [G]
+            rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
             factor = len(rewards) / max(len(rewards) - 1, 1)  # r - others' mean = G / (G - 1) * (r - mean)
             for attempt, reward in zip(group.scored, rewards, strict=True):
                 attempt.credit(float(factor * (reward - rewards.mean())))

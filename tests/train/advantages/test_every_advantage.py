@@ -72,7 +72,7 @@ def prepared(group: Group, seed: int) -> Group:
 
 @st.composite
 def draws(draw: st.DrawFn) -> list[Group]:
-    """Equal rewards, single attempts, huge rewards, failed attempts, attempts without a token, groups without any."""
+    """Equal rewards, single attempts, huge rewards, failed, pruned or empty attempts, groups without any."""
     groups = []
     for number in range(draw(st.integers(1, 3))):
         size = draw(st.integers(1, 5))
@@ -80,8 +80,9 @@ def draws(draw: st.DrawFn) -> list[Group]:
         equal = draw(st.booleans())
         rewards = [draw(one)] * size if equal else [draw(one) for _ in range(size)]
         lengths = [draw(st.integers(0, 4)) for _ in range(size)]
-        failed = [index for index in range(size) if draw(st.integers(0, 3)) == 0]
-        groups.append(prepared(make_group(rewards, lengths, failed, number), draw(st.integers(0, 99))))
+        failed, pruned = ([index for index in range(size) if draw(st.integers(0, 3)) == 0] for _ in range(2))
+        made_so = make_group(rewards, lengths, failed, number, pruned=pruned)
+        groups.append(prepared(made_so, draw(st.integers(0, 99))))
     return groups
 
 
@@ -102,6 +103,21 @@ def test_finite_or_refused(kind: type, data: st.DataObject) -> None:
                 assert attempt.advantages.dtype == np.float32 and np.isfinite(attempt.advantages).all()
             else:
                 assert attempt.advantages is None
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+def test_a_pruned_attempt_changes_nobodys_credit(kind: type) -> None:
+    """With it and without it, over two draws, so that what is remembered counts as well."""
+    found = []
+    for pruned in ([], [4]):
+        advantage, rewards = made(kind), [1.0, 0.0, 0.0, 1.0, 7.0][: 4 + len(pruned)]
+        for seed in range(2):
+            group = make_group(rewards, [2, 3, 2, 4, 5][: len(rewards)], pruned=pruned)
+            advantage([prepared(group, seed)])
+        assert pruned == [] or group.trajectories[4].advantages is None
+        credits = [attempt.advantages for attempt in group.trajectories[:4]]
+        found.append([credit.tolist() for credit in credits if credit is not None])
+    assert len(found[0]) == 4 and found[0] == found[1]
 
 
 def test_the_room_was_found() -> None:

@@ -8,6 +8,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.train.reductions.constant_length import ConstantLength
+from strop.train.reductions.group_wise import GroupWise
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.reductions.token_mean import TokenMean
 from strop.types import Group
@@ -48,6 +49,13 @@ def test_nothing_written_or_nothing_left(reduction: Reduction) -> None:
     result = reduction([make_group([1.0, 0.0], [0, 2])])
     assert len(result["0-0"]) == 0
     assert np.isfinite(result["0-1"]).all()
+
+
+@pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(8), GroupWise()], ids=repr)
+def test_a_pruned_attempt_has_no_share_and_thins_nobodys(reduction: Reduction) -> None:
+    with_it = reduction([make_group([1.0, 0.0, 0.0], [1, 3, 2], pruned=[2])])
+    without = reduction([make_group([1.0, 0.0], [1, 3])])
+    assert {name: share.tolist() for name, share in with_it.items()} == {n: s.tolist() for n, s in without.items()}
 
 
 def test_an_empty_attempt_does_not_thin_the_others() -> None:

@@ -1,0 +1,51 @@
+"""Every gate of the room: what the world failed and what was given up never passes, and never decides."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import pytest
+
+import strop.filter.gates as room
+from strop.roles import Gate
+from strop.types import Group, Origin
+from tests.building import make_group
+
+REQUIRED: dict[str, Any] = {"side": "right"}  # fields without a default
+
+
+def gates() -> list[type]:
+    found = []
+    for module in pkgutil.iter_modules(room.__path__):
+        members = vars(importlib.import_module(f"{room.__name__}.{module.name}"))
+        found += [kind for kind in members.values() if is_dataclass(kind) and kind.__module__.endswith(module.name)]
+    return [kind for kind in found if isinstance(kind, type) and "__call__" in vars(kind)]
+
+
+def made(kind: type) -> Gate:
+    needed = [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]
+    gate: Gate = kind(**{name: REQUIRED[name] for name in needed})
+    return gate
+
+
+def group_of(rewards: list[float], pruned: list[int], failed: list[int]) -> Group:
+    group = make_group(rewards, [index + 2 for index in range(len(rewards))], failed, pruned=pruned)
+    for attempt in group.trajectories[2:4]:
+        attempt.origin = Origin.TEACHER  # for the gate that pairs them
+    return group
+
+
+@pytest.mark.parametrize("kind", gates(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("rewards", [[1.0, 0.0, 1.0, 0.0], [0.0] * 4, [1.0] * 4])
+def test_attempts_that_do_not_count_decide_nothing(kind: type, rewards: list[float]) -> None:
+    plain = made(kind)(group_of(rewards, [], []))
+    beside = made(kind)(group_of([*rewards, 1.0, 0.0, 1.0, 0.0], [4, 5], [6, 7]))
+    kept = [None if each.group is None else [t.id for t in each.group.scored] for each in (plain, beside)]
+    assert kept[0] == kept[1]
+
+
+def test_the_room_was_found() -> None:
+    assert len(gates()) >= 11
