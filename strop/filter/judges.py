@@ -57,12 +57,14 @@ class Generative:
 
     def _ready(self) -> Any:
         if self._opened is None:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers import AutoTokenizer
+
+            from strop.models.reading import read_model
 
             tokenizer = AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True)
             ids = [tokenizer(verdict, add_special_tokens=False)["input_ids"] for verdict in self.verdicts]
             if any(len(each) != 1 for each in ids):
                 raise ConfigurationError(f"each verdict must be one token of {self.model}, got {ids}")
-            model = AutoModelForCausalLM.from_pretrained(Path(self.model), local_files_only=True).eval()
+            model = read_model(Path(self.model)).eval()
             self._opened = (model, tokenizer, [each[0] for each in ids])
         return self._opened

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig
 
 from strop.errors import ModelError
 
@@ -21,6 +21,23 @@ def check_model_folder(folder: Path) -> None:
     missing = [what for what, is_there in _needed(folder).items() if not is_there]
     if missing:
         raise ModelError(f"model folder {folder} has no {' and no '.join(missing)}")
+    _refuse_foreign(folder, read_json(folder / "config.json"))
+
+
+def _refuse_foreign(folder: Path, config: dict[str, Any]) -> None:
+    """Weights that are no plain numbers, and models whose code lies in their folder."""
+    if (quantised := config.get("quantization_config")) is not None:
+        method = quantised.get("quant_method", "unknown") if isinstance(quantised, dict) else quantised
+        raise ModelError(
+            f"the weights in {folder} are quantised ({method}), and only plain weights can be trained: take the model "
+            "in float32, bfloat16 or float16"
+        )
+    family = str(config.get("model_type", ""))
+    if "auto_map" in config and family not in CONFIG_MAPPING:
+        raise ModelError(
+            f"{folder} brings its own code (auto_map in config.json), which strop does not run, and transformers has "
+            f"no architecture {family!r}: take a model whose architecture is part of transformers"
+        )
 
 
 def _needed(folder: Path) -> dict[str, bool]:

@@ -13,25 +13,44 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
 from strop.models.attention import NAME, Packed, Plan, register
+from strop.models.computing import device_problem
+from strop.models.folder import read_json
+from strop.models.reading import read_model
 
 _ADAPTER, _ADAPTED = ".lora_", ".base_layer."  # in names that peft gives
+_FAMILIES = (
+    "Families that run: apertus, cohere, cohere2, deepseek_v3, ernie4_5, exaone4, gemma, gemma2, gemma3, glm, glm4, "
+    "gpt2, gpt_neox, granite, granitemoe, hunyuan, llama, mistral, mixtral, olmo2, olmo3, olmoe, opt, persimmon, phi, "
+    "phi3, qwen2, qwen3, qwen3_moe, smollm3, starcoder2; not those with state spaces, attention sinks, alibi, or "
+    "attention that goes around transformers' interface"
+)
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
 def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Any:
     """A causal LM from a local folder, refused unless packed attention gives what its own forward gives."""
-    from transformers import AutoModelForCausalLM
-
-    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise ConfigurationError(f"there is no GPU that this torch can use, so not device={device!r}: leave it at cpu")
+    if problem := device_problem(device):
+        raise ConfigurationError(problem)
     # cuDNN's attention gives wrong values for some inputs with few key heads (github.com/pytorch/pytorch/issues/193893)
     torch.backends.cuda.enable_cudnn_sdp(False)
     register()
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, attn_implementation=NAME, local_files_only=True, trust_remote_code=False
-    )
-    model = model.to(device).eval()
-    _prove(model)
+    try:
+        model = read_model(folder, dtype, NAME).to(device).eval()
+        _prove(model)
+    except torch.OutOfMemoryError:
+        raise
+    except (
+        KeyError,
+        AttributeError,
+        RuntimeError,
+        TypeError,
+        NotImplementedError,
+    ) as error:  # a family built otherwise
+        family = read_json(folder / "config.json").get("model_type")
+        raise ModelError(
+            f"{folder}: the family {family} does not run on packed sequences ({type(error).__name__}: {error}). "
+            + _FAMILIES
+        ) from error
     return model
 
 
@@ -115,5 +134,5 @@ def _prove(model: Any) -> None:
     if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
         raise ModelError(
             f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
-            "from those it gives with transformers' own attention"
+            f"from those it gives with transformers' own attention. {_FAMILIES}"
         )

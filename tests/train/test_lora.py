@@ -17,6 +17,7 @@ from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint
+from tests.models import save_tiny_model
 from tests.train.tiny import random_groups, save_llama
 
 peft = pytest.importorskip("peft")
@@ -95,3 +96,27 @@ def test_resumed_to_the_same_bits(folder: Path, tmp_path: Path) -> None:
 def test_ranks_have_no_adapters() -> None:
     with pytest.raises(ConfigurationError, match="lora=0, got 4"):
         Ranks(TorchTrainer(lora=4))
+
+
+def test_gpt2_has_adapters_although_its_layers_are_not_linear(tmp_path: Path) -> None:
+    """Its Conv1D layers keep their weights the other way round; merged weights must say what the adapted model says."""
+    folder = save_tiny_model(tmp_path / "gpt2", "gpt2", spread=1.0)
+    trainer = opened(folder)
+    before = trainer.weights()
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    for _ in range(3):
+        trainer.step(batches, OBJECTIVE)
+    moved = {name for name, tensor in trainer.weights().items() if not torch.equal(tensor, before[name])}
+    assert moved == {name for name in before if name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))}
+    (tmp_path / "saved").mkdir()
+    trainer.save(tmp_path / "saved")
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "saved").eval()
+    base = AutoModelForCausalLM.from_pretrained(folder)
+    adapted = peft.PeftModel.from_pretrained(base, tmp_path / "saved" / "adapter").eval()
+    tokens = torch.arange(7).unsqueeze(0)
+    torch.testing.assert_close(adapted(tokens).logits, merged(tokens).logits, rtol=1e-4, atol=1e-5)
+
+
+def test_a_negative_rank_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="need lora >= 1, or 0 for none, got -1"):
+        TorchTrainer(lora=-1)

@@ -21,6 +21,7 @@ from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import bernoulli_offset, guided, linear_offset
 from strop.models.model import parameters
+from strop.models.reading import read_model
 from strop.train.machine.value_body import ValueBody
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
@@ -54,10 +55,9 @@ class Guided:
             raise ConfigurationError(f"Guided needs candidates >= 1, got {self.candidates}")
 
     def open(self, model: Path) -> None:
-        from transformers import AutoModelForCausalLM, GenerationConfig
+        from transformers import GenerationConfig
 
-        self._base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, local_files_only=True)
-        self._base = self._base.to(self.device).eval().requires_grad_(False)
+        self._base = read_model(model, torch.float32).to(self.device).eval().requires_grad_(False)
         self._judge = ValueBody.open(model, 1, 4096, self.device)
         self._judge.load(Path(self.values) / _FILES[self.rule])
         self._judge.body.set_attn_implementation("eager")

@@ -25,6 +25,7 @@ from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.models.model import hidden_states, load_model, parameters
+from strop.models.reading import read_model
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
 
@@ -244,7 +245,7 @@ def read_weights(location: Any, model: Any) -> Mapping[str, Tensor]:
         return location
     if not isinstance(location, str | Path):
         raise DeliveryError(f"weights must be a folder or tensors by name, got {type(location).__name__}")
-    return parameters(type(model).from_pretrained(location, dtype=model.dtype, local_files_only=True))
+    return parameters(read_model(Path(location), model.dtype))
 
 
 @torch.no_grad()

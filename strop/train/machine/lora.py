@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.errors import CheckpointError, ConfigurationError
 
@@ -30,7 +31,7 @@ def add_adapters(model: Any, rank: int, seed: int) -> None:
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=_ALPHA * rank, target_modules=_targets(model)), model)
+        inject_adapter_in_model(LoraConfig(**_settings(model, rank)), model)
 
 
 def learning(model: Any) -> dict[str, Tensor]:
@@ -46,10 +47,8 @@ def save_adapters(model: Any, rank: int, source: Path, folder: Path) -> None:
     save_file(
         {name: tensor.detach().contiguous() for name, tensor in found.items()}, into / "adapter_model.safetensors"
     )
-    config = {
-        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(source), "r": rank,
-        "lora_alpha": _ALPHA * rank, "target_modules": _targets(model), "lora_dropout": 0.0, "bias": "none",
-    }  # fmt: skip
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(source)}
+    config |= _settings(model, rank)
     (into / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
@@ -70,9 +69,22 @@ def load_adapters(model: Any, folder: Path) -> None:
         tensor.copy_(found[name])
 
 
+def _settings(model: Any, rank: int) -> dict[str, Any]:
+    """What peft is told, here and by whoever reads the adapters."""
+    return {
+        "r": rank,
+        "lora_alpha": _ALPHA * rank,
+        "target_modules": _targets(model),
+        "fan_in_fan_out": any(isinstance(each, Conv1D) for each in model.modules()),
+        "lora_dropout": 0.0,
+        "bias": "none",
+    }
+
+
 def _targets(model: Any) -> list[str]:
     """Last parts of the names of linear layers, as peft wants them."""
     head = model.get_output_embeddings()
-    names = [name for name, each in model.named_modules() if isinstance(each, torch.nn.Linear) and each is not head]
+    kinds = (torch.nn.Linear, Conv1D)
+    names = [name for name, each in model.named_modules() if isinstance(each, kinds) and each is not head]
     plain = {name.removesuffix(".base_layer") for name in names if ".lora_" not in name}
     return sorted({name.rpartition(".")[2] for name in plain})

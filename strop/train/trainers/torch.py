@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from collections import defaultdict
@@ -79,6 +78,8 @@ class TorchTrainer:
         for name in ("learning_rate", "max_tokens", "chunk"):
             if not getattr(self, name) > 0:
                 raise ConfigurationError(f"TorchTrainer needs {name} > 0, got {getattr(self, name)}")
+        if self.lora < 0:
+            raise ConfigurationError(f"lora is the rank of adapters: need lora >= 1, or 0 for none, got {self.lora}")
 
     def problems(self, run: Run) -> list[str]:
         """Other models that a loss asks for must be there before anything starts."""
@@ -187,7 +188,7 @@ class TorchTrainer:
         opened = self._ready()
         try:
             self._opened = self._open(folder, opened.source, opened.seed)
-        except (OSError, ValueError, RuntimeError, json.JSONDecodeError) as error:
+        except (OSError, ValueError, RuntimeError, ModelError) as error:
             raise CheckpointError(f"cannot read the model in {folder}: {error}") from error
         self._opened.optimizer.resume(folder, "trainer")
         self._opened.earlier.resume(folder)

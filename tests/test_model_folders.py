@@ -1,0 +1,135 @@
+"""Folders that would train something else than they say are refused, with names, by everybody who loads a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForCausalLM,
+    FalconConfig,
+    GPTJConfig,
+    Llama4TextConfig,
+    MptConfig,
+    NemotronConfig,
+    StableLmConfig,
+)
+
+from strop.errors import ConfigurationError, ModelError
+from strop.filter.judges import Generative
+from strop.generate.engines.torch import TorchEngine, read_weights
+from strop.models.folder import check_model_folder
+from strop.models.model import load_model
+from strop.train.trainers.torch import TorchTrainer
+from strop.train.values.critic import Critic
+from strop.types import Task
+from tests.models import save_pocket_like, save_tiny_model, save_tokenizer
+
+_LOST = "model.layers.0.self_attn.q_proj.weight"
+_SIZES: dict[str, Any] = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "pad_token_id": 2,
+}
+_FOREIGN: dict[str, Callable[[], Any]] = {
+    "falcon": lambda: FalconConfig(vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2),
+    "gptj": lambda: GPTJConfig(vocab_size=40, n_positions=96, n_embd=16, n_layer=1, n_head=2, rotary_dim=4),
+    "llama4_text": lambda: Llama4TextConfig(**_SIZES, intermediate_size_mlp=24, num_local_experts=2),
+    "mpt": lambda: MptConfig(d_model=16, n_heads=2, n_layers=1, vocab_size=40),
+    "nemotron": lambda: NemotronConfig(**_SIZES),
+    "stablelm": lambda: StableLmConfig(**_SIZES),
+}
+
+
+def changed_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> Path:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def changed_config(folder: Path, **values: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    return folder
+
+
+def with_a_hole(folder: Path) -> Path:
+    return changed_weights(save_pocket_like(folder), lambda weights: weights.pop(_LOST))
+
+
+def test_missing_tensors_are_named_by_everybody_who_loads(tmp_path: Path) -> None:
+    folder = with_a_hole(tmp_path)
+    judge = Generative(str(folder))
+    everybody: dict[str, Callable[[], Any]] = {
+        "trainer": lambda: TorchTrainer().open(folder, 0),
+        "engine": lambda: TorchEngine().open(folder),
+        "values": lambda: Critic().open(folder, 0),
+        "teacher": lambda: load_model(folder),
+        "judge": lambda: judge.first_wins(Task((), "", ""), "1", "2"),
+        "version": lambda: read_weights(str(folder), SimpleNamespace(dtype=torch.float32)),
+    }
+    for who, load in everybody.items():
+        with pytest.raises(ModelError, match=f"1 missing: {_LOST}"):
+            load()
+            pytest.fail(f"{who} took random numbers for weights")
+
+
+def test_tensors_of_another_shape_are_named(tmp_path: Path) -> None:
+    folder = changed_weights(
+        save_tiny_model(tmp_path, "qwen2"), lambda weights: weights.update({_LOST: torch.ones(3, 3)})
+    )
+    with pytest.raises(
+        ModelError, match=r"1 of another shape: .*q_proj.weight \(file \[3, 3\], config.json \[32, 16\]\)"
+    ):
+        load_model(folder)
+
+
+def test_a_file_cut_short_is_a_sentence(tmp_path: Path) -> None:
+    path = save_tiny_model(tmp_path, "qwen2") / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:2000])
+    with pytest.raises(ModelError, match="cannot be read"):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize("family", _FOREIGN)
+def test_families_that_do_not_run_are_told_which_do(tmp_path: Path, family: str) -> None:
+    AutoModelForCausalLM.from_config(_FOREIGN[family]()).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    with pytest.raises(ModelError, match=rf"the family {family} does not run.*Families that run: .*\bqwen3\b"):
+        load_model(tmp_path)
+
+
+def test_quantised_weights_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    folder = save_pocket_like(tmp_path)
+    check_model_folder(folder)
+    changed_config(folder, quantization_config={"quant_method": "gptq", "bits": 4})
+    with pytest.raises(ModelError, match=r"quantised \(gptq\).*take the model in float32, bfloat16 or float16"):
+        check_model_folder(folder)
+
+
+def test_code_in_a_folder_is_refused_unless_transformers_has_the_architecture(tmp_path: Path) -> None:
+    folder = changed_config(save_pocket_like(tmp_path), auto_map={"AutoModelForCausalLM": "own.Model"})
+    check_model_folder(folder)
+    with pytest.raises(ModelError, match=r"brings its own code .*no architecture 'own'"):
+        check_model_folder(changed_config(folder, model_type="own"))
+
+
+@pytest.mark.parametrize(
+    ("device", "words"), [("tpu", "there is no device 'tpu'"), ("cuda:77", "device='?cuda:77|no device 'cuda:77'")]
+)
+def test_devices_that_are_not_there_are_refused(tmp_path: Path, device: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        load_model(save_tiny_model(tmp_path, "llama"), device=device)
