@@ -31,6 +31,10 @@ RECIPES = [
     ("vcpo", {}, 10),
     ("tba", {}, 2),
     ("dart", {"tasks": 2}, 1),
+    ("asyncflow", {}, 0),
+    ("flexmarl", {}, 0),
+    ("rollart", {}, 1),
+    ("srl", {}, 1),
     ("off_policy", {"correction": "sequence_truncated"}, 4),
 ]
 

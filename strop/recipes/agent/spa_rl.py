@@ -1,4 +1,12 @@
-"""SPA-RL (2505.20732): each turn is paid its estimated contribution and whether the world carried it out."""
+"""Each turn is paid its estimated contribution and whether the world carried it out.
+
+Title: SPA-RL: Reinforcing LLM Agents via Stepwise Progress Attribution
+Paper: arXiv 2505.20732 (2025)
+Claim: Success rises by 2.5 % and grounding by 1.9 % on average over three agent benchmarks.
+Reading: The equations are followed, not the released scripts, which overwrite the contributions. The estimator's
+    least-squares problem is solved exactly where the release descends a gradient. The world's own pay is for
+    evaluation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""CISPO (MiniMax-M1, 2506.13585): clip the importance weight instead of the token's gradient."""
+"""Clip the importance weight instead of the token's gradient, so that every token keeps one.
+
+Title: MiniMax-M1: Scaling Test-Time Compute Efficiently with Lightning Attention
+Paper: arXiv 2506.13585 (2025)
+Claim: CISPO reaches DAPO's accuracy on a 32B model in half the steps.
+Left out: The paper's attention and its data; only its objective is here.
+"""
 
 from __future__ import annotations
 

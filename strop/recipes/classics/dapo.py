@@ -1,4 +1,10 @@
-"""DAPO (Yu et al., 2503.14476): clip higher, dynamic sampling, token mean, soft punishment of overlong answers."""
+"""GRPO with a higher upper clip, dynamic sampling, the token mean and a soft price of overlong answers.
+
+Title: DAPO: An Open-Source LLM Reinforcement Learning System at Scale
+Paper: arXiv 2503.14476 (2025)
+Claim: A 32B base model reaches 50 points on AIME 2024, in half the steps of DeepSeek-R1-Zero's recipe.
+Reading: Groups without contrast are replaced by others; there is no KL penalty.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""On-policy distillation: the student writes, the teacher grades every token."""
+"""On-policy distillation: the student writes, a teacher grades every token.
+
+Title: On-Policy Distillation of Language Models: Learning from Self-Generated Mistakes
+Paper: arXiv 2306.13649 (2023)
+Claim: A student that learns from a teacher's opinion of its own answers is better than one that imitates the
+    teacher's.
+Reading: The reverse KL on sampled tokens, as a policy gradient; rewards are only watched.
+Left out: Other divergences and mixtures of the teacher's and the student's own texts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Online DPO (Rafailov et al., 2305.18290): the best and worst of fresh attempts as a preference pair."""
+"""The best and the worst of fresh attempts as a preference pair, without a reward model.
+
+Title: Direct Preference Optimization: Your Language Model is Secretly a Reward Model
+Paper: arXiv 2305.18290 (2023)
+Claim: A classification loss on preferences controls sentiment better than PPO-based RLHF and matches it in summaries
+    and dialogue.
+Reading: Online: pairs are made by the current policy each step; the paper has a fixed set of pairs.
+"""
 
 from __future__ import annotations
 

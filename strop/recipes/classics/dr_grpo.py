@@ -1,4 +1,10 @@
-"""Dr. GRPO (Liu et al., 2503.20783): GRPO without the two normalisations that favour long wrong and easy answers."""
+"""GRPO without the two divisions that favour long wrong answers and easy tasks.
+
+Title: Understanding R1-Zero-Like Training: A Critical Perspective
+Paper: arXiv 2503.20783 (2025)
+Claim: Answers stay shorter at equal accuracy; a 7B base model reaches 43.3 % on AIME 2024.
+Reading: Every token is divided by the same constant length, the most a reply may have.
+"""
 
 from __future__ import annotations
 

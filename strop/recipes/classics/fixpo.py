@@ -1,4 +1,10 @@
-"""FixPO (2312.05405): an unclipped surrogate, a KL penalty that learns its weight, and repairs until all is near."""
+"""An unclipped surrogate under a KL penalty that learns its weight, and repairs until all tokens are near.
+
+Title: Guaranteed Trust Region Optimization via Two-Phase KL Penalization
+Paper: arXiv 2312.05405 (2023)
+Claim: A trust region holds after every update for less than 5 % more gradient steps, at the performance of PPO.
+Reading: The KL is that of each written token's whole distribution; the guarantee covers the states of the draw.
+"""
 
 from __future__ import annotations
 

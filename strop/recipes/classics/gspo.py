@@ -1,4 +1,9 @@
-"""GSPO (Zheng et al., 2507.18071): importance ratios and clipping of whole answers."""
+"""Importance ratios and clipping of whole answers instead of tokens.
+
+Title: Group Sequence Policy Optimization
+Paper: arXiv 2507.18071 (2025)
+Claim: More stable and efficient than GRPO, also for mixtures of experts without replaying their routes.
+"""
 
 from __future__ import annotations
 

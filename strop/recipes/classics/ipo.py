@@ -1,4 +1,10 @@
-"""Online IPO (2310.12036): a margin to reach."""
+"""DPO with a margin to reach instead of one to widen for ever.
+
+Title: A General Theoretical Paradigm to Understand Learning from Human Preferences
+Paper: arXiv 2310.12036 (2023)
+Claim: It does not overfit preferences that are nearly certain, where DPO forgets its reference.
+Reading: Online: the best and the worst of fresh attempts are the pair.
+"""
 
 from __future__ import annotations
 

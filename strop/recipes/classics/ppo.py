@@ -1,4 +1,9 @@
-"""PPO (Schulman et al., 1707.06347) with a critic and generalized advantage estimation."""
+"""Clipped steps against a critic's expectation, with generalized advantage estimation.
+
+Title: Proximal Policy Optimization Algorithms
+Paper: arXiv 1707.06347 (2017)
+Claim: Better than other online policy gradients at a balance of samples, simplicity and time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Intuitive fine-tuning (2405.11870) on the worlds' own demonstrations."""
+"""Imitate while reading a little of one's own guesses, early tokens first.
+
+Title: Intuitive Fine-Tuning: Towards Unifying SFT and RLHF into a Single Process
+Paper: arXiv 2405.11870 (2024)
+Claim: From demonstrations alone it is as good as fine-tuning followed by preference alignment, or better.
+Reading: As in the release, the gradient flows through the weights of tokens, too.
+Left out: RMSprop: the trainer has Adam.
+"""
 
 from __future__ import annotations
 

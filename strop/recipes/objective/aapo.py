@@ -1,4 +1,11 @@
-"""AAPO (2505.14264): beside each attempt one of the model training began with; being ahead of it counts."""
+"""Beside each attempt one of the model training began with; being ahead of it counts.
+
+Title: AAPO: Enhance the Reasoning Capabilities of LLMs with Advantage Momentum
+Paper: arXiv 2505.14264 (2025)
+Claim: Groups whose credit is near 0 train, too, and mathematics benchmarks rise above GRPO's.
+Reading: The paper's momentum is no moving average: it is the lead over one sample of the reference. Attempts and
+    samples are paired by their order.
+"""
 
 from __future__ import annotations
 

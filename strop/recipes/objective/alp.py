@@ -1,4 +1,11 @@
-"""ALP (2506.05256): tokens cost the more, the more often a task is solved."""
+"""A token costs the more, the more often its task is solved.
+
+Title: Just Enough Thinking: Efficient Reasoning with Adaptive Length Penalties Reinforcement Learning
+Paper: arXiv 2506.05256 (2025)
+Claim: Half of the tokens at little loss, and those spared on easy tasks go to hard ones.
+Reading: The attempt's own length is paid for; readings of the paper print the longest, which would leave no signal
+    within a group. The paper's beta of 1e-7 is for answers a thousand times as long as the pocket model's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""CANON (2509.23962): attempts of high and low entropy compared with each other, without saying which is better."""
+"""Attempts of high and low entropy (or length) compared with each other, without saying which is better.
+
+Title: Conditional Advantage Estimation for Reinforcement Learning in Large Reasoning Models
+Paper: arXiv 2509.23962 (2025)
+Claim: By entropy it reasons better, by length it saves tokens, with no preference set in advance.
+Reading: A group of which one attempt counts gets 0, where the release gives the bare reward.
+Left out: Schedules of `mix`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Concise reasoning (2504.05185): a short second phase of PPO on a few tasks that are sometimes solved."""
+"""A short second phase of PPO on a few tasks that are sometimes solved makes answers shorter.
+
+Title: Concise Reasoning via Reinforcement Learning
+Paper: arXiv 2504.05185 (2025)
+Claim: Answers become 37 to 59 % shorter at nearly the same accuracy, from 8 tasks.
+Reading: There is no term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer
+    they are. Start it from the model of a first phase.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""ConciseR (2505.21178): learn to be right first, then to be short where every attempt is right."""
+"""Learn to be right first, then to be short where every attempt is right.
+
+Title: Walk Before You Run! Concise LLM Reasoning via Reinforcement Learning
+Paper: arXiv 2505.21178 (2025)
+Claim: Shorter answers than other models of its kind at equal or better accuracy.
+Reading: The paper's length reward was not found: 1 - tokens / max_tokens is added. With GRPO's division any falling
+    line gives the same credit. Start stage 2 from the model of stage 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""CPGD (2505.12504): a clipped policy gradient with policy drift."""
+"""A policy gradient that stops at a clipped log-ratio, and a drift back to the old policy.
+
+Title: CPGD: Toward Stable Rule-based Reinforcement Learning for Language Models
+Paper: arXiv 2505.12504 (2025)
+Claim: It does not collapse where GRPO and RLOO do, and is better on multimodal benchmarks.
+Reading: The drift's value means nothing; its gradient is that of the KL to the old policy, capped.
+Left out: Task weights other than 1.
+"""
 
 from __future__ import annotations
 

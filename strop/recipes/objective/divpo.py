@@ -1,4 +1,11 @@
-"""Online DivPO (2501.18101): prefer what is right and rare to what is wrong and common."""
+"""Prefer what is right and rare to what is wrong and common.
+
+Title: Diverse Preference Optimization
+Paper: arXiv 2501.18101 (2025)
+Claim: 45.6 % more diverse persona attributes and 74.6 % more diverse stories at equal quality.
+Reading: Online; rare is a low mean log-probability per token, as sampled.
+Left out: Diversity by word frequencies or by a judge.
+"""
 
 from __future__ import annotations
 

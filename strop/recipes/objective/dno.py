@@ -1,4 +1,11 @@
-"""Direct Nash optimization (2404.03715): rounds of preferences among attempts and a demonstration."""
+"""Rounds of preferences among attempts and a demonstration, each against the weights it began with.
+
+Title: Direct Nash Optimization: Teaching Language Models to Self-Improve with General Preferences
+Paper: arXiv 2404.03715 (2024)
+Claim: A 7B model wins 33 % against GPT-4-Turbo on AlpacaEval 2, up from 7 %.
+Reading: margin 0 fits all win rates softly; above 0 only clear winners count, and for certain: the practical variant.
+Left out: Pairs of earlier rounds, and the choice of the best round on a validation set.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""VERL (2509.23808): GRPO's credit, raised where hidden states span more dimensions than usual, or come to."""
+"""GRPO's credit, raised where hidden states span more dimensions than usual, or come to (VERL).
+
+Title: Beyond the Exploration-Exploitation Trade-off: A Hidden State Approach for LLM Reasoning in RLVR
+Paper: arXiv 2509.23808 (2025)
+Claim: Up to 21.4 points more on Gaokao 2024.
+Reading: Credit is shaped per attempt and on all its tokens; the shipped script writes it on the last one. The paper's
+    stride of 40 tokens is for long answers; the pocket model's have about 25.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Online FPO (2411.07618): DPO per token, held near the reference in feature space."""
+"""DPO per token, held near the reference in feature space.
+
+Title: Direct Preference Optimization Using Sparse Feature-Level Constraints
+Paper: arXiv 2411.07618 (2024)
+Claim: The win rate rises by 5.08 points at lower cost.
+Reading: Online; the last layer's states, as released, where the paper takes an inner one. Without a sparse
+    autoencoder's file the states themselves are the features.
+Left out: Features of the reference computed beforehand.
+"""
 
 from __future__ import annotations
 

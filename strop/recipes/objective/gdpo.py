@@ -1,4 +1,10 @@
-"""GDPO (2601.05242): right and brief, each reward standardised in its group before they are added."""
+"""Right and brief: each reward is standardised in its group before they are added.
+
+Title: GDPO: Group reward-Decoupled Normalization Policy Optimization for Multi-reward RL Optimization
+Paper: arXiv 2601.05242 (2026)
+Claim: Better than GRPO on several rewards at once: tool calls, mathematics and code.
+Reading: The last standardisation is over attempts and not over tokens, and is done for a single reward as well.
+"""
 
 from __future__ import annotations
 

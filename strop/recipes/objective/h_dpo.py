@@ -1,4 +1,10 @@
-"""Online H-DPO (2411.07595): DPO with a hand on how sharp its optimum is."""
+"""DPO with a hand on how sharp its optimum is.
+
+Title: Entropy Controllable Direct Preference Optimization
+Paper: arXiv 2411.07595 (2024)
+Claim: Sharper policies: better pass@k on mathematics than DPO's.
+Reading: Online; alpha multiplies the policy's side alone. 1 is DPO.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""MC-GRPO (2601.22582): one attempt more than is trained, and the median of them all as the baseline."""
+"""One attempt more than is trained, and the median of them all as the baseline.
+
+Title: MC-GRPO: Median-Centered Group Relative Policy Optimization for Small-Rollout Reinforcement Learning
+Paper: arXiv 2601.22582 (2026)
+Claim: Groups of 2 come within 1 % of groups of 8.
+Reading: The paper divides by the median distance, which is 0 in most groups of 0/1 rewards and gives the odd one out
+    a credit of 1000; `scale` none does not divide.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
-"""Old logprobs restored ("Missing Old Logits", 2605.12070): a symmetric mask for mismatch, PPO's clip for staleness.
+"""A symmetric mask for the engines' mismatch, PPO's clip for staleness, told apart by old logprobs.
 
-`old` is what stands between behaviour and policy: old (exact, from kept weights) or averaged (a proxy without them).
+Title: Missing Old Logits in Asynchronous Agentic RL: Semantic Mismatch and Repair Methods for Off-Policy Correction
+Paper: arXiv 2605.12070 (2026)
+Claim: Asynchronous training is steadier where mismatch and staleness are corrected apart.
+Reading: `old` is what stands between behaviour and policy: old (exact, from kept weights) or averaged (a proxy
+    without them). The paper's limit was not found; 2 is the plainest.
+Left out: The two other exact repairs: a second model beside the trainer, and scoring before each publish.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""MSSR (2512.18215): one attempt per task, against the task's own running success rate."""
+"""One attempt per task, against the task's own running success rate, shaped by entropy.
+
+Title: Stable and Efficient Single-Rollout RL for Multimodal Reasoning
+Paper: arXiv 2512.18215 (2025)
+Claim: The accuracy of group-based training in half the steps.
+Reading: The entropy is that of the whole distribution, as the paper means it. Its rule of forgetting is not monotone
+    in the KL. Tasks come again, or no success rate would ever be known.
+Left out: Images.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""NoisyGRPO (2510.21122): attempts from disturbed prompts, trained on the clean one, the noise level as a prior."""
+"""Attempts from disturbed prompts, trained on the clean one, with the noise level as a prior.
+
+Title: NoisyGRPO: Incentivizing Multimodal CoT Reasoning via Noise Injection and Bayesian Estimation
+Paper: arXiv 2510.21122 (2025)
+Claim: Better reasoning outside the training data and fewer hallucinations at 3B.
+Reading: The paper noises images; here tokens of the prompt are exchanged. Nothing corrects for sampling under noise,
+    as in the paper; so tokens are not scored again, either.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""One-token rollout (2509.26313): demonstrations learned as single-token choices."""
+"""Demonstrations learned as single-token choices: at each place tokens are drawn, and the right one is paid.
+
+Title: One-Token Rollout: Guiding Supervised Fine-Tuning of LLMs with Policy Gradient
+Paper: arXiv 2509.26313 (2025)
+Claim: Better than supervised fine-tuning on mathematics, code and general reasoning.
+Reading: How many tokens are drawn and what a wrong one earns were not found: ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""PACS (2509.02522): right and wrong attempts told apart by the policy's own log-ratios."""
+"""Right and wrong attempts told apart by the policy's own log-ratios.
+
+Title: Implicit Actor Critic Coupling via a Supervised Learning Framework for RLVR
+Paper: arXiv 2509.02522 (2025)
+Claim: 59.78 % pass@256 on AIME 2025: 13.32 points above PPO, 14.36 above GRPO.
+Reading: Log-ratios are to the policy that sampled, not to the base model.
+"""
 
 from __future__ import annotations
 

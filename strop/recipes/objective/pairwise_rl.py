@@ -1,4 +1,12 @@
-"""Pairwise PPO (2504.04950): rewarded for beating the task's answer in a judge's eyes."""
+"""Rewarded for beating the task's answer in a judge's eyes.
+
+Title: A Unified Pairwise Framework for RLHF: Bridging Generative Reward Modeling and Policy Optimization
+Paper: arXiv 2504.04950 (2025)
+Claim: A pairwise judge and a pairwise PPO are better than a scalar reward model, in and out of its domain.
+Reading: No formula was found: the reward is the probability of winning, averaged over both orders, minus one half.
+    Without a `judge` the worlds' own checks compare.
+Left out: Training the judge, and a critic that reads the answer compared with.
+"""
 
 from __future__ import annotations
 

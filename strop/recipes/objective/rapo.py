@@ -1,4 +1,10 @@
-"""RAPO (2510.03865): GRPO on a forward leash that is loose where nothing was gained."""
+"""GRPO on a forward leash that is loose where nothing was gained.
+
+Title: Unlocking Reasoning Capabilities in LLMs via Reinforcement Learning Exploration
+Paper: arXiv 2510.03865 (2025)
+Claim: Models of 3B and 7B solve tasks that their base model never does.
+Reading: How the reward flattens the reference is not printed: an exponent of floor + (1 - floor) * reward.
+"""
 
 from __future__ import annotations
 

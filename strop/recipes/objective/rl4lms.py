@@ -1,4 +1,12 @@
-"""NLPO (2210.01241): PPO with a critic, within the nucleus that was sampled from."""
+"""NLPO: PPO with a critic, within the nucleus that was sampled from.
+
+Title: Is Reinforcement Learning (Not) for Natural Language Processing: Benchmarks, Baselines, and Building Blocks for
+    Natural Language Policy Optimization
+Paper: arXiv 2210.01241 (2022)
+Claim: NLPO is steadier than PPO and fits preferences better on six generation tasks.
+Reading: The masking policy is the one that sampled, new with every version. The release kept its first copy.
+Left out: A mask kept over several versions, and a KL weight that adapts.
+"""
 
 from __future__ import annotations
 

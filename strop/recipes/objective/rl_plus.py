@@ -1,4 +1,12 @@
-"""RL-PLUS (2508.00222): a demonstration in every group, weighed as the work of an unknown author."""
+"""A demonstration in every group, weighed as the work of an unknown author.
+
+Title: RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement Learning with Hybrid-policy
+    Optimization
+Paper: arXiv 2508.00222 (2025)
+Claim: Up to 69.2 % above GRPO on average over six mathematics and six other benchmarks.
+Reading: The author is guessed to be uniform, as in the paper; the release's guess of 1 makes the push on rare tokens
+    vanish. Nothing is clipped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""ROVER (2509.24981): the value of a uniformly random policy, learned as a log-ratio."""
+"""The value of a uniformly random policy, learned as a log-ratio.
+
+Title: Random Policy Valuation is Enough for LLM Reasoning with Verifiable Rewards
+Paper: arXiv 2509.24981 (2025)
+Claim: 8.2 points more pass@1, 16.8 more pass@256 and 17.6 % more diversity.
+Reading: The attempt's centred reward stands on every token, as released; the theory pays the last one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""SeeUPO (2602.06554): turn by turn from the last to the first, one update each, by sequences, without a critic."""
+"""Turn by turn from the last to the first, one update each, by sequences, without a critic.
+
+Title: SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees
+Paper: arXiv 2602.06554 (2026)
+Claim: 43.3 to 54.6 % above its baselines with Qwen3-14B, 24.1 to 41.9 % with Qwen2.5-14B.
+Reading: A turn's ratio is the geometric mean over its tokens, as released; attempts without a turn keep their weight.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Semi-online DPO (2506.21495): pairs made by weights that are renewed once in several steps."""
+"""DPO on pairs made by weights that are renewed once in several steps.
+
+Title: Bridging Offline and Online Reinforcement Learning for LLMs
+Paper: arXiv 2506.21495 (2025)
+Claim: Renewing the generator now and then is as good as being online, and both are far above offline.
+Reading: period 1 is online DPO, one as long as the run is offline.
+Left out: Mixtures of verifiable and judged rewards.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""DRA-GRPO (2505.09655): attempts that say the same share their reward."""
+"""Attempts that say the same share their reward.
+
+Title: DRA-GRPO: Exploring Diversity-Aware Reward Adjustment for R1-Zero-Like Training of Large Language Models
+Paper: arXiv 2505.09655 (2025)
+Claim: 58.2 % on average over five mathematics benchmarks from 7,000 examples, for about 55 dollars.
+Reading: Similarity is of token n-grams, so that no second model is needed; the paper compares sentence embeddings. It
+    is summed over the group, not over one device.
+"""
 
 from __future__ import annotations
 

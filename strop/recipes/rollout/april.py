@@ -1,4 +1,11 @@
-"""APRIL (2509.18521): more groups in flight than a step needs; the long tail goes on under the next weights."""
+"""More groups in flight than a step needs; the long tail goes on under the next weights.
+
+Title: APRIL: Active Partial Rollouts in Reinforcement Learning to Tame Long-tail Generation
+Paper: arXiv 2509.18521 (2025)
+Claim: Generation is 22.5 % quicker on average, 44 % at most, and accuracy 2.1 % higher.
+Reading: An attempt goes on from its tokens, each with its own version and logprob; the release resumes from text and
+    recomputes them. Generation goes on during a step, which the paper stops for it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
-"""AReaL (Fu et al., 2505.24298): generation runs a few versions ahead, decoupled PPO learns from what it made.
+"""Generation runs a few versions ahead, and decoupled PPO learns from what it made.
 
-`anchor` is what the clip is measured from: proximal (the weights before the step, AReaL's own), averaged (PPO-EWMA,
-2110.00641) or interpolated (A-3PO, 2512.06547).
+Title: AReaL: A Large-Scale Asynchronous Reinforcement Learning System for Language Reasoning
+Paper: arXiv 2505.24298 (2025)
+Claim: Up to 2.57 times as fast as synchronous systems on the same GPUs, at equal or better accuracy.
+Reading: `anchor` is what the clip is measured from: proximal (the weights before the step, AReaL's own), averaged
+    (PPO-EWMA, 2110.00641) or interpolated (A-3PO, 2512.06547). A token's version is the engine's; the released client
+    reads it after the segment returned.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""DART (2509.23866): generation and training decoupled, on tasks that come back.
+"""Generation and training decoupled, on tasks that come back: few attempts at easy ones, old successes for hard ones.
 
-Easy ones get few attempts, none of more turns than a success took, hard ones old successes; only steps at which the
-policy was in doubt are credited.
+Title: Efficient Multi-turn RL for GUI Agents via Decoupled Training and Adaptive Data Curation
+Paper: arXiv 2509.23866 (2025)
+Claim: 42.13 % on OSWorld, 14.61 points above the base model, at 1.9 times the training throughput.
+Reading: Of the limit on turns only the idea is published: those of the longest success so far. The share of 80 % of
+    steps could not be checked, and the release has it commented out.
+Left out: Screens: the worlds here are the package's own. Engines replaced one at a time.
 """
 
 from __future__ import annotations

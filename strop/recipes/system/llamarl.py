@@ -1,4 +1,11 @@
-"""LlamaRL (2505.24034): trainer and generator one version apart, AIPO's one-sided importance weight in between."""
+"""Trainer and generator one version apart, with a one-sided importance weight in between (AIPO).
+
+Title: LlamaRL: A Distributed Asynchronous Reinforcement Learning Framework for Efficient Large-scale LLM Training
+Paper: arXiv 2505.24034 (2025)
+Claim: Up to 10.7 times as fast as synchronous systems at 405B parameters.
+Reading: A capped token keeps its gradient with the weight `cap`; two open trainers give it none.
+Left out: Offloading, and weights sent from GPU to GPU.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Trajectory balance with asynchrony (TBA, 2503.18929): learn from anybody's attempts without importance ratios."""
+"""Trajectory balance: learn from anybody's attempts without importance ratios.
+
+Title: Trajectory Balance with Asynchrony: Decoupling Exploration and Learning for Fast, Scalable LLM Post-Training
+Paper: arXiv 2503.18929 (2025)
+Claim: At least 4 times as fast as synchronous training at equal or better results.
+Reading: A task's answers are its group, because worlds without end give every task once. `beta` goes to `last_beta`
+    over the run; of a group drawn again `answers` are taken with probabilities softmax(sharpness * reward), 0: all.
+Left out: Searchers that own disjoint tasks.
+"""
 
 from __future__ import annotations
 

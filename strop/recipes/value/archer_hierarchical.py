@@ -1,4 +1,12 @@
-"""ArCHer (2402.19446): a critic of whole turns above, a policy gradient of tokens below."""
+"""A critic of whole turns above, a policy gradient of tokens below.
+
+Title: ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL
+Paper: arXiv 2402.19446 (2024)
+Claim: About 100 times fewer samples than on-policy methods in tasks of several turns.
+Reading: The turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
+    expectation.
+Left out: Replay of earlier turns, and actions sampled anew for the actor.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""B-Coder (2310.03173): a critic whose Q has the frozen model's logits as its shape, backed up conservatively."""
+"""A critic whose Q has the frozen model's logits as its shape, backed up conservatively.
+
+Title: B-Coder: Value-Based Deep Reinforcement Learning for Program Synthesis
+Paper: arXiv 2310.03173 (2023)
+Claim: Better than policy-based methods in program synthesis, with little reward engineering.
+Left out: Programs, compilers and their graded rewards.
+"""
 
 from __future__ import annotations
 

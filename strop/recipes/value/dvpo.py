@@ -1,4 +1,12 @@
-"""DVPO (2502.16944): a value model learned first, then frozen, and a policy that learns from it alone."""
+"""A value model learned first, then frozen, and a policy that learns from it alone.
+
+Title: Lean and Mean: Decoupled Value Policy Optimization with Global Value Guidance
+Paper: arXiv 2502.16944 (2025)
+Claim: 40 % less GPU memory and 35 % less time than PPO at its quality.
+Reading: The state after the last token is given the last value, so that credit telescopes; the release puts 0 there.
+    The value model reads task and answer, as released. Run it twice: without `critic` the value model learns and the
+    policy rests, then with its `checkpoints/step-N/values`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""POISE (2605.07579): two attempts per task, and a baseline that one's states give the other."""
+"""Two attempts per task, and a baseline that one's hidden states give the other.
+
+Title: Your Language Model is Its Own Critic: Reinforcement Learning with Value Estimation from Actor's Internal
+    States
+Paper: arXiv 2605.07579 (2026)
+Claim: As good as DAPO for less computation.
+Reading: The last layer's states stand for those of layer 19; the three entropy figures are mean, spread and largest.
+    The paper's ridge of 0.01 is for draws of over 1000 attempts: 64 it learns by heart.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Value-augmented sampling (2405.06639): a value learned on the frozen model's answers, added to its logits."""
+"""A value learned on the frozen model's answers, added to its logits.
+
+Title: Value Augmented Sampling for Language Model Alignment and Personalization
+Paper: arXiv 2405.06639 (2024)
+Claim: As good as the best of 128 samples at lower cost, without touching the weights.
+Reading: Run it twice: the policy rests while the value learns, then `values`, its `checkpoints/step-N/values`, guides
+    attempts.
+Left out: Several values at once.
+"""
 
 from __future__ import annotations
 
