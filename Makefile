@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit benchmark chaos clean
+.PHONY: demo test lint types unit benchmark chaos mutants clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -31,6 +31,10 @@ benchmark: $(VENV)/benchmark
 chaos: $(VENV)/dev
 	$(BIN)/python -m tests.chaos --kills 100 --place process
 	$(BIN)/python -m tests.chaos --kills 20 --place ray
+
+# one change at a time in the rooms of training, gates and recipes: would a test notice? About half an hour on two cores
+mutants: $(VENV)/dev
+	$(BIN)/python -m tests.mutation --room all --number 40 --jobs 2
 
 # torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
 $(VENV)/torch:
