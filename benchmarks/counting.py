@@ -18,6 +18,7 @@ from strop.evaluation import Evaluation
 from strop.models.names import POCKET
 from strop.recipes.classics.sft import sft
 from strop.recipes.setting import Setting
+from strop.roles import World
 from strop.start.launch import launch
 from strop.types import Message, Task
 
@@ -27,7 +28,7 @@ _SCALE = 1.75  # P(at least n numbers) = 1.75 / n, cut: median 3 numbers or 9 to
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(World):
     """Counts down between two numbers below 100; how far is Pareto with exponent 1.
 
     `slip` is the chance that a demonstration leaves a number out, each but the first and the last.

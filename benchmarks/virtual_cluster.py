@@ -38,7 +38,7 @@ from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models.names import POCKET
 from strop.pipeline import Flow, Progress, train
-from strop.roles import Metrics
+from strop.roles import Engine, Metrics
 from strop.run import Run
 from strop.train.advantages.constant import Constant
 from strop.train.losses.reinforce import Reinforce
@@ -60,7 +60,7 @@ def length_of(key: int) -> int:
 
 
 @dataclass
-class VirtualEngines:
+class VirtualEngines(Engine):
     """`count` engines of ROWS rows each, as one pool of places; a row writes at a constant speed."""
 
     count: int

@@ -12,6 +12,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.pocket.tokenizer import CHARACTERS, END, PAD, ROLES, TOKEN_IDS, save_tokenizer
+from strop.roles import Reward
 from strop.types import Group
 
 GROUP_SIZE = 8
@@ -55,7 +56,7 @@ def reward(reply: str) -> float:
 
 
 @dataclass(frozen=True)
-class OddLetters:
+class OddLetters(Reward):
     """`reward` as strop asks for it."""
 
     weight: float = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,8 +98,7 @@ async def _of_world(
         return group
 
     # a task that came twice would be the same attempt again, and make the interval too narrow
-    count: Callable[[bool], int | None] = getattr(world, "num_tasks", lambda heldout: None)
-    tasks = min(evaluation.tasks, count(True) or evaluation.tasks)
+    tasks = min(evaluation.tasks, world.num_tasks(heldout=True) or evaluation.tasks)
     groups = await asyncio.gather(*(attempt(world.task(i, heldout=True), i) for i in range(tasks)))
     failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
     right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)

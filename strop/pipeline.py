@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strop.abilities import Hurries, Observes, inside, outermost
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
 from strop.filter.score import Scorer
@@ -24,6 +25,7 @@ from strop.observe.metrics import Tally
 from strop.observe.rescore import rescored
 from strop.observe.stages import Stages
 from strop.roles import Agent, Metrics, World
+from strop.train.notes import notes_needed
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.stream import Stream
@@ -109,16 +111,17 @@ class Flow:
 
     async def proven(self) -> None:
         """Wait until engines hold the newest version, where the channel lets training go on before they do."""
-        if (proven := getattr(self.run.channel, "proven", None)) is not None:
-            await proven()
+        await self.run.channel.proven()
 
     def hurry(self) -> None:
         """A step waits for groups that would grow too old: engines that can let the oldest ones go first."""
-        if self.progress.running and (hurry := getattr(self.run.engine, "hurry", None)) is not None:
-            running, versions = self.progress.running, self.progress.versions
+        hurrying, running, versions = outermost(self.run.engine, Hurries), self.progress.running, self.progress.versions
+        if running and hurrying:
             oldest = min(versions[number] for number in running)
             numbers = [number for number in running if versions[number] == oldest]
-            hurry([key for number in numbers for key in self.progress.keys.get(number, ())])
+            keys = [key for number in numbers for key in self.progress.keys.get(number, ())]
+            for _, engine in hurrying:
+                engine.hurry(keys)
 
     def may_start(self) -> bool:
         progress = self.progress
@@ -173,7 +176,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
     starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
     progress.keys[number] = [start.key for start in starts]
     playing = partial(play, policy=flow.policy, world=world_of(run.worlds, task), task=task)
-    most_turns = getattr(run.budget, "turns", lambda _: 0)(task)
+    most_turns = run.budget.turns(task)
     playing = partial(playing, seconds=run.world_seconds, stages=progress.stages, most_turns=most_turns)
 
     async def player(start: Start, agent: Agent | None = None) -> Trajectory:
@@ -187,8 +190,8 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
         raise RewardError(
             f"a reward broke its contract for every attempt of task {task.id}: {'; '.join(scores.reasons)}"
         )
-    run.sampler.observe(group)  # CONTROL learns from everything, kept or not
-    run.budget.observe(group)
+    for part in inside((run.sampler, run.budget), Observes):  # CONTROL learns from everything, kept or not
+        part.observe(group)
     verdict = passes(group, run.gates)
     flow.ledger.finished(group, verdict.group, verdict.reason, progress.step)
     progress.tally.finished(group, verdict)
@@ -370,8 +373,3 @@ def learn(run: Run, groups: Sequence[Group], version: int) -> Metrics:
     for attempt in (attempt for group in groups for attempt in group.trajectories):
         attempt.notes = {}  # or a buffer that keeps the group would keep them
     return metrics
-
-
-def notes_needed(run: Run) -> frozenset[str]:
-    """What advantage and value model want to know of the policy before they judge."""
-    return frozenset[str]().union(*(getattr(part, "needs", ()) for part in (run.values, run.advantage)))

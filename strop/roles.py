@@ -1,17 +1,17 @@
 """What can be plugged in: one question per role, asked by `pipeline.py` and answered by one small file per mechanism.
 
-A mechanism is a dataclass whose fields are its hyperparameters. A role with memory also has `state()` and `restore()`
-(see `Remembers`); `checkpoint.py` finds them by walking the fields of `Run`, so nobody registers anything.
+A mechanism is a dataclass that names its role as its base and whose fields are its hyperparameters. *Facts* about it
+stand in the role with a default; abilities that only some parts have are in `abilities.py`. A part that wraps another
+one forwards neither: whoever asks looks through wrappers (`abilities.inside`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from strop.types import (
-    Batch,
     Completion,
     FloatArray,
     Group,
@@ -32,22 +32,32 @@ from strop.types import (
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from strop.train.batch import Batch, Output
+
+    fact = property
+else:
+
+    class fact:  # noqa: N801 (a property that a field of a dataclass can redefine, with a default of its own or none)
+        def __init__(self, default):
+            self.default, self.__doc__ = default, default.__doc__
+
+        def __get__(self, part, owner):
+            if part is None:
+                raise AttributeError(f"{owner.__name__}.{self.default.__name__} is a fact of its parts")
+            return self.default(part)
+
+
 Metrics: TypeAlias = dict[str, float]
-
-
-@runtime_checkable
-class Remembers(Protocol):
-    """A mechanism whose memory belongs into a checkpoint; the state is plain JSON data."""
-
-    def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any]) -> None: ...
+Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
 
 
 # ---- generate
 
 
 class Engine(Protocol):
-    """Who produces tokens? One that has a method `hurry(keys)` too decodes nothing else until those are done."""
+    """Who produces tokens?"""
+
+    has_weights: ClassVar[bool] = True  # or its logprobs are invented
 
     def open(self, model: Path) -> None:
         """Read the architecture and the first weights from a Hugging Face folder."""
@@ -75,28 +85,34 @@ class Environment(Protocol):
 
     async def reset(self, task: Task) -> None: ...
     async def step(self, reply: Message) -> Observation: ...
-    async def close(self) -> None: ...
-
-
-@runtime_checkable
-class Demonstrates(Protocol):
-    """An environment that also knows the right next reply, for supervised training."""
-
-    def demonstrate(self) -> Message: ...
+    async def close(self) -> None:
+        return None
 
 
 class World(Protocol):
-    """Where do tasks come from? Endless and seeded; train and held-out tasks never meet."""
+    """Where do tasks come from? Seeded; train and held-out tasks never meet."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def level(self) -> int: ...
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def level(self) -> int: ...
+
+    @fact
+    def pays(self) -> bool:
+        """Whether its environment judges replies itself; if not, a reward has to ask `check`."""
+        return True
+
     def task(self, index: int, heldout: bool = False) -> Task: ...
     def environment(self) -> Environment: ...
     def check(self, task: Task, reply: str) -> float:
         """How right a final reply is, from 0 to 1."""
         ...
+
+    def num_tasks(self, heldout: bool = False) -> int | None:
+        """How many different tasks there are; None: endless."""
+        return None
 
 
 class Player(Protocol):
@@ -133,7 +149,7 @@ class Dialogue(Protocol):
 class Agent(Protocol):
     """How does one attempt unfold?"""
 
-    origin: ClassVar[Origin]
+    origin: ClassVar[Origin] = Origin.POLICY
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
         """Talk until it ends; returns what the world paid for each turn (empty where it does not pay)."""
@@ -150,15 +166,27 @@ class Strategy(Protocol):
 
 
 class Reward(Protocol):
-    """How good was each attempt? Runs killable with a deadline, unless `is_inline` says it is ours, pure and quick."""
+    """How good was each attempt? Runs killable with a deadline, unless it says that it is ours, pure and quick."""
 
-    @property
-    def weight(self) -> float: ...
+    is_inline: ClassVar[bool] = False
+    is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
+
+    @fact
+    def name(self) -> str:
+        """Under which its marks are kept; empty: after its class."""
+        return ""
+
+    @fact
+    def weight(self) -> float:
+        return 1.0
+
     def __call__(self, group: Group) -> list[float]: ...
 
 
 class Gate(Protocol):
     """What is worth learning from?"""
+
+    min_group: ClassVar[int] = 1  # siblings it needs to compare
 
     def __call__(self, group: Group) -> Verdict: ...
 
@@ -170,18 +198,34 @@ class Sampler(Protocol):
     """What should be tried next?"""
 
     def next(self) -> Task: ...
-    def observe(self, group: Group) -> None: ...
 
 
 class Budget(Protocol):
-    """How much may it spend? One that also limits turns has `turns(task)`, of each attempt; 0: without a limit."""
+    """How much may it spend?"""
+
+    @fact
+    def size(self) -> int | None:
+        """Attempts of a group, where that is known beforehand."""
+        return None
 
     def attempts(self, task: Task) -> int: ...
-    def observe(self, group: Group) -> None: ...
+    def turns(self, task: Task) -> int:
+        """Most turns of each attempt; 0: no limit."""
+        return 0
 
 
 class Pace(Protocol):
     """How far may generation run ahead?"""
+
+    @fact
+    def lag(self) -> int:
+        """Most versions between the weights that sampled a token and those it trains."""
+        return 0
+
+    @fact
+    def is_waved(self) -> bool:
+        """Whether all that is started belongs to the next step: groups may then be trained as they come."""
+        return False
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
         """`running`: groups in flight; `waiting`: kept and not yet trained; `step`: the current weight version."""
@@ -198,6 +242,11 @@ class Pace(Protocol):
 class Buffer(Protocol):
     """What is kept, and drawn again?"""
 
+    @fact
+    def capacity(self) -> int | None:
+        """Most groups it holds; None: no limit."""
+        return None
+
     def add(self, group: Group) -> None: ...
     def draw(self, count: int, step: int) -> list[Group] | None:
         """`count` groups to train on at this step, or None while there are too few."""
@@ -210,80 +259,76 @@ class Buffer(Protocol):
 
 
 class Advantage(Protocol):
-    """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns).
+    """Who gets the credit? Sees the whole draw and fills `advantages` (and `returns` where a critic learns)."""
 
-    One that looks at what the policy thought says so in `needs`, a frozenset of notes (see `Trainer.note`). One whose
-    credit for a group depends on nothing outside it says `is_local`: its groups can be trained as they come.
-    """
+    min_group: ClassVar[int] = 1  # siblings it needs to compare
+    is_local: ClassVar[bool] = False  # credit for a group depends on nothing outside it: groups train as they come
+    needs_values: ClassVar[bool] = False
+
+    @fact
+    def needs(self) -> frozenset[str]:
+        """What it wants to know of the policy: notes (see `Trainer.note`)."""
+        return frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
 
 
 class ValueModel(Protocol):
-    """What was expected? Fills `values` before credit is given and learns from `returns` after; may have `needs`."""
+    """What was expected? Fills `values` before credit is given and learns from `returns` after."""
+
+    @fact
+    def needs(self) -> frozenset[str]:
+        """What it wants to know of the policy: notes (see `Trainer.note`)."""
+        return frozenset()
 
     def open(self, model: Path, seed: int) -> None: ...
     def predict(self, groups: Sequence[Group]) -> None: ...
     def learn(self, groups: Sequence[Group]) -> Metrics: ...
 
 
-class Output(Protocol):
-    """What the policy says about a batch, with gradient; everything is [T] and zero where not trainable."""
-
-    @property
-    def logprobs(self) -> Tensor: ...
-    @property
-    def entropy(self) -> Tensor: ...
-    @property
-    def states(self) -> Tensor:
-        """The hidden state in which each token was chosen, the last before the output layer: [T, H]."""
-        ...
-
-    def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
-        """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T].
-
-        Further [T] columns are cut alike and handed on. `where` [T] asks about other tokens than the trainable ones.
-        """
-        ...
-
-    def over_both(self, function: Callable[..., Tensor], policy: str, *columns: Tensor) -> Tensor:
-        """The same for `function(logits, frozen_logits, tokens, ...)`; the loss `needs` "logits:" + the policy."""
-        ...
-
-    def reread(self, others: Tensor, share: float) -> Output:
-        """The batch read again with embeddings (1 - share) * own + share * that of `others` [T], none of them learning.
-
-        What the policy read and did not write stays as it is.
-        """
-        ...
-
-
 class Correction(Protocol):
-    """How much does an off-policy token count? Detached weights [T] that multiply the losses.
+    """How much does an off-policy token count? Detached weights [T] that multiply the losses."""
 
-    They weigh from the policy that sampled to `target`: current, or one of the frozen ones a loss's `anchor` may name.
-    """
+    @fact
+    def target(self) -> str:
+        """Weights reach from the policy that sampled to this one: current, or one that a loss's `anchor` may name."""
+        return "current"
 
-    @property
-    def needs(self) -> frozenset[str]: ...
+    @fact
+    def needs(self) -> frozenset[str]:
+        return frozenset()
+
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor: ...
 
 
 class Loss(Protocol):
-    """What is minimized? `needs` names batch fields the trainer must fill first (see `Trainer.annotate`).
+    """What is minimized? Only written tokens are ever trained, unless a loss says that it is about the world's."""
 
-    `scope` is the smallest unit a micro-batch may not split: attempt or group. A loss whose ratio is taken against
-    the policy that sampled says `contains_ratio`; one whose ratio begins at a frozen policy names it as its `anchor`,
-    and a correction must reach exactly that far. Only written tokens are ever trained, unless a loss says
-    `covers = "observed"`: then it is about what the world said, and nothing else.
-    """
+    scope: ClassVar[str] = "attempt"  # the smallest unit a micro-batch may not split: attempt or group
+    min_group: ClassVar[int] = 1
+    covers: ClassVar[str] = "written"  # or observed: what the world said, and nothing else
+    is_on_policy: ClassVar[bool] = False  # tokens of other weights bias it, unless a correction weighs them
+    corrects: ClassVar[bool] = False  # weighs by the sampling distribution, which truncation would change
 
-    scope: ClassVar[str]
+    @fact
+    def contains_ratio(self) -> bool:
+        """Whether it holds a ratio to the policy that sampled: a correction on top would count it twice."""
+        return False
 
-    @property
-    def needs(self) -> frozenset[str]: ...
-    @property
-    def weight(self) -> float: ...
+    @fact
+    def anchor(self) -> str:
+        """Where its own ratio begins; a correction must reach exactly that far."""
+        return "current"
+
+    @fact
+    def needs(self) -> frozenset[str]:
+        """Batch fields the trainer must fill first (see `Trainer.annotate`)."""
+        return frozenset()
+
+    @fact
+    def weight(self) -> float:
+        return 1.0
+
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         """Loss per token [T], and figures to log, each already a sum over this batch of `share * something`."""
         ...
@@ -298,23 +343,37 @@ class StepScale(Protocol):
 
 
 class Reduction(Protocol):
-    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum.
-
-    One that averages also says by `mass(groups)` what a part of the draw weighs in the whole.
-    """
+    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
         """By attempt id: [N]."""
         ...
 
 
-Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
-
-
 class Trainer(Protocol):
     """How do weights move? It knows no algorithm's name."""
 
-    max_tokens: int  # of one forward pass
+    fills: ClassVar[frozenset[str] | None] = None  # the needs it can fill; None: all
+
+    @fact
+    def snapshots(self) -> int:
+        """Earlier versions it keeps."""
+        return 0
+
+    @fact
+    def average_window(self) -> int:
+        """Versions that its averaged policy spans."""
+        return 0
+
+    @fact
+    def warmup_steps(self) -> int:
+        """Optimizer steps in which the learning rate rises."""
+        return 0
+
+    if TYPE_CHECKING:
+
+        @property
+        def max_tokens(self) -> int: ...  # of one forward pass
 
     def open(self, model: Path, seed: int) -> None: ...
 
@@ -349,3 +408,6 @@ class Channel(Protocol):
 
     def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None: ...
     async def publish(self, step: int) -> WeightVersion: ...
+    async def proven(self) -> None:
+        """Wait until engines hold the newest version, where training may go on before they do."""
+        return None

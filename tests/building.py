@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.types import Batch, Group, Message, Outcome, Task, Trajectory, Turn
+from strop.train.batch import Batch
+from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 

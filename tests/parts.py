@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class LongerIsBetter:
+class LongerIsBetter(Reward):
     """Pays for length, which even a random model can learn."""
 
     weight: float = 1.0
@@ -20,7 +21,7 @@ class LongerIsBetter:
 
 
 @dataclass(frozen=True)
-class EvenLength:
+class EvenLength(Reward):
     """Pays for an even number of tokens; runs in a worker process."""
 
     weight: float = 1.0
@@ -30,7 +31,7 @@ class EvenLength:
 
 
 @dataclass(frozen=True)
-class EvenOrOdd:
+class EvenOrOdd(Reward):
     """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among attempts cut short."""
 
     weight: float = 1.0

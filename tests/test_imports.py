@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 LAYERS = [
     ["errors", "types"],
     ["roles"],
+    ["abilities"],
     ["kernels"],
     ["models"],
     ["weights"],
@@ -94,7 +95,7 @@ def test_a_mechanism_never_imports_a_sibling() -> None:
 
 def test_heavy_imports_stand_where_they_are_needed() -> None:
     """Importing the words of the house loads no torch: reward workers start with them."""
-    for name in ("types", "roles", "errors", "disk/ledger"):
+    for name in ("types", "roles", "abilities", "errors", "disk/ledger"):
         text = (PACKAGE / f"{name}.py").read_text()
         tree = ast.parse(text)
         top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]

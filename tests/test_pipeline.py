@@ -26,7 +26,7 @@ from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.pipeline import Flow, Progress, start_of, train
-from strop.roles import Metrics, World
+from strop.roles import Metrics, Reward, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
@@ -193,7 +193,7 @@ def test_dropped_groups_are_replaced_and_recorded_with_their_reason(model: Path,
 
 
 @dataclass(frozen=True)
-class ByKey:
+class ByKey(Reward):
     """Differs within about half of the groups."""
 
     weight: float = 1.0
@@ -204,7 +204,7 @@ class ByKey:
 
 
 @dataclass(frozen=True)
-class Same:
+class Same(Reward):
     weight: float = 1.0
     is_inline = True
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from safetensors import safe_open
 
+from strop.abilities import OnDevice, inside
 from strop.models.names import model_folder
 from strop.run import Run
 
@@ -17,7 +18,7 @@ _CHARACTERS = 3.0  # of a token
 def warning(run: Run) -> str:
     """What to say before a long run on a CPU; nothing where it is short or computes elsewhere."""
     runs = [run] if run.warmup is None else [run.warmup, run]
-    devices = {str(getattr(part, "device", "cpu")) for each in runs for part in (each.engine, each.trainer)}
+    devices = {part.device for each in runs for part in inside((each.engine, each.trainer), OnDevice)}
     seconds = sum(expected_seconds(each, num_parameters(model_folder(run.model))) for each in runs)
     if devices != {"cpu"} or seconds < _SECONDS_WORTH_A_WORD:
         return ""
@@ -30,7 +31,7 @@ def warning(run: Run) -> str:
 
 def expected_seconds(run: Run, parameters: int) -> float:
     """6 operations per parameter and trained token, 2 per generated one; evaluations left out."""
-    attempts = run.steps * run.groups_per_step * int(getattr(run.budget, "size", 8))
+    attempts = run.steps * run.groups_per_step * (run.budget.size or 8)
     prompts = [len(world.task(0).messages[-1].content) / _CHARACTERS for world in run.worlds]
     reply = run.sampling.max_tokens / 2
     tokens = attempts * (sum(prompts) / max(len(prompts), 1) + reply)

@@ -108,7 +108,7 @@ def judges(world: World) -> tuple[Reward, ...]:
     """A world that pays judges itself; of any other, the final reply is checked."""
     from strop.filter.rewards.checked import Checked
 
-    return (Outcome(),) if getattr(world, "pays", True) else (Checked((world,)),)
+    return (Outcome(),) if world.pays else (Checked((world,)),)
 
 
 def as_dict(score: Score, ks: list[int]) -> dict[str, Any]:

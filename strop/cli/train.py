@@ -84,7 +84,7 @@ def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]
 def opening(run: Run, path: Path) -> str:
     """One line: which model, which recipe, what is trained, where it is kept."""
     worlds = ", ".join(f"{world.name} {world.level}" for world in run.worlds)
-    size = getattr(run.budget, "size", None)
+    size = run.budget.size
     attempts = f" × {size} attempts" if size else ""
     return (
         f"[bold]{run.recipe}[/bold] trains [bold]{escape(run.model)}[/bold] on {escape(worlds)}: {run.steps} steps of "

@@ -6,38 +6,15 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from safetensors import SafetensorError
 
+from strop.abilities import Remembers, Stores, outermost, parts
 from strop.errors import CheckpointError
-from strop.roles import Remembers
 
 _MANIFEST = "manifest.json"
-
-
-@runtime_checkable
-class Stores(Protocol):
-    """A role too large for JSON: it writes and reads a folder of its own."""
-
-    def save(self, folder: Path) -> None: ...
-    def resume(self, folder: Path) -> None: ...
-
-
-def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every mechanism of a run with the path that leads to it."""
-    if isinstance(value, tuple | list):
-        for index, item in enumerate(value):
-            yield from parts(item, f"{path}.{index}")
-    elif is_dataclass(value) and not isinstance(value, type):
-        if path:
-            yield path.removeprefix("."), value
-        for field in fields(value):
-            if field.init:
-                yield from parts(getattr(value, field.name), f"{path}.{field.name}")
 
 
 def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
@@ -46,7 +23,7 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
     try:
-        for path, part in _stores(run):
+        for path, part in outermost(run, Stores):
             place = _place(building, path)
             place.mkdir(exist_ok=True)
             part.save(place)
@@ -65,15 +42,6 @@ def write(folder: Path, step: int, run: Any, progress: dict[str, Any]) -> Path:
             "the checkpoints before it are whole, free some space and resume"
         ) from error
     return target
-
-
-def _stores(run: Any) -> Iterator[tuple[str, Stores]]:
-    """Parts with a folder of their own; what such a part holds inside is its own affair."""
-    outer: list[str] = []
-    for path, part in parts(run):
-        if isinstance(part, Stores) and not any(path.startswith(f"{each}.") for each in outer):
-            outer.append(path)
-            yield path, part
 
 
 def _place(checkpoint: Path, path: str) -> Path:
@@ -124,7 +92,7 @@ def read(checkpoint: Path, run: Any) -> dict[str, Any]:
     """Put every role of an opened run where it was; returns the progress that was saved."""
     saved = json.loads((checkpoint / "roles.json").read_text())
     states: dict[str, Any] = saved["roles"]
-    for path, stores in _stores(run):
+    for path, stores in outermost(run, Stores):
         stores.resume(_place(checkpoint, path))
     for path, part in parts(run):
         if isinstance(part, Remembers):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from strop.types import Message, Observation, Task, ToolCall
 
 
 @dataclass(frozen=True)
-class Apart:
+class Apart(World):
     """The same tasks and checks; environments answer within `seconds` or are killed."""
 
     world: World
@@ -38,7 +37,7 @@ class Apart:
 
     @property
     def pays(self) -> bool:
-        return bool(getattr(self.world, "pays", True))
+        return self.world.pays
 
     def task(self, index: int, heldout: bool = False) -> Task:
         return self.world.task(index, heldout)
@@ -48,8 +47,7 @@ class Apart:
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         """How many different tasks there are; None where they are endless."""
-        count: Callable[[bool], int] | None = getattr(self.world, "num_tasks", None)
-        return None if count is None else count(heldout)
+        return self.world.num_tasks(heldout)
 
     def environment(self) -> Environment:
         return _Inside(self)
@@ -96,7 +94,7 @@ class Apart:
 
 
 @dataclass
-class _Inside:
+class _Inside(Environment):
     """The parent's end of one environment."""
 
     home: Apart

@@ -10,6 +10,7 @@ from typing import ClassVar
 from strop.environments.scratchpad import final_answer, sum_steps, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import draw, prompt_of, require_level
+from strop.roles import World
 from strop.types import Message, Task
 
 # level: (digits, terms); no two levels share a prompt
@@ -25,7 +26,7 @@ def terms_of(task: Task) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(World):
     """The world of chain sums."""
 
     level: int

@@ -14,6 +14,7 @@ from typing import ClassVar
 from strop.environments.scratchpad import final_answer, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import draw, prompt_of, require_level
+from strop.roles import World
 from strop.types import Message, Task
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -51,7 +52,7 @@ def steps_of(names: list[str], text: str, slip: Callable[[str], str] = lambda ri
 
 
 @dataclass(frozen=True)
-class Compose:
+class Compose(World):
     """The world of composed string functions."""
 
     level: int

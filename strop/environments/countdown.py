@@ -15,6 +15,7 @@ from typing import ClassVar
 from strop.environments.scratchpad import final_answer, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import draw, require_level
+from strop.roles import World
 from strop.types import Message, Task
 
 _FEWEST, _MOST = 2, 5
@@ -106,7 +107,7 @@ def _enclosed(part: tuple[Fraction, str, str], operator: str, is_right: bool) ->
 
 
 @dataclass(frozen=True)
-class Countdown:
+class Countdown(World):
     """The world of numbers and targets; `Task.answer` is one right expression, and every other one counts too."""
 
     level: int

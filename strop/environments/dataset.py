@@ -12,13 +12,14 @@ from strop.environments.fixed import FixedTasks
 from strop.environments.scratchpad import final_answer
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
+from strop.roles import World
 from strop.types import Message, Task
 
 _FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Dataset(World):
     """One task per row, right when the reply's final answer is the row's; `prompt` and `answer` name columns."""
 
     path: str

@@ -15,6 +15,7 @@ from strop.environments.reasoning_gym import ReasoningGym
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import require_level
 from strop.errors import ConfigurationError, nearest
+from strop.roles import World
 from strop.types import Task
 
 _OPEN, _CLOSE = "<answer>", "</answer>"
@@ -127,7 +128,7 @@ SETTINGS: Mapping[str, tuple[Mapping[str, int], ...]] = {
 
 
 @dataclass(frozen=True)
-class Drill:
+class Drill(World):
     """Tasks of one dataset at one of three levels."""
 
     dataset: str

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer, think
 from strop.environments.split import draw, prompt_of, require_level
+from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
 
 SIZES = {1: 4, 2: 8, 3: 16, 4: 32, 5: 64}
@@ -32,7 +33,7 @@ def check_guess(task: Task, reply: str) -> float:
 
 
 @dataclass
-class GuessEnvironment:
+class GuessEnvironment(Environment):
     """One game; `low` and `high` are what the answers so far leave possible."""
 
     task: Task = field(init=False, repr=False, compare=False)
@@ -72,7 +73,7 @@ class GuessEnvironment:
 
 
 @dataclass(frozen=True)
-class Guess:
+class Guess(World):
     """The world of hidden numbers.
 
     The split is by range: held-out ranges are never trained on, and in each range every number can be the hidden one,

@@ -12,6 +12,7 @@ from strop.environments.fixed import FixedTasks
 from strop.environments.scratchpad import final_answer
 from strop.environments.single_turn import SingleTurn
 from strop.errors import DataError, nearest
+from strop.roles import World
 from strop.types import Message, Task
 
 _FIELDS = ("prompt", "messages", "answer", "level")
@@ -19,7 +20,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True)
-class Jsonl:
+class Jsonl(World):
     """One task per line, right when the reply's final answer is the line's answer."""
 
     path: str

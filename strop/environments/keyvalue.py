@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from strop.environments.scratchpad import final_answer, sum_steps, think
 from strop.environments.split import draw, prompt_of, require_level
+from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
 
 KEYS = ("red", "blue", "gold", "pink", "gray", "lime", "cyan", "teal", "navy", "plum", "rose", "sand", "jade", "ruby")
@@ -33,7 +34,7 @@ def call(text: str) -> str:
 
 
 @dataclass
-class KeyValueEnvironment:
+class KeyValueEnvironment(Environment):
     """One attempt's store; a reply without a call is the answer."""
 
     task: Task = field(init=False, repr=False, compare=False)
@@ -102,7 +103,7 @@ class KeyValueEnvironment:
 
 
 @dataclass(frozen=True)
-class KeyValue:
+class KeyValue(World):
     """The world of stores; `check` sees the last reply only, the environment also what was stored."""
 
     level: int

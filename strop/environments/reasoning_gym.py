@@ -21,6 +21,7 @@ from strop.environments.scratchpad import final_answer
 from strop.environments.split import is_heldout
 from strop.environments.unpaid import Unpaid
 from strop.errors import ConfigurationError, DataError, nearest
+from strop.roles import World
 from strop.types import Message, Task
 
 _BLOCK = 256  # candidates per task: with one in ten held out, 0.9^256 is the chance to find none
@@ -28,7 +29,7 @@ _INSTRUCTION = "Give the final answer between <answer> and </answer>."
 
 
 @dataclass(frozen=True)
-class ReasoningGym:
+class ReasoningGym(World):
     """Level 0 is the dataset's default configuration, level n its curriculum's step n; `config` overrides both."""
 
     dataset: str = "chain_sum"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from strop.roles import Environment
 from strop.types import Message, Observation, Task
 
 
@@ -16,7 +17,7 @@ class Solves(Protocol):
 
 
 @dataclass
-class SingleTurn:
+class SingleTurn(Environment):
     """The environment of every world whose attempts are one reply long."""
 
     world: Solves

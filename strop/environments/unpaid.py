@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from strop.roles import Environment
 from strop.types import Message, Observation, Task
 
 
-class Unpaid:
+class Unpaid(Environment):
     """The first reply ends the attempt; the `Checked` reward says what it is worth."""
 
     async def reset(self, task: Task) -> None:

@@ -1,7 +1,7 @@
 """Ask every reward about every attempt; what fails is a failed attempt, never a number.
 
 Rewards that are not ours run in worker processes with a deadline. When a call for a whole group fails, its attempts
-are asked about one by one, so that only the guilty ones fail; a reward that compares siblings says `relative = True`.
+are asked about one by one, so that only the guilty ones fail; one that compares siblings says `is_relative = True`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from strop.abilities import inside
 from strop.filter.marks import Fault, Mark, marked
 from strop.filter.process import Pool
 from strop.roles import Reward
@@ -95,20 +96,20 @@ def _fail(attempt: Trajectory, name: str, fault: Fault) -> Fault:
 
 
 def is_inline(reward: Reward) -> bool:
-    """Whether a reward is ours, pure and quick, and needs no process of its own."""
-    return bool(getattr(reward, "is_inline", False))
+    """Whether a reward and all it wraps is ours, pure and quick, and needs no process of its own."""
+    return all(each.is_inline for each in inside(reward, Reward))
 
 
 def is_relative(reward: Reward) -> bool:
     """Whether a reward compares siblings, so that it cannot be asked about one attempt alone."""
-    return bool(getattr(reward, "relative", False))
+    return any(each.is_relative for each in inside(reward, Reward))
 
 
 def reward_names(rewards: Sequence[Reward]) -> list[str]:
     """One name each: the reward's own `name`, or its class in snake case; later ones of a name are numbered."""
     names: list[str] = []
     for reward in rewards:
-        plain = getattr(reward, "name", "") or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(reward).__name__).lower()
+        plain = reward.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(reward).__name__).lower()
         names.append(next(name for name in _numbered(str(plain)) if name not in names))
     return names
 

@@ -10,6 +10,7 @@ import resource
 import sys
 from collections.abc import Sequence
 
+from strop.abilities import Opens, outermost
 from strop.filter.keeper import fork_kept, has_children
 from strop.filter.marks import Fault, marked, to_json
 from strop.killable.pipes import Pipes
@@ -42,7 +43,8 @@ def _loaded(pickled: Sequence[bytes], pipes: Pipes) -> list[Reward] | None:
     for body in pickled:
         try:
             rewards.append(pickle.loads(body))
-            getattr(rewards[-1], "open", lambda: None)()
+            for _, part in outermost(rewards[-1], Opens):
+                part.open()
         except Exception as error:
             pipes.answer({"ready": False, "index": len(rewards) - 1, "error": f"{type(error).__name__}: {error}"})
             return None

@@ -7,15 +7,16 @@ a sampler that reports other logprobs than it drew with, or a forward pass that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from strop.abilities import Typed, inside
 from strop.errors import DeliveryError
-from strop.roles import Metrics
-from strop.types import Batch
+from strop.roles import Engine, Metrics
+from strop.train.batch import Batch
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -84,19 +85,10 @@ def _named(versions: Tensor) -> str:
 
 def _is_real(engine: Any) -> bool:
     """Whether logprobs are computed and not invented, for the engine and all it is made of."""
-    return all(getattr(part, "has_weights", True) for part in _parts(engine))
+    return all(part.has_weights for part in inside(engine, Engine))
 
 
 def _limit(run: Run) -> float:
     """What the coarser of engine and trainer allows."""
-    kinds = [getattr(part, "dtype", "float32") for part in (*_parts(run.engine), *_parts(run.trainer))]
-    return max(_LIMITS.get(kind, 0.1) for kind in kinds)
-
-
-def _parts(value: Any) -> list[Any]:
-    """An engine and those within it."""
-    if isinstance(value, tuple | list):
-        return [part for each in value for part in _parts(each)]
-    if not is_dataclass(value):
-        return []
-    return [value, *(part for each in fields(value) if each.init for part in _parts(getattr(value, each.name)))]
+    kinds = [part.dtype for part in inside((run.engine, run.trainer), Typed)]
+    return max((_LIMITS.get(kind, 0.1) for kind in kinds), default=_LIMITS["float32"])

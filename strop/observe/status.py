@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from strop.abilities import TellsStacks, generated, outermost
 from strop.disk.folder import RunFolder
 from strop.observe.stacks import stacks
 from strop.observe.stages import Stage
@@ -120,9 +121,9 @@ class Status:
 
     def _moved(self, now: float) -> float:
         """When anything last changed; tokens count, where the engine says how many there are."""
-        generated = getattr(self._flow.run.engine, "num_generated", None)
-        if generated != self._generated:
-            self._generated, self._generated_at = generated, now
+        count = generated(self._flow.run.engine)
+        if count != self._generated:
+            self._generated, self._generated_at = count, now
         return max(self._flow.progress.stages.moved, self._generated_at)
 
     def _tell_of_stall(self) -> None:
@@ -144,11 +145,11 @@ class Status:
 
     def _elsewhere(self) -> str:
         """Stacks of the processes of engine and trainer, where they have any; a process may end while it is asked."""
-        told = ""
-        for name in ("engine", "trainer"):
-            ask = getattr(getattr(self._flow.run, name), "stacks", None)
-            with suppress(OSError, ValueError):
-                told += f"\nprocesses of the {name}\n{ask()}" if ask is not None else ""
+        told, run = "", self._flow.run
+        for name, part in (("engine", run.engine), ("trainer", run.trainer)):
+            for _, told_by in outermost(part, TellsStacks):
+                with suppress(OSError, ValueError):
+                    told += f"\nprocesses of the {name}\n{told_by.stacks()}"
         return told
 
     def _end_what_does_not_end(self) -> None:
@@ -171,12 +172,7 @@ def _group(number: str, stage: Stage, now: float) -> dict[str, Any]:
 
 def _known_of(engine: Any) -> dict[str, Any]:
     """What an engine says of itself, in words."""
-    names = {
-        "num_generated": "tokens generated:",
-        "num_waiting": "requests not begun:",
-        "num_active": "requests at work:",
-    }
-    return {words: value for name, words in names.items() if (value := getattr(engine, name, None)) is not None}
+    return {"tokens generated:": count} if (count := generated(engine)) is not None else {}
 
 
 def read_status(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from strop.abilities import Hurries, generated, outermost
 from strop.filter.keeper import fork_kept
 from strop.placement.frames import Frame, Frames
 from strop.roles import Engine
@@ -67,8 +68,9 @@ class Host:
                 loop.call_soon(self._engine.abort, head["key"])
             case "forget":
                 loop.call_soon(self._engine.forget)
-            case "hurry" if (hurry := getattr(self._engine, "hurry", None)) is not None:
-                loop.call_soon(hurry, head["keys"])
+            case "hurry":
+                for _, engine in outermost(self._engine, Hurries):
+                    loop.call_soon(engine.hurry, head["keys"])
             case "withdraw" if head["id"] in self._running:
                 loop.call_soon(self._running[head["id"]].cancel)
 
@@ -103,7 +105,7 @@ class Host:
 
     def _known(self) -> dict[str, Any]:
         """What whoever asks why nothing moves should know."""
-        return {"num_generated": getattr(self._engine, "num_generated", None)}
+        return {"num_generated": generated(self._engine)}
 
     async def _sample(self, frame: Frame) -> Frame:
         asked = dict(frame.head["sampling"])

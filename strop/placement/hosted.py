@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strop.abilities import Hurries, outermost
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 
@@ -45,8 +46,8 @@ class Hosted:
         self._engine.abort(key)
 
     async def hurry(self, keys: Sequence[int]) -> None:
-        if (hurry := getattr(self._engine, "hurry", None)) is not None:
-            hurry(keys)
+        for _, engine in outermost(self._engine, Hurries):
+            engine.hurry(keys)
 
     async def forget(self) -> None:
         self._engine.forget()

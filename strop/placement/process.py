@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass
-class LocalProcess:
+class LocalProcess(Engine):
     """Hosts `inner` with `threads` threads; `restarts` are those in a row without any request answered between.
 
     `in_step` makes it wait after each completion until we have asked all that follows from it: slower, and the same

@@ -20,10 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strop.abilities import uses_gpu
 from strop.errors import ConfigurationError, EngineError, StropError
 from strop.generate.engines.several import Several
 from strop.placement.hosted import Hosted, packed
-from strop.roles import Engine, Trainer
+from strop.roles import Channel, Engine, Trainer
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 from strop.weights.channels.memory import Memory
 from strop.weights.delivery import as_held, check, deliver
@@ -49,14 +50,14 @@ def place(run: Run, engines: int) -> Run:
         raise ConfigurationError(f"the engine of this run is placed already: {run.engine}")
     if find_spec("ray") is None:
         raise ConfigurationError(_MISSING)
-    gpus = float(str(getattr(run.engine, "device", "cpu")).startswith("cuda"))
+    gpus = float(uses_gpu(run.engine))
     actors = tuple(RayActor(copy.deepcopy(run.engine), gpus=gpus) for _ in range(engines))
     channel = ObjectStore() if isinstance(run.channel, Memory) else run.channel
     return replace(run, engine=actors[0] if engines == 1 else Several(actors), channel=channel)
 
 
 @dataclass
-class RayActor:
+class RayActor(Engine):
     """Hosts `inner` in an actor; `restarts` are those in a row without any request answered between."""
 
     inner: Engine
@@ -235,7 +236,7 @@ class RayActor:
 
 
 @dataclass
-class ObjectStore:
+class ObjectStore(Channel):
     """A channel that puts a version's weights into the store once, for all actors; on each node they share memory."""
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)

@@ -44,9 +44,7 @@ class Setting:
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
         worlds = parse_worlds(self.world, self.seed)
-        judged: tuple[Reward, ...] = (
-            (Outcome(),) if all(getattr(world, "pays", True) for world in worlds) else (Checked(worlds),)
-        )
+        judged: tuple[Reward, ...] = (Outcome(),) if all(world.pays for world in worlds) else (Checked(worlds),)
         plain: dict[str, Any] = {
             "rewards": judged,
             "budget": Fixed(self.group_size),

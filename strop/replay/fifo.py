@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import CheckpointError
+from strop.roles import Buffer
 from strop.types import Group
 
 
 @dataclass
-class Fifo:
+class Fifo(Buffer):
     """Draws the groups with the smallest admission numbers, whatever the order in which they finished.
 
     A checkpoint names the groups held; after `restore` those still `missing` must be added again from the ledger.

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from strop.errors import CheckpointError, ConfigurationError
+from strop.roles import Buffer
 from strop.types import Group
 
 
 @dataclass
-class MostlyRecent:
+class MostlyRecent(Buffer):
     """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
 
     In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strop.filter.score import is_inline
+from strop.abilities import inside
+from strop.roles import Advantage, Reward, Trainer
 from strop.run import Run
 
 
@@ -15,10 +16,10 @@ def advice(run: Run) -> list[str]:
 
 def _off_policy(run: Run) -> list[str]:
     """A plain policy gradient is unbiased for tokens of the current weights and no others."""
-    names = [type(loss).__name__ for loss in run.losses if getattr(loss, "is_on_policy", False)]
+    names = [type(loss).__name__ for loss in run.losses if loss.is_on_policy]
     if not names or run.correction is not None:
         return []
-    lag, parts = getattr(run.pace, "lag", 0), run.minibatches
+    lag, parts = run.pace.lag, run.minibatches
     remedy = f"{', '.join(names)} has no ratio to weigh that: add a correction, for example Truncated()"
     doubts = [f"lag={lag} trains tokens of up to {lag} versions ago, and {remedy}"] if lag > 0 else []
     if parts > 1:
@@ -28,7 +29,7 @@ def _off_policy(run: Run) -> list[str]:
 
 def _truncated(run: Run) -> list[str]:
     """A ratio to a truncated distribution is biased; where it is a correction that is refused."""
-    names = [type(loss).__name__ for loss in run.losses if getattr(loss, "contains_ratio", False)]
+    names = [type(loss).__name__ for loss in run.losses if loss.contains_ratio]
     if not run.sampling.is_truncated or not names:
         return []
     return [
@@ -38,7 +39,7 @@ def _truncated(run: Run) -> list[str]:
 
 
 def _heldout(run: Run) -> list[str]:
-    sizes = {world.name: size for world in run.worlds if (size := num_tasks(world, heldout=True)) is not None}
+    sizes = {world.name: size for world in run.worlds if (size := world.num_tasks(heldout=True)) is not None}
     return [
         f"{name} has {size} held-out tasks: accuracy is measured on those and not on {run.evaluation.tasks}"
         for name, size in sizes.items()
@@ -46,20 +47,15 @@ def _heldout(run: Run) -> list[str]:
     ]
 
 
-def num_tasks(world: object, heldout: bool) -> int | None:
-    """How many different tasks a world has; None where they are endless."""
-    count: Callable[[bool], int] | None = getattr(world, "num_tasks", None)
-    return None if count is None else count(heldout)
-
-
 def _idle_parts(run: Run) -> list[str]:
     """What is set and has no effect."""
     doubts = [f"{type(loss).__name__} has weight 0 and does nothing" for loss in run.losses if loss.weight == 0]
-    if run.values is not None and not getattr(run.advantage, "needs_values", False):
+    if run.values is not None and not any(each.needs_values for each in inside(run.advantage, Advantage)):
         doubts.append(f"{type(run.advantage).__name__} does not ask {type(run.values).__name__}: values do nothing")
-    if run.reward_workers > 1 and all(map(is_inline, run.rewards)):
+    if run.reward_workers > 1 and all(reward.is_inline for reward in inside(run.rewards, Reward)):
         doubts.append(f"reward_workers={run.reward_workers}, and every reward is computed inline: they do nothing")
-    warmup, steps = getattr(run.trainer, "warmup_steps", 0), run.steps * run.minibatches * run.epochs
+    warmup = max(each.warmup_steps for each in inside(run.trainer, Trainer))
+    steps = run.steps * run.minibatches * run.epochs
     if warmup > steps > 0:
         doubts.append(f"warmup_steps={warmup} of {steps} optimizer steps: the learning rate is never reached")
     return doubts

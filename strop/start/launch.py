@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from strop.abilities import Closes, Settles, outermost, uses_gpu
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
@@ -120,7 +121,7 @@ def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: b
         if (begins := getattr(watcher, "begins", None)) is not None:  # one that has a line for each phase
             begins(run.recipe, run.steps, run.max_generated_tokens)
     # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
-    computing.set_up(run.threads, is_deterministic=not _uses_gpu(run))
+    computing.set_up(run.threads, is_deterministic=not uses_gpu((run.engine, run.trainer)))
     torch.manual_seed(run.seed)
     try:
         return asyncio.run(_train(run, folder, watchers, resume))
@@ -174,21 +175,17 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
         finally:
             # from here on within a bound
             progress.stages.enter(STOP, f"closes after {error!r}" if (error := sys.exception()) else "closes")
-            for part in [run.engine, run.trainer, *run.worlds]:
-                await _close(part)
+            for _, part in outermost(run, Closes):
+                await part.close()
             thread.shutdown(cancel_futures=True)
             await scorer.close()
             await judge.close()
             ledger.close()
             progress.stages.leave(STOP)
             for tracker in run.trackers:
-                tracker.close()
+                tracker.end()
     is_complete = progress.step >= run.steps or is_spent(run, progress)
     return summarize(run, folder, progress.step, is_complete, progress.tally)
-
-
-def _uses_gpu(run: Run) -> bool:
-    return any(str(getattr(part, "device", "cpu")).startswith("cuda") for part in (run.engine, run.trainer))
 
 
 def _open(run: Run, model: Path) -> Policy:
@@ -198,15 +195,9 @@ def _open(run: Run, model: Path) -> Policy:
     if run.values is not None:
         run.values.open(model, run.seed)
     run.channel.connect(run.trainer, [run.engine])
-    if (settle := getattr(run.trainer, "settle", None)) is not None:
-        settle()  # its memory is planned once everybody else has taken his part
+    for _, part in outermost(run.trainer, Settles):
+        part.settle()
     return Policy.load(model, run.engine, run.sampling, run.context)
-
-
-async def _close(part: object) -> None:
-    """Let a part that holds more than memory let go of it."""
-    if (close := getattr(part, "close", None)) is not None:
-        await close()
 
 
 async def _begin(flow: Flow) -> None:

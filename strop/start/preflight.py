@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-from strop.disk.checkpoint import parts
+from strop.abilities import Refuses, inside, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
+from strop.roles import Advantage, Correction, Gate, Loss, Trainer
 from strop.run import Run
-from strop.start.advice import num_tasks
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
 
@@ -45,8 +46,8 @@ def _streaming(run: Run) -> list[str]:
 
 def _group_size(run: Run) -> list[str]:
     """What compares siblings is always zero for a single attempt: such a run would do nothing."""
-    size = getattr(run.budget, "size", None)
-    asking = {type(part).__name__: getattr(part, "min_group", 1) for part in (run.advantage, *run.losses, *run.gates)}
+    size = run.budget.size
+    asking = {type(part).__name__: part.min_group for part in _comparing(run)}
     return [
         f"{name} compares siblings: need >= {need} attempts per group, got {size} (set group_size)"
         for name, need in asking.items()
@@ -63,8 +64,8 @@ def _sampling(run: Run) -> list[str]:
         problems.append(f"need 0 < top_p <= 1, got {sampling.top_p}")
     if sampling.max_tokens < 1:
         problems.append(f"need max_tokens >= 1, got {sampling.max_tokens}")
-    weighing = [run.correction] if run.correction is not None else []
-    weighing += [loss for loss in run.losses if getattr(loss, "corrects", False)]  # type: ignore[misc]
+    weighing: list[Any] = [run.correction] if run.correction is not None else []
+    weighing += [loss for loss in run.losses if loss.corrects]
     problems += [
         f"{type(part).__name__} compares the policy with the distribution sampled from, which top_p "
         f"{sampling.top_p} and top_k {sampling.top_k} truncate: its weights would be biased; use top_p=1 top_k=0"
@@ -79,11 +80,11 @@ def _corrections(run: Run) -> list[str]:
 
     A correction weighs from the policy that sampled to its target, a loss's own ratio begins at its anchor.
     """
-    target = "behavior" if run.correction is None else getattr(run.correction, "target", "current")
+    target = "behavior" if run.correction is None else run.correction.target
     problems = []
     for loss in run.losses:
-        name, anchor = type(loss).__name__, getattr(loss, "anchor", "current")
-        if getattr(loss, "contains_ratio", False):
+        name, anchor = type(loss).__name__, loss.anchor
+        if loss.contains_ratio:
             if run.correction is not None:
                 problems.append(
                     f"{name} holds the importance ratio already: {type(run.correction).__name__} would count it twice"
@@ -102,24 +103,22 @@ def _corrections(run: Run) -> list[str]:
     return problems + _targets(run.correction)
 
 
-def _targets(correction: Any) -> list[str]:
+def _targets(correction: Correction | None) -> list[str]:
     """A correction within another must mean the same target."""
-    inner = getattr(correction, "inner", None)
-    if inner is None:
-        return []
-    outside, inside = (getattr(part, "target", "current") for part in (correction, inner))
-    if outside == inside:
-        return _targets(inner)
-    return [f"{type(correction).__name__} compares with the {outside} policy and what it holds with the {inside} one"]
+    return [
+        f"{type(outer).__name__} compares with the {outer.target} policy and what it holds with the {inner.target} one"
+        for outer, inner in pairwise(inside(correction, Correction))
+        if outer.target != inner.target
+    ]
 
 
 def _annotations(run: Run) -> list[str]:
     """What a loss or a correction needs of earlier weights must have been kept."""
     needs = Objective(run.losses, run.correction).needs
-    lag = getattr(run.pace, "lag", 0)
-    snapshots, window = (getattr(run.trainer, name, 0) for name in ("snapshots", "average_window"))
+    lag, trainers = run.pace.lag, inside(run.trainer, Trainer)
+    snapshots, window = (max(getattr(each, name) for each in trainers) for name in ("snapshots", "average_window"))
     problems = []
-    fills = getattr(run.trainer, "fills", None)
+    fills = run.trainer.fills
     if fills is not None and (unknown := needs - fills):
         name = type(run.trainer).__name__
         problems.append(f"{', '.join(sorted(unknown))} is needed, and {name} fills {', '.join(sorted(fills))} only")
@@ -136,9 +135,7 @@ def _annotations(run: Run) -> list[str]:
 
 def _greedy(run: Run) -> list[str]:
     """Without chance all siblings are the same attempt."""
-    names = [
-        type(part).__name__ for part in (run.advantage, *run.losses, *run.gates) if getattr(part, "min_group", 1) > 1
-    ]
+    names = [type(part).__name__ for part in _comparing(run) if part.min_group > 1]
     if run.sampling.temperature != 0 or not names:
         return []
     return [f"temperature=0 makes all siblings equal, and {', '.join(names)} learns from how they differ: raise it"]
@@ -157,9 +154,9 @@ def _depth(run: Run) -> list[str]:
     """Groups in flight are attempts at different tasks, or one task's lucky day counts several times."""
     if not run.worlds:
         return []
-    depth = (getattr(run.pace, "lag", 0) + 1) * run.groups_per_step
+    depth = (run.pace.lag + 1) * run.groups_per_step
     share = -(-depth // len(run.worlds))
-    sizes = {world.name: size for world in run.worlds if (size := num_tasks(world, heldout=False)) is not None}
+    sizes = {world.name: size for world in run.worlds if (size := world.num_tasks()) is not None}
     return [
         f"{name} has {size} train tasks, and (lag + 1) * groups_per_step = {depth} groups are under way at once, "
         f"{share} of them its own: lower groups_per_step or lag, or add tasks"
@@ -170,10 +167,10 @@ def _depth(run: Run) -> list[str]:
 
 def _draws(run: Run) -> list[str]:
     """A batch that no draw can fill would be waited for in vain."""
-    capacity, problems = getattr(run.buffer, "capacity", None), []
+    capacity, problems = run.buffer.capacity, []
     if capacity is not None and capacity < run.groups_per_step:
         problems.append(f"{type(run.buffer).__name__} holds {capacity} groups, and a step draws {run.groups_per_step}")
-    contrast = [type(gate).__name__ for gate in run.gates if getattr(gate, "min_group", 1) > 1]
+    contrast = [type(gate).__name__ for gate in run.gates if gate.min_group > 1]
     if contrast and run.rewards and all(isinstance(reward, Constant) for reward in run.rewards):
         problems.append(
             f"every reward is Constant, and {', '.join(contrast)} drops groups without contrast: all of them"
@@ -183,7 +180,7 @@ def _draws(run: Run) -> list[str]:
 
 def _again(run: Run) -> list[str]:
     """The second pass over tokens of weights that are gone estimates nothing without a ratio."""
-    names = [type(loss).__name__ for loss in run.losses if getattr(loss, "is_on_policy", False)]
+    names = [type(loss).__name__ for loss in run.losses if loss.is_on_policy]
     if run.epochs < 2 or not names or run.correction is not None:
         return []
     return [
@@ -202,9 +199,8 @@ def _clocks(run: Run) -> list[str]:
 
 
 def _values(run: Run) -> list[str]:
-    if getattr(run.advantage, "needs_values", False) and run.values is None:
-        return [f"{type(run.advantage).__name__} needs a value model: set values, for example Critic()"]
-    return []
+    asking = [type(each).__name__ for each in inside(run.advantage, Advantage) if each.needs_values]
+    return [f"{name} needs a value model: set values, for example Critic()" for name in asking if run.values is None]
 
 
 def _tasks(run: Run) -> list[str]:
@@ -217,8 +213,12 @@ def _tasks(run: Run) -> list[str]:
 
 def _own(run: Run) -> list[str]:
     """Anything a mechanism itself can refuse."""
-    found = [(path, getattr(part, "problems", None)) for path, part in parts(run)]
-    return [f"{path}: {problem}" for path, ask in found if callable(ask) for problem in ask(run)]
+    return [f"{path}: {each}" for path, part in parts(run) if isinstance(part, Refuses) for each in part.problems(run)]
+
+
+def _comparing(run: Run) -> list[Advantage | Loss | Gate]:
+    """Whatever may compare siblings, wrapped or not."""
+    return [*inside(run.advantage, Advantage), *run.losses, *run.gates]
 
 
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (

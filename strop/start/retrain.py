@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from strop.abilities import Closes, outermost
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
@@ -53,8 +54,8 @@ def retrain(path: Path, told: Callable[[Replayed], None] = lambda replayed: None
         return _retrain(run, ledger, _saved(folder), told)
     finally:
         ledger.close()
-        if (close := getattr(run.trainer, "close", None)) is not None:
-            asyncio.run(close())
+        for _, part in outermost(run.trainer, Closes):
+            asyncio.run(part.close())
 
 
 def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[Replayed], None]) -> list[Replayed]:

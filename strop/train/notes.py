@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from strop.abilities import inside
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage, ValueModel
+from strop.train.batch import Batch
 from strop.train.machine.logprobs import PolicyOutput
 from strop.train.pack import pack
-from strop.types import Batch, Group, Trajectory
+from strop.types import Group, Trajectory
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 Look: TypeAlias = Callable[[str, Batch, Callable[[PolicyOutput], Tensor]], Tensor]  # by the name of a policy
 
@@ -57,3 +63,9 @@ def _first_prompts(batch: Batch) -> Tensor:
     sizes = batch.attempts.bincount()
     before = (written - batch.trainable.to(torch.int64))[sizes.cumsum(0) - sizes]  # [A], written by those before it
     return (written == batch.on_tokens(before)) & ~batch.trainable
+
+
+def notes_needed(run: Run) -> frozenset[str]:
+    """What advantage and value model want to know of the policy before they judge."""
+    asked = [part.needs for part in inside(run.values, ValueModel)]
+    return frozenset[str]().union(*asked, *(part.needs for part in inside(run.advantage, Advantage)))

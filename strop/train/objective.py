@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Correction, Loss, Metrics, Output
+from strop.roles import Correction, Loss, Metrics
 from strop.train.arithmetic.ratios import log_weights
-from strop.types import Batch, as_figure
+from strop.train.batch import Batch, Output, as_figure
 
 _AUX = "aux:"
 
@@ -63,7 +63,7 @@ class Objective:
 
 def _covered(loss: Loss, batch: Batch, share: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens a loss is about and their shares [T]: what the policy wrote, unless it says it means the world's."""
-    if getattr(loss, "covers", "written") != "observed":
+    if loss.covers != "observed":
         return batch.trainable, share
     if batch.observed is None or batch.observed_share is None:
         raise ConfigurationError(f"{type(loss).__name__} learns what the world said, and the batch does not say where")

@@ -12,7 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
-from strop.types import Batch, FloatArray, Group, IntArray, Trajectory
+from strop.train.batch import Batch
+from strop.types import FloatArray, Group, IntArray, Trajectory
 
 Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batch`
 

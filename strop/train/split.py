@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from strop.types import Batch
+from strop.train.batch import Batch
 
 _OF_ATTEMPTS = ("groups", "rewards", "score_norms")  # [A]; every other tensor is [T]
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from strop.abilities import Streams, Weighs, inside
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Advantage, Metrics
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.types import Group
@@ -36,9 +37,10 @@ class Stream:
         run.advantage(groups)
         batches = pack(groups, run.reduction, self.version, run.trainer.max_tokens, objective.scope, objective.aux)
         run.trainer.annotate(batches, objective.needs)
-        mass = _mass(run.reduction, groups)
+        assert isinstance(run.reduction, Weighs) and isinstance(run.trainer, Streams)  # see `problems`
+        mass = run.reduction.mass(groups)
         if batches:
-            _trainer(run).accumulate(batches, objective, mass)
+            run.trainer.accumulate(batches, objective, mass)
         self.mass += mass
 
     def finish(self) -> Metrics:
@@ -47,28 +49,20 @@ class Stream:
             raise ConfigurationError(
                 "a step needs at least 1 written token, got 0: every attempt failed or said nothing"
             )
-        metrics: Metrics = _trainer(self.run).finish(self.mass)
-        return metrics
+        assert isinstance(self.run.trainer, Streams)
+        return self.run.trainer.finish(self.mass)
 
 
 def problems(run: Run) -> list[str]:
     """Why this run cannot be streamed."""
     found = []
-    if getattr(run.pace, "lag", None) != 0 or type(run.pace).__name__ != "BoundedLag":
+    if not run.pace.is_waved:
         found.append(f"it needs lag=0, where all that comes belongs to the next step, not {run.pace}")
     if run.minibatches != 1 or run.epochs != 1:
         found.append(f"it makes one step of a draw, not {run.minibatches} minibatches in {run.epochs} epochs")
-    if run.values is not None or not getattr(run.advantage, "is_local", False):
+    if run.values is not None or not all(each.is_local for each in inside(run.advantage, Advantage)):
         found.append(f"{type(run.advantage).__name__} looks at the whole draw")
-    for part, method in ((run.reduction, "mass"), (run.trainer, "accumulate")):
-        if not hasattr(part, method):
+    for part, ability in ((run.reduction, Weighs), (run.trainer, Streams)):
+        if not isinstance(part, ability):
             found.append(f"{type(part).__name__} cannot take a draw in parts")
     return [f"streams=True: {problem}" for problem in found]
-
-
-def _mass(reduction: Any, groups: Sequence[Group]) -> float:
-    return float(reduction.mass(groups))
-
-
-def _trainer(run: Run) -> Any:
-    return run.trainer

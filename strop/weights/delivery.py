@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from strop.abilities import Typed, inside
 from strop.errors import ConfigurationError, DeliveryError
 from strop.roles import Engine
 from strop.types import WeightVersion
@@ -32,7 +33,7 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
 @torch.no_grad()
 def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[str, Tensor]:
     """Weights in the type in which the engines say they hold them: a version is named by what is sampled from."""
-    names = set().union(*(_dtypes(engine) for engine in engines))
+    names = {part.dtype for part in inside(list(engines), Typed)}
     if len(names) > 1:
         raise ConfigurationError(
             f"engines that share weights must hold them in one type, got {', '.join(sorted(names))}"
@@ -45,11 +46,3 @@ def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[st
     if other:
         torch._foreach_copy_(list(rounded.values()), list(other.values()))
     return {**weights, **rounded}
-
-
-def _dtypes(engine: object) -> set[str]:
-    """The types of an engine, or of those within it."""
-    if (dtype := getattr(engine, "dtype", None)) is not None:
-        return {str(dtype)}
-    inner = [engine.inner] if hasattr(engine, "inner") else getattr(engine, "engines", ())
-    return set().union(*(_dtypes(each) for each in inner))

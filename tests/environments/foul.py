@@ -8,11 +8,12 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
 
 
 @dataclass(frozen=True)
-class Foul:
+class Foul(World):
     """Pays 1 at the third step, unless the reply there is a word that means trouble."""
 
     level: int = 1
@@ -29,7 +30,7 @@ class Foul:
 
 
 @dataclass
-class FoulPlay:
+class FoulPlay(Environment):
     steps: int = field(default=0, init=False)
 
     async def reset(self, task: Task) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from strop.abilities import Demonstrates
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.compose import Compose
 from strop.environments.countdown import Countdown
@@ -14,7 +15,7 @@ from strop.environments.guess import Guess
 from strop.environments.keyvalue import KeyValue
 from strop.environments.split import draw, is_heldout
 from strop.errors import ConfigurationError
-from strop.roles import Demonstrates, World
+from strop.roles import World
 from strop.types import Message, Task
 from tests.environments.playing import LEVELS, WORLDS, demonstrated
 

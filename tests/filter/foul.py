@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Obeys:
+class Obeys(Reward):
     """Does what each reply says; a number is its own reward."""
 
     weight: float = 1.0
@@ -31,22 +32,22 @@ class ObeysInline(Obeys):
 
 @dataclass(frozen=True)
 class ObeysRelative(Obeys):
-    relative: ClassVar[bool] = True
+    is_relative: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Reward):
     """How many siblings there are: shows who was among those compared."""
 
     weight: float = 1.0
-    relative: ClassVar[bool] = True
+    is_relative: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
         return [float(len(group.trajectories))] * len(group.trajectories)
 
 
 @dataclass(frozen=True)
-class Returns:
+class Returns(Reward):
     """Always the same thing, right or not."""
 
     value: Any
@@ -57,7 +58,7 @@ class Returns:
 
 
 @dataclass(frozen=True)
-class WhoAmI:
+class WhoAmI(Reward):
     """Facts about the process it runs in."""
 
     weight: float = 1.0
@@ -68,7 +69,7 @@ class WhoAmI:
 
 
 @dataclass(frozen=True)
-class NeverOpens:
+class NeverOpens(Reward):
     weight: float = 1.0
 
     def open(self) -> None:
@@ -79,7 +80,7 @@ class NeverOpens:
 
 
 @dataclass(frozen=True)
-class DiesOpening:
+class DiesOpening(Reward):
     """Its process is killed while it starts, so many times."""
 
     folder: str

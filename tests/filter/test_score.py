@@ -18,6 +18,7 @@ import pytest
 
 from strop.errors import RewardError
 from strop.filter.score import Scorer, Scores, reward_names
+from strop.roles import Reward
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 from tests.filter.foul import Counts, DiesOpening, NeverOpens, Obeys, ObeysInline, ObeysRelative, Returns, WhoAmI
 
@@ -85,7 +86,7 @@ def test_rewards_are_weighed_and_added_under_their_names() -> None:
 
 def test_names_are_snake_case_or_the_rewards_own() -> None:
     @dataclass
-    class Named:
+    class Named(Reward):
         name: str = "exact"
         weight: float = 1.0
 
@@ -240,7 +241,7 @@ def test_memory_is_limited_where_it_is_asked_for() -> None:
 
 def test_a_reward_that_cannot_be_loaded_stops_the_run() -> None:
     @dataclass
-    class Local:
+    class Local(Reward):
         weight: float = 1.0
 
         def __call__(self, group: Group) -> list[float]:

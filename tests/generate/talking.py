@@ -16,6 +16,7 @@ from tokenizers.models import BPE
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from strop.generate.policy import Policy
+from strop.roles import Engine
 from strop.types import Completion, IntArray, Message, Sampling, Stop, Task, WeightVersion
 
 CHATML = (
@@ -62,7 +63,7 @@ def ids(text: str) -> list[int]:
 
 
 @dataclass
-class Recording:
+class Recording(Engine):
     """Says the replies one after the other, one character per token, and keeps every prompt and limit."""
 
     replies: Sequence[str]

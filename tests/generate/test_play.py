@@ -16,6 +16,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.play import Begun, play
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
+from strop.roles import World
 from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
 from tests.generate.talking import TASK, Recording, policy_of, run, save_folder
 
@@ -23,7 +24,7 @@ START = Start("g-0", 7)
 
 
 @dataclass
-class Echo:
+class Echo(World):
     """A world that asks `more` until it hears the answer; it raises where it is told to and notes its calls."""
 
     pays: bool = True

@@ -11,8 +11,9 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.torch import TorchEngine
 from strop.roles import Metrics, Objective
+from strop.train.batch import Batch
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Batch, Message, Observation
+from strop.types import Message, Observation
 
 
 @dataclass

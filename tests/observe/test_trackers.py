@@ -45,7 +45,7 @@ def test_tensorboard_gets_every_figure(tmp_path: Path) -> None:
     tracker.open(tmp_path, {"recipe": "grpo"})
     tracker.stepped(0, {"heldout": 0.25}, {})
     tracker.stepped(3, {"reward": 0.5}, {"seconds": 2.0})
-    tracker.close()
+    tracker.end()
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     found = {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
@@ -57,5 +57,5 @@ def test_wandb_writes_offline(tmp_path: Path) -> None:
     tracker = Wandb(mode="offline")
     tracker.open(tmp_path, {"recipe": "grpo"})
     tracker.stepped(1, {"reward": 0.5}, {"seconds": 2.0})
-    tracker.close()
+    tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))

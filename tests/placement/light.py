@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError, ModelError
+from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 
 DEADLY, STUCK, REFUSED, BROKEN, NOISY = 1001, 1002, 1003, 1004, 1005  # keys
 
 
 @dataclass
-class Letters:
+class Letters(Engine):
     """Writes tokens that follow from key and position alone, at a pace, stamped with the version it holds."""
 
     seconds_per_token: float = 0.0

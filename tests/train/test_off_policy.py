@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from strop.roles import Correction, Loss
+from strop.train.batch import Batch
 from strop.train.corrections.masked import Masked
 from strop.train.corrections.sequence_masked import SequenceMasked
 from strop.train.corrections.sequence_truncated import SequenceTruncated
@@ -17,7 +18,6 @@ from strop.train.losses.decoupled import Decoupled
 from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
 from strop.train.objective import Objective
-from strop.types import Batch
 from tests.building import Said, lay_out, make_batch
 from tests.train.tiny_policy import REWARDS, SEQUENCES, exact_gradient, parameters, probability, token_logprobs
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
+from strop.train.batch import Batch
 from strop.train.corrections.separated import Separated
 from strop.train.losses.clip import Clip
 from strop.train.losses.likelihood import Likelihood
@@ -22,7 +23,7 @@ from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Batch, Group, Trajectory
+from strop.types import Group, Trajectory
 from tests.train.tiny import random_groups, save_llama
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.roles import Metrics, Output
+from strop.roles import Correction, Loss, Metrics
+from strop.train.batch import Batch, Output
 from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
@@ -25,7 +26,7 @@ from strop.train.reductions.constant_length import ConstantLength
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Batch, Group
+from strop.types import Group
 from tests.train.tiny import random_groups, save_gpt2, save_llama
 
 OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))
@@ -146,7 +147,7 @@ def test_a_saved_folder_is_a_model_anybody_can_load(is_tied: bool, tmp_path: Pat
 
 
 @dataclass(frozen=True)
-class _Plain:
+class _Plain(Loss):
     """-A log pi."""
 
     weight: float = 1.0
@@ -158,7 +159,7 @@ class _Plain:
 
 
 @dataclass(frozen=True)
-class _Explosive:
+class _Explosive(Loss):
     """Finite in value but with an infinite slope at attempts of the named task, or not finite at all."""
 
     task: str
@@ -219,7 +220,7 @@ def test_figures_are_means_over_written_tokens_whatever_the_reduction(folder: Pa
 
 def test_a_correction_scales_every_token(folder: Path) -> None:
     @dataclass(frozen=True)
-    class Half:
+    class Half(Correction):
         needs: ClassVar[frozenset[str]] = frozenset({"proximal"})
 
         def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

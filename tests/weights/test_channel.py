@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError
+from strop.roles import Engine
 from strop.train.losses.likelihood import Likelihood
 from strop.train.objective import Objective
 from strop.train.pack import pack
@@ -24,7 +25,7 @@ from tests.train.tiny import random_groups, save_llama
 
 
 @dataclass
-class Holder:
+class Holder(Engine):
     """An engine that only holds weights, after doing to them what it was told to do."""
 
     spoil: Callable[[dict[str, Tensor]], None] = lambda weights: None

@@ -22,6 +22,7 @@ from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
 from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
+from strop.roles import Engine, Reward
 from strop.start.launch import launch
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Completion, Group, IntArray, Sampling, WeightVersion
@@ -36,7 +37,7 @@ PROMPT = np.arange(4, 12)
 
 
 @dataclass
-class Tampering:
+class Tampering(Engine):
     """Flips one bit of what is on its way to an engine, in one version."""
 
     inner: LocalProcess
@@ -225,7 +226,7 @@ class SkippedPublish(TorchEngine):
 
 
 @dataclass(frozen=True)
-class ByTokens:
+class ByTokens(Reward):
     """Never the same for all siblings, so that every step moves the weights."""
 
     weight: float = 1.0

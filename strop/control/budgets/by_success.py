@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
+from strop.roles import Budget
 from strop.types import Group, Origin, Task
 
 _KNOWN = 10_000  # tasks remembered, the latest
 
 
 @dataclass
-class BySuccess:
+class BySuccess(Budget):
     """`size` attempts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
 
     p is over the task's latest `size` own attempts; an attempt with more than half of the reward is a success. At the

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.types import Group, Task
+from strop.roles import Budget
+from strop.types import Task
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Budget):
     """`size` attempts per group, whatever the task."""
 
     size: int = 8
@@ -20,6 +21,3 @@ class Fixed:
 
     def attempts(self, task: Task) -> int:
         return self.size
-
-    def observe(self, group: Group) -> None:
-        pass

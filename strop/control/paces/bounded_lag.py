@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
+from strop.roles import Pace
 from strop.types import Standing
 
 
 @dataclass
-class BoundedLag:
+class BoundedLag(Pace):
     """Admit a group iff running + waiting + trained + 1 <= (lag + step + 1) * groups_per_step.
 
     With exactly groups_per_step groups trained per version, trained = step * groups_per_step, and the rule is
@@ -31,6 +32,10 @@ class BoundedLag:
 
     lag: int = 0
     _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
+
+    @property
+    def is_waved(self) -> bool:
+        return self.lag == 0
 
     def __post_init__(self) -> None:
         if self.lag < 0:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.roles import Pace
 from strop.types import Standing
 
 
 @dataclass(frozen=True)
-class ExactLag:
+class ExactLag(Pace):
     """A queue `lag` draws long: a step waits until all that was admitted is done, then trains on the oldest of it.
 
     The first `lag` steps train on what version 0 wrote. No weights change while something is written, so runs with lag

@@ -13,11 +13,12 @@ import math
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.roles import Pace
 from strop.types import Standing
 
 
 @dataclass(frozen=True)
-class OverProvision:
+class OverProvision(Pace):
     """`surplus` times the groups of a step are in flight; the oldest done are trained first, none beyond `lag`."""
 
     surplus: float = 2.0

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
+from strop.roles import Pace
 from strop.types import Standing
 
 
 @dataclass
-class Periodic:
+class Periodic(Pace):
     """The groups of `period` steps are made at once, by the weights of the first of them, then trained one by one.
 
     The step from version t trains on what version period * (t // period) wrote: period 1 is online, one as long as the

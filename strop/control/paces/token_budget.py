@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.roles import Pace
 from strop.types import Standing
 
 
 @dataclass(frozen=True)
-class TokenBudget:
+class TokenBudget(Pace):
     """Keeps `pool` groups in flight and trains on all that are done once finished groups hold `tokens` new tokens."""
 
     tokens: int

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import World
-from strop.types import Group, Task
+from strop.roles import Sampler, World
+from strop.types import Task
 
 
 @dataclass
-class Few:
+class Few(Sampler):
     """The first `count` tasks of each world in turn, from the start again when all were drawn."""
 
     worlds: tuple[World, ...]
@@ -30,9 +30,6 @@ class Few:
         index, turn = divmod(self._num_drawn, len(self.worlds))
         self._num_drawn += 1
         return self.worlds[turn].task(index % self.count)
-
-    def observe(self, group: Group) -> None:
-        pass
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn}

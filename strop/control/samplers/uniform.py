@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import World
-from strop.types import Group, Task
+from strop.roles import Sampler, World
+from strop.types import Task
 
 
 @dataclass
-class Uniform:
+class Uniform(Sampler):
     """Endless tasks, round-robin over W worlds: draw n is task n // W of world n % W; nothing observed changes that."""
 
     worlds: tuple[World, ...]
@@ -25,9 +25,6 @@ class Uniform:
         index, turn = divmod(self._num_drawn, len(self.worlds))
         self._num_drawn += 1
         return self.worlds[turn].task(index)
-
-    def observe(self, group: Group) -> None:
-        pass
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from strop.roles import Gate
 from strop.types import Group, Origin, Verdict
 
 
 @dataclass(frozen=True)
-class BesideReference:
+class BesideReference(Gate):
     """Pair the policy's attempts with the reference's in order; `rewards["reference"]` is the partner's reward.
 
     An attempt without a partner that counts is left out, as are all attempts of the reference.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 
 @dataclass(frozen=True)
-class BestAndWorst:
+class BestAndWorst(Gate):
     """Trim a group to [best, worst], the first of equals each; drop it where there is nothing to prefer."""
 
     min_group: ClassVar[int] = 2

@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from strop.roles import Gate
 from strop.types import Group, Trajectory, Verdict
 
 _OPERATION = re.compile(r"\d+(?:\.\d+)?\s*[-+*/]\s*\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Gate):
     """Keep the first of the attempts that made the same sequence of calculations, or said the same where there is none.
 
     At most `most` attempts of a task stay. Duplicates from earlier rounds are a buffer's question, not this gate's.

@@ -11,11 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Gate
 from strop.types import Group, Trajectory, Verdict
 
 
 @dataclass(frozen=True)
-class DiversePair:
+class DiversePair(Gate):
     """[chosen, rejected]: good is a reward within `share` of the group's range from the best, bad from the worst.
 
     Unusual is a low mean log-probability per token, as it was sampled. The first of equals counts; groups without

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Gate
 from strop.types import Group, Outcome, Trajectory, Verdict
 
 
 @dataclass(frozen=True)
-class LongestRight:
+class LongestRight(Gate):
     """[chosen, rejected], or nothing. An attempt cut off has no answer, another one is right or wrong by its reward.
 
     Chosen is the longest right attempt, else the longest wrong one; rejected one without an answer, else a wrong one,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
@@ -15,7 +16,7 @@ _REWARD = {"right": 1.0, "wrong": 0.0}
 
 
 @dataclass(frozen=True)
-class OneSided:
+class OneSided(Gate):
     """Keep the attempts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
 
     side: str

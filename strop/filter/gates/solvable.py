@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 
 @dataclass(frozen=True)
-class Solvable:
+class Solvable(Gate):
     """Drop a group none of whose attempts reaches the reward `right`; the others stay as they are."""
 
     right: float = 1.0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from strop.disk.turns import decode_turns, encode_turns
+from strop.roles import Gate
 from strop.types import Group, Origin, Outcome, Task, Trajectory, Verdict
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
@@ -21,7 +22,7 @@ _NOBODYS = Task((), "", "", id="-")
 
 
 @dataclass
-class SuccessPool:
+class SuccessPool(Gate):
     """Drop groups that are all right. In one without a success the oldest attempt makes room for the task's newest.
 
     A success has a reward of at least `right`; a task that was never solved has nothing to borrow, and is dropped too.

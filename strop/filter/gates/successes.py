@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 
 @dataclass(frozen=True)
-class Successes:
+class Successes(Gate):
     """Keep the attempts whose total reward reaches the threshold; drop the group if there is none."""
 
     threshold: float = 1.0

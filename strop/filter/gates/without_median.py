@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 
 @dataclass(frozen=True)
-class WithoutMedian:
+class WithoutMedian(Gate):
     """Take one median attempt out; the others carry median, median distance to it (mad) and std of the whole group."""
 
     min_group: ClassVar[int] = 3

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Gate
 from strop.types import Group, Verdict
 
 _ROUNDING = 1e-9  # of weighted sums: 0.7 + 0.2 + 0.1 is not 0.6 + 0.4
 
 
 @dataclass(frozen=True)
-class ZeroVariance:
+class ZeroVariance(Gate):
     """Drop groups without contrast in the total reward; the pipeline generates others in their place.
 
     Shaping terms count: a length penalty makes a group of right answers uneven, and it stays.

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class BestSibling:
+class BestSibling(Reward):
     """The largest sum of turn rewards among the attempts that count."""
 
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
-    relative: ClassVar[bool] = True
+    is_relative: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
         best = max((float(sum(attempt.turn_rewards)) for attempt in group.scored), default=0.0)

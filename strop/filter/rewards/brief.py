@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Brief:
+class Brief(Reward):
     """1 where the attempt wrote at most `limit` tokens, over all its turns, else 0."""
 
     limit: int

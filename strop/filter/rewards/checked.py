@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Reward, World
 from strop.types import Group, Task
 
 
 @dataclass(frozen=True)
-class Checked:
+class Checked(Reward):
     """What the world a task comes from says about the last reply, from 0 to 1."""
 
     worlds: tuple[World, ...]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Coin:
+class Coin(Reward):
     """1 with this chance and 0 otherwise, by a hash of the attempt's name: the same again every time."""
 
     chance: float = 0.5

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Reward):
     """The same reward for every attempt."""
 
     value: float = 1.0

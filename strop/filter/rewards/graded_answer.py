@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer
+from strop.roles import Reward
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class GradedAnswer:
+class GradedAnswer(Reward):
     """`right` where the world paid at least 1, else `wrong`, or `missing` where the last reply holds no answer."""
 
     right: float = 1.0

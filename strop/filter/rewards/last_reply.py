@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.roles import World
+from strop.roles import Reward, World
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class LastReply:
+class LastReply(Reward):
     """How right the last reply is, from 0 to 1; for worlds whose check is ours and quick (others: `Checked`)."""
 
     worlds: tuple[World, ...]

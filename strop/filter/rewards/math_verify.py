@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from math_verify import parse, verify
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class MathVerify:
+class MathVerify(Reward):
     """1 where the last reply is mathematically equal to the task's answer, 0 where it is not or says nothing."""
 
     weight: float = 1.0

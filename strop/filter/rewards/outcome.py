@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Reward):
     """The sum of an attempt's turn rewards; 0 where the world paid nothing."""
 
     weight: float = 1.0

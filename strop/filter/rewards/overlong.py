@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
+from strop.roles import Reward
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Overlong:
+class Overlong(Reward):
     """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond."""
 
     max_tokens: int

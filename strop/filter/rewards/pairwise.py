@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from strop.roles import Reward
 from strop.types import Group, Task
 
 
@@ -22,7 +23,7 @@ class Judge(Protocol):
 
 
 @dataclass(frozen=True)
-class Pairwise:
+class Pairwise(Reward):
     """(P(attempt, anchor) + 1 - P(anchor, attempt)) / 2 - 1/2, from -1/2 to 1/2; 0 for the anchor itself.
 
     The anchor is the task's answer, which the policy never sees. Rewards of different tasks do not compare.

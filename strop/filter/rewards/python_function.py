@@ -12,11 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Reward
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class PythonFunction:
+class PythonFunction(Reward):
     """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt; what it prints is lost."""
 
     path: str

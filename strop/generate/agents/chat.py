@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.roles import Dialogue, Environment
+from strop.roles import Agent, Dialogue, Environment
 from strop.types import Observation, Origin, Task
 
 
 @dataclass(frozen=True)
-class Chat:
+class Chat(Agent):
     """The policy replies and the world answers, at most `max_turns` times."""
 
     max_turns: int = 8

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.abilities import Demonstrates
 from strop.errors import ConfigurationError
-from strop.roles import Demonstrates, Dialogue, Environment
+from strop.roles import Agent, Dialogue, Environment
 from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
-class Demonstrate:
+class Demonstrate(Agent):
     """The world's demonstration is said and the world answers it, at most `max_turns` times."""
 
     max_turns: int = 32

@@ -13,7 +13,7 @@ from strop.types import Message, Observation, Origin, Task
 
 
 @dataclass(frozen=True)
-class Grounded:
+class Grounded(Agent):
     """Lets `inner` talk, and pays `bonus` per turn instead of what the world pays.
 
     The world refused a turn if an answer begins with `refusal`; the last turn counts as carried out. What the attempt

@@ -18,7 +18,7 @@ from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 
 
 @dataclass
-class Chunked:
+class Chunked(Engine):
     """Asks `inner` for at most `tokens` tokens at a time."""
 
     inner: Engine

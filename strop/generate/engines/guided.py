@@ -22,6 +22,7 @@ from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import bernoulli_offset, guided, linear_offset
 from strop.models.model import parameters
 from strop.models.reading import read_model
+from strop.roles import Engine
 from strop.train.machine.value_body import ValueBody
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
@@ -30,7 +31,7 @@ _FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safet
 
 
 @dataclass
-class Guided:
+class Guided(Engine):
     """Samples the model's distribution with offsets on its `candidates` likeliest tokens; logprobs are of the result.
 
     `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).

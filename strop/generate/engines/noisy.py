@@ -20,7 +20,7 @@ from strop.types import Completion, IntArray, Sampling, WeightVersion
 
 
 @dataclass
-class Noisy:
+class Noisy(Engine):
     """A request marked with way w reads its prompt with a share `strength * levels[w]` of the tokens exchanged."""
 
     inner: Engine

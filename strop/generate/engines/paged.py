@@ -28,6 +28,7 @@ from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
 from strop.kernels.decode import PAGE, Operations, Plain
 from strop.models.model import context_length, load_model, parameters
+from strop.roles import Engine
 from strop.types import Completion, FloatArray, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
 
@@ -61,7 +62,7 @@ class Request:
 
 
 @dataclass
-class PagedEngine:
+class PagedEngine(Engine):
     """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
 
     rows: int = 1024

@@ -12,13 +12,14 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from strop.errors import ConfigurationError
+from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 
 Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]
 
 
 @dataclass
-class Scripted:
+class Scripted(Engine):
     """Replies by a function of (prompt, key), or by the text furthest right in the prompt ("" for any other).
 
     Time passes on the event loop's clock, so that a virtual clock makes hours pass at once. A weight update in the

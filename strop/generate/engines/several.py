@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from strop.abilities import Closes, Hurries, TellsStacks, generated, outermost
 from strop.errors import ConfigurationError, EngineError
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
@@ -51,7 +52,7 @@ class Seat:
 
 
 @dataclass
-class Several:
+class Several(Engine):
     """An engine over engines, which may come and go while a run goes on; one that is lost for good is left out."""
 
     engines: tuple[Engine, ...]
@@ -113,17 +114,17 @@ class Several:
     @property
     def num_generated(self) -> int:
         """Tokens sampled by those that say how many."""
-        return sum(getattr(engine, "num_generated", None) or 0 for engine in self.engines)
+        return sum(generated(engine) or 0 for engine in self.engines)
 
     def stacks(self) -> str:
         """What the process of each is doing, where it has one of its own."""
-        told = {number: getattr(engine, "stacks", None) for number, engine in enumerate(self.engines)}
-        return "".join(f"engine {number}\n{ask()}" for number, ask in told.items() if ask is not None)
+        asked = [(n, part) for n, engine in enumerate(self.engines) for _, part in outermost(engine, TellsStacks)]
+        return "".join(f"engine {number}\n{part.stacks()}" for number, part in asked)
 
     def hurry(self, keys: Sequence[int]) -> None:
         for seat in self._seats:
-            if (hurry := getattr(seat.engine, "hurry", None)) is not None:
-                hurry(keys)
+            for _, engine in outermost(seat.engine, Hurries):
+                engine.hurry(keys)
 
     # ---- coming and going
 
@@ -234,6 +235,5 @@ def _name(number: int, engine: Engine) -> str:
 
 
 async def _close(engine: Engine) -> None:
-    close = getattr(engine, "close", None)
-    if close is not None:
-        await close()
+    for _, part in outermost(engine, Closes):
+        await part.close()

@@ -26,6 +26,7 @@ from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.models.model import hidden_states, load_model, parameters
 from strop.models.reading import read_model
+from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
 
@@ -46,7 +47,7 @@ class Request:
 
 
 @dataclass
-class TorchEngine:
+class TorchEngine(Engine):
     """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
 
     rows: int = 64

@@ -14,7 +14,7 @@ from strop.types import Completion, IntArray, Sampling, WeightVersion
 
 
 @dataclass
-class WithReference:
+class WithReference(Engine):
     """Requests with a marked key go to `reference`, which keeps the weights it opened with; all others to `inner`."""
 
     inner: Engine

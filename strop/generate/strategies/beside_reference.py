@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
 from strop.generate.marked_keys import marked
-from strop.roles import Player
+from strop.roles import Player, Strategy
 from strop.types import Origin, Start, Task, Trajectory
 
 
 @dataclass(frozen=True)
-class BesideReference:
+class BesideReference(Strategy):
     """The first half of the starts is the policy's, the second the reference's; needs the engine `WithReference`."""
 
     async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.roles import Agent, Player
+from strop.roles import Agent, Player, Strategy
 from strop.types import Start, Task, Trajectory
 
 
 @dataclass(frozen=True)
-class Demonstrated:
+class Demonstrated(Strategy):
     """The last `count` attempts of each group are played by `expert`; all others by the run's own agent."""
 
     expert: Agent

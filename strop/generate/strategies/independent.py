@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.roles import Player
+from strop.roles import Player, Strategy
 from strop.types import Start, Task, Trajectory
 
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(Strategy):
     """Siblings know nothing of each other."""
 
     async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:

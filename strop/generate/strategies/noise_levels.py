@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.generate.marked_keys import marked
-from strop.roles import Player
+from strop.roles import Player, Strategy
 from strop.types import Start, Task, Trajectory
 
 
 @dataclass(frozen=True)
-class NoiseLevels:
+class NoiseLevels(Strategy):
     """Attempt i is made at level i modulo their number, and carries it in `aux["noise"]`; needs the engine `Noisy`."""
 
     levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)

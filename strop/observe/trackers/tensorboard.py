@@ -31,5 +31,5 @@ class TensorBoard:
         for name, value in timing.items():
             self._writer.add_scalar(f"timing/{name}", value, step)
 
-    def close(self) -> None:
+    def end(self) -> None:
         self._writer.close()

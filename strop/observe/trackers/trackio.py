@@ -28,5 +28,5 @@ class Trackio:
         timed = {f"timing/{name}": value for name, value in timing.items()}
         self._run.log({**metrics, **timed}, step=step)
 
-    def close(self) -> None:
+    def end(self) -> None:
         self._run.finish()

@@ -39,5 +39,5 @@ class Wandb:
         timed = {f"timing/{name}": value for name, value in timing.items()}
         self._run.log({**metrics, **timed}, step=step)
 
-    def close(self) -> None:
+    def end(self) -> None:
         self._run.finish()

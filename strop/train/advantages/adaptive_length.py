@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.train.arithmetic.adjusted import credit_adjusted, needs_of
+from strop.train.arithmetic.adjusted import credit_adjusted
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class AdaptiveLength:
+class AdaptiveLength(Advantage):
     """r' = r - beta * tokens * max(solve rate, 1 / K), K the size of the group; `inner` judges r'.
 
     The paper's beta is for answers of thousands of tokens. Where `inner` divides by the group's spread, beta hardly
@@ -32,10 +32,6 @@ class AdaptiveLength:
     right: float = 1.0  # the reward of a solved attempt
 
     min_group: ClassVar[int] = 2
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs_of(self.inner)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         credit_adjusted(groups, self.rewards, self.inner)

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class BaselineStandard:
+class BaselineStandard(Advantage):
     """a = r - mean of the group; A = (a - mean) / (std + epsilon) over all written tokens of the draw, population std.
 
     No group is divided by its own spread, and a long attempt counts with all its tokens.

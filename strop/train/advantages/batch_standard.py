@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class BatchStandard:
+class BatchStandard(Advantage):
     """A = (r - mean) / (std + epsilon), mean and population std over all written tokens of the draw.
 
     The plain variant: no group baseline is taken first and no KL stands in the reward, so with discount 1 the

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 _RULES = ("published", "rising", "constant")
@@ -23,7 +24,7 @@ _RECENT = 10  # draws whose KL is averaged
 
 
 @dataclass
-class BetaBaseline:
+class BetaBaseline(Advantage):
     """A = r - v(task), standardised over the draw; then A_t + min(entropy_weight * H_t, |A_t| / bound).
 
     v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5), and starts at 0.5 with the

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.arithmetic.adjusted import credit_adjusted, needs_of
+from strop.train.arithmetic.adjusted import credit_adjusted
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class BrevityWhenAllRight:
+class BrevityWhenAllRight(Advantage):
     """r' = r + 1 - tokens / max_tokens where all attempts of the group reach `right`, else r; `inner` judges r'."""
 
     inner: Advantage
@@ -34,10 +34,6 @@ class BrevityWhenAllRight:
     def __post_init__(self) -> None:
         if self.max_tokens < 1:
             raise ConfigurationError(f"BrevityWhenAllRight needs max_tokens >= 1, got {self.max_tokens}")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs_of(self.inner)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         credit_adjusted(groups, self._rewards, self.inner)

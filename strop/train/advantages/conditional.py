@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 _METRICS = ("entropy", "length")
 
 
 @dataclass(frozen=True)
-class Conditional:
+class Conditional(Advantage):
     """A = mix * (r - mean of the other half) + (1 - mix) * (r - mean of the own half), halves by rank of the metric.
 
     The low half is the first floor(G / 2) in a stable order. With an even group, mix 0.5 is the group mean's credit.

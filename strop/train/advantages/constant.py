@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Advantage):
     """A = value, whatever the reward."""
 
     value: float = 1.0

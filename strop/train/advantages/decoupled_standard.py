@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class DecoupledStandard:
+class DecoupledStandard(Advantage):
     """S = sum_k weight_k * (r_k - mean) / (std + epsilon) in the group; A = (S - mean) / (std + epsilon) over the draw.
 
     `weights` are by reward name, 1 where none is given. They act after the first division, which would cancel them;

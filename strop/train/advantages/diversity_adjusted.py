@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.arithmetic.adjusted import credit_adjusted, needs_of
+from strop.train.arithmetic.adjusted import credit_adjusted
 from strop.types import Group, Trajectory
 
 _EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
-class DiversityAdjusted:
+class DiversityAdjusted(Advantage):
     """r' = r / (sum_j s_ij + 1e-6), s the cosine of n-gram counts, itself included; `inner` judges r'.
 
     Counts have no negative cosine, so the sum is never below 1. A reward of 0 stays 0: diversity among wrong attempts
@@ -39,10 +39,6 @@ class DiversityAdjusted:
     def __post_init__(self) -> None:
         if self.size < 1:
             raise ConfigurationError(f"DiversityAdjusted needs n-grams of size >= 1, got {self.size}")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs_of(self.inner)
 
     def __call__(self, groups: Sequence[Group]) -> None:
         credit_adjusted(groups, self.rewards, self.inner)

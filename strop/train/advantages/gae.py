@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class Gae:
+class Gae(Advantage):
     """delta_t = r_t + discount * V_(t+1) - V_t;  A_t = delta_t + discount * trace * A_(t+1);  return_t = A_t + V_t.
 
     The attempt's whole reward stands on its last token. What the world paid per turn is already part of it where

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class GroupMean:
+class GroupMean(Advantage):
     """A = r - mean. The mean holds the attempt itself: the expected gradient is (G - 1) / G of the true one."""
 
     min_group: ClassVar[int] = 2

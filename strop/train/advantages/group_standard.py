@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class GroupStandard:
+class GroupStandard(Advantage):
     """A = (r - mean) / (std + epsilon) within the group; std is the sample one (divided by G - 1).
 
     Dividing by the group's own spread biases the gradient: tasks near 0 % or 100 % weigh more. A group in which

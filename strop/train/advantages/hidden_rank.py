@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.train.arithmetic.adjusted import needs_of
 from strop.types import Group
 
 _LARGEST = 5.0  # of a figure's relative distance from its centre
 
 
 @dataclass
-class HiddenRank:
+class HiddenRank(Advantage):
     """A + min(max(F, 0), |A| / bound), F = b * tanh(u_rank) + (1 - b) * tanh(u_growth), b = sigmoid(gain * u_change).
 
     u is how far a figure lies from its running centre, relative to it. Shaping only ever adds, and keeps signs; in the
@@ -42,11 +41,7 @@ class HiddenRank:
         if self.stride < 1 or self.bound <= 1:
             raise ConfigurationError(f"HiddenRank needs stride >= 1 and bound > 1, got {self.stride} and {self.bound}")
 
-    @property
-    def needs(self) -> frozenset[str]:
-        return needs_of(self.inner) | {"hidden"}
-
-    min_group: ClassVar[int] = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"hidden"})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,27 +20,17 @@ from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class HighEntropySteps:
+class HighEntropySteps(Advantage):
     """The credit that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0 elsewhere."""
 
     inner: Advantage
     share: float = 0.8
 
+    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
+
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise ConfigurationError(f"HighEntropySteps needs 0 < share <= 1, got {self.share}")
-
-    @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"entropy"}) | frozenset(getattr(self.inner, "needs", ()))
-
-    @property
-    def min_group(self) -> int:
-        return int(getattr(self.inner, "min_group", 1))
-
-    @property
-    def needs_values(self) -> bool:
-        return bool(getattr(self.inner, "needs_values", False))
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Advantage):
     """A = r - mean of the siblings: unbiased. An attempt without a sibling that counts has no baseline and gets 0."""
 
     min_group: ClassVar[int] = 2

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class MaximumLikelihood:
+class MaximumLikelihood(Advantage):
     """A = (r - mean) / mean in the group, 0 where nothing succeeded; rewards must not be negative.
 
     The expected gradient is that of the first G - 1 terms of log p = -sum_k (1 - p)^k / k, p the success rate.

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 _SCALES = ("median_mad", "median_std", "none")
 
 
 @dataclass(frozen=True)
-class MedianCentred:
+class MedianCentred(Advantage):
     """A = (r - median) / (scale + epsilon), median and scale of the group before its median attempt was taken out.
 
     The paper's scale is the median distance to the median, which is 0 for most groups of 0/1 rewards: the odd one out

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class NoisePosterior:
+class NoisePosterior(Advantage):
     """u = zs + K (zn - zs), A = z(u): zs standardised rewards, zn standardised cleanness 1 - n, K a Kalman gain.
 
     K = P / (P + observation), P = prior / (variance of the rewards + prior): the less the rewards differ, the more the

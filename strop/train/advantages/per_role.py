@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Advantage
 from strop.train.arithmetic.turn_credit import credit_turns, role_of, turn_returns
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class PerRole:
+class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
     The role of a turn is the number its agent put into `aux["role"]`, 0 where it put none: with one role and one turn

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class ProgressReturns:
+class ProgressReturns(Advantage):
     """r_k = contribution (the values of turn k, summed) + what the agent paid for the turn; A = standardised return.
 
     The return of turn k is the discounted sum of r from k on; mean and population std are over all written tokens.

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class ReferenceMomentum:
+class ReferenceMomentum(Advantage):
     """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
 
     The strategy and the gate `BesideReference` make the pairs and leave the reference's reward on each attempt.

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Residual:
+class Residual(Advantage):
     """A_t = reward - V_t, undivided, with the reward as the return of every token: Gae with trace and discount 1."""
 
     needs_values: ClassVar[bool] = True

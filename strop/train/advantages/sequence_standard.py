@@ -14,13 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group
 
 _FLAT = 1e-6  # a spread below it is not divided by
 
 
 @dataclass(frozen=True)
-class SequenceStandard:
+class SequenceStandard(Advantage):
     """a = R - mean of the group; A = (a - mean) / std over the attempts of the draw (n - 1), held within +-limit."""
 
     limit: float = 3.0

@@ -13,11 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class SharedSpread:
+class SharedSpread(Advantage):
     """A = (r - mean of the group) / (std of the draw + epsilon), the std divided by n - 1.
 
     Differences between tasks keep the divisor away from 0 where single groups are uniform; no group is blown up.

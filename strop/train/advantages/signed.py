@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strop.roles import Advantage
 from strop.types import Group
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
 
 
 @dataclass(frozen=True)
-class Signed:
+class Signed(Advantage):
     """A = positive where the reward is 1, -negative where it is 0, and 0 for a reward between: neither right nor wrong.
 
     The defaults are the paper's W-REINFORCE: a tenth of the weight on what was right.

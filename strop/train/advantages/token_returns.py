@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class TokenReturns:
+class TokenReturns(Advantage):
     """return_t = sum of discounted rewards from t on, r_t = -kl * log(policy / reference) and the reward at the end.
 
     A = (return - mean) / (std + epsilon) over all written tokens of the draw, population std. What the world said in

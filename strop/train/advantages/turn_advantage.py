@@ -12,11 +12,12 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class TurnAdvantage:
+class TurnAdvantage(Advantage):
     """A = Q(o, u) - V(o) of the token's turn, as `TurnCritic` noted it; undivided."""
 
     needs_values: ClassVar[bool] = True

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.roles import Advantage
 from strop.train.arithmetic.turn_credit import credit_turns, turn_returns
 from strop.types import Group
 
 
 @dataclass(frozen=True)
-class TurnMean:
+class TurnMean(Advantage):
     """A of turn k = return of turn k - mean over the siblings that have a turn k; all tokens of a turn share it.
 
     The return is the discounted sum of what the world paid from that turn on. An attempt that the world did not pay by

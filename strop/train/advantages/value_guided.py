@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
+from strop.roles import Advantage
 from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
-class ValueGuided:
+class ValueGuided(Advantage):
     """delta_t = discount * V_(t+1) - V_t, V after the end as at the end; A_t = delta_t + discount * trace * A_(t+1).
 
     With trace and discount 1: A_t = V_end - V_t. Whitened over the tokens of the draw, population std.

@@ -23,11 +23,6 @@ def credit_adjusted(
             attempt.advantages, attempt.returns = other.advantages, other.returns
 
 
-def needs_of(advantage: Advantage) -> frozenset[str]:
-    """The notes an advantage asks for."""
-    return frozenset(getattr(advantage, "needs", ()))
-
-
 def _shadow(group: Group, rewards: NDArray[np.float64]) -> Group:
     attempts = zip(group.scored, rewards, strict=True)
     return replace(group, trajectories=[replace(attempt, reward=float(reward)) for attempt, reward in attempts])

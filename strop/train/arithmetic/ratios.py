@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.types import Batch
+from strop.train.batch import Batch
 
 FROZEN = ("proximal", "old", "averaged")  # what a trainer can fill in before a step
 

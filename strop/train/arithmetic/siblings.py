@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 def per_group(values: Tensor, batch: Batch) -> Tensor:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Clamped:
+class Clamped(Correction):
     """Weigh a token by target / behaviour held within [low, high], detached."""
 
     low: float = 0.5

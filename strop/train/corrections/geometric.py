@@ -9,11 +9,11 @@ from torch import Tensor
 
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Correction):
     """Keep an attempt iff low <= g <= high, g = geometric mean of its ratios; kept tokens weigh 1 or as `inner` says.
 
     The filter does not favour short attempts, but a long one may be far off in total. The band is verl's.

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class IcePop:
+class IcePop(Correction):
     """Weigh a token by k * [low <= k <= high], k = trainer's / engine's probability under the weights that sampled it.
 
     Both sides of the band get exactly no gradient, and keep their place in the denominator. `old` is those weights at

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Masked:
+class Masked(Correction):
     """Weigh a token by ratio * [low <= ratio <= high] with ratio = target / behaviour, detached.
 
     A masked token keeps its place in the denominator, so the others do not grow.

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Separated:
+class Separated(Correction):
     """Weigh a token by r_d * [1 / limit <= r_d <= limit], r_d = target / behaviour, detached.
 
     The target is `old`, the exact weights behind each token, or its proxy `averaged`, a running average of weights.

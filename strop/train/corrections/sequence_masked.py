@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class SequenceMasked:
+class SequenceMasked(Correction):
     """Weigh every token of an attempt by product * [product <= cap], product = that of its tokens' ratios, detached.
 
     Products grow with length, so this removes long attempts first: watch the `correction` figure.

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class SequenceTruncated:
+class SequenceTruncated(Correction):
     """Weigh every token of an attempt by min(product of its tokens' ratios, cap), detached.
 
     The product explodes with length (1.1 per token is 13,780 at 100 tokens). The default cap is VCPO's (2602.17616).

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Truncated:
+class Truncated(Correction):
     """Weigh a token by min(target / behaviour, cap), detached.
 
     With the target `current`, the weights being trained, it covers both staleness and a mismatch between engine and

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(frozen=True)
-class Veto:
+class Veto(Correction):
     """Weights of `inner`, but 0 for every token of an attempt that has one with target / behaviour < floor."""
 
     inner: Correction

@@ -11,12 +11,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Aipo:
+class Aipo(Loss):
     """min(policy / behaviour, cap) * A * grad log policy: no lower bound, no anchor.
 
     Detached, a capped token keeps its gradient with the weight `cap`. Otherwise the loss is -min(ratio, cap) * A

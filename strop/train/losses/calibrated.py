@@ -13,14 +13,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right, is_taught
 from strop.train.arithmetic.surrogate import clipped
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class Calibrated(Loss):
     """PPO's clip on own attempts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
 
     g is the old policy's log-probability of the token at the same place of the group's demonstration (an attempt of

@@ -12,12 +12,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Cispo:
+class Cispo(Loss):
     """Policy gradient whose detached weight is the ratio to the sampling policy, held in [1 - low, 1 + high].
 
     The weight already corrects for off-policy sampling: a correction must not be applied on top.

@@ -8,14 +8,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
 from strop.train.arithmetic.surrogate import clipped
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Clip:
+class Clip(Loss):
     """Stop pushing a token once its probability has moved past the bounds in the pushed direction.
 
     The ratio is taken against the policy that sampled the token. It already is the importance weight, so a

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Cpgd:
+class Cpgd(Loss):
     """-min(l A, clip(l, ln(1 - clip), ln(1 + clip)) A) + drift * min(r - 1, cap) * log policy, l = log r.
 
     Within the bounds the gradient is REINFORCE's, with no ratio in front that could explode. The drift's value means

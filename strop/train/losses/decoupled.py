@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
 from strop.train.arithmetic.surrogate import clipped
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Decoupled:
+class Decoupled(Loss):
     """-w * min(r A, clip(r) A) with the constant w = anchor / behaviour and r = policy / anchor.
 
     A token with w > cap is masked and keeps its place in the denominator. w is always applied: without it this would

@@ -14,13 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import mean_over_pairs, num_tokens, ordered_pairs
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class DirectPreference:
+class DirectPreference(Loss):
     """-log(e^-d_i / (e^-d_i + e^(-conservatism * d_j))) over all siblings with R_i > R_j, d = distance / temperature.
 
     Conservatism below 1 weakens the push away from the worse attempt. At 1 this is SimPO without its margin, with

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Distillation:
+class Distillation(Loss):
     """-log policy * A with A = log(teacher / policy) of the token, detached: in expectation the gradient of the reverse
     KL at each context.
 

@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import check_policy, logprobs_of
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Dno:
+class Dno(Loss):
     """-[z log s(D) + (1 - z) log s(-D)] over all pairs of siblings, D = eta * difference of their log(policy / old).
 
     z = s(r_1 - r_2), r the share of siblings an attempt beats, a tie counting half; with `is_rated` r is the reward

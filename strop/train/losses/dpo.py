@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import check_policy, logprobs_of
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Dpo:
+class Dpo(Loss):
     """L = -log sigmoid(beta * h), h = log(policy / reference) of the chosen attempt minus that of the rejected one.
 
     A group is one pair; the higher reward is chosen. Every token carries its pair's whole loss, so the

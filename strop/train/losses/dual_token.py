@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import num_tokens
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class DualToken:
+class DualToken(Loss):
     """PPO's clip with `high_clip` above the attempt's entropy quantile and `low_clip` up to it, there with a k3 to the
     reference as well.
 

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Echo:
+class Echo(Loss):
     """-log policy of what the world said, a mean over all observed tokens of the attempt, whatever its reward.
 
     Tokens marked in `Turn.aux["hints"]` (a harness's warnings and format hints) are not learned but still counted.

@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Entropy:
+class Entropy(Loss):
     """Reward an undecided next token, at the contexts that were visited; the default is PPO's 0.01.
 
     The gradient leaves out how the policy changes which contexts are visited.

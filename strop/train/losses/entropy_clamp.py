@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import num_tokens
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class EntropyClamp:
+class EntropyClamp(Loss):
     """max(low - H, 0) + max(H - high, 0) of the attempt's mean entropy H, in nats; every token carries it."""
 
     low: float = 0.2

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 _DIRECTIONS = ("reverse", "forward")
 
 
 @dataclass(frozen=True)
-class ExactKl:
+class ExactKl(Loss):
     """reverse: KL(policy || other), which gives up what the other would not say; forward: KL(other || policy), which
     covers all that it would.
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class FeatureDpo:
+class FeatureDpo(Loss):
     """-log s(beta * (S - alpha * (D(rejected) - sg D(chosen)))), S the margin of log(policy / reference) per token.
 
     D is the mean squared difference of the attempt's features between both models, over the union of their `top`

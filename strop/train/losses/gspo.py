@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Gspo:
+class Gspo(Loss):
     """Clip whole attempts instead of tokens; belongs with a sequence-mean reduction.
 
     s = exp(mean_t log ratio_t). Each token carries sg(s) * ratio_t / sg(ratio_t): the value of s and, through

@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import margins
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class HDpo:
+class HDpo(Loss):
     """-log sigmoid(beta * h), h = (alpha * log policy - log reference) of the chosen attempt minus the rejected one's.
 
     The optimum is ~ reference^(1 / alpha) * exp(reward / (alpha * beta)): alpha < 1 sharpens, 1 is DPO. A group is one

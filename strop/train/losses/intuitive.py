@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import num_tokens
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Intuitive:
+class Intuitive(Loss):
     """w_n * u_n, u = -log policy read with embeddings (1 - share) * true + share * the policy's own greedy guess.
 
     w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the attempt: an error counts for all that follows it.

@@ -11,13 +11,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import following
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class InverseSoftQ:
+class InverseSoftQ(Loss):
     """-log policy + penalty * (Q(s_t, a_t) - discount * V(s_t+1))^2, Q the raw logits and V their logsumexp.
 
     V is 0 after the last token, and its whole gradient is used. Any family that shifts or caps its logits means another

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Ipo:
+class Ipo(Loss):
     """(h - 1 / (2 tau))^2, h = log(policy / reference) of the chosen attempt minus that of the rejected one.
 
     The paper's h is a sum over tokens; `is_averaged` divides it by the length, as its authors later did. A group is one

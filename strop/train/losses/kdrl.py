@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 _ESTIMATORS = ("k2", "k3")
 _MASKS = ("none", "response", "group")
 
 
 @dataclass(frozen=True)
-class Kdrl:
+class Kdrl(Loss):
     """beta(step) * k(d) per token, beta = max(start - fall * step, floor).
 
     `mask` response distils only where an attempt is wrong, group only where all its siblings are wrong, too.

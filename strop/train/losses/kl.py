@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 _ESTIMATORS = ("k1", "k2", "k3")
 
 
 @dataclass(frozen=True)
-class Kl:
+class Kl(Loss):
     """A penalty for leaving the reference; the defaults are GRPO's (2402.03300)."""
 
     estimator: str = "k3"

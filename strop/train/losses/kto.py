@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Kto:
+class Kto(Loss):
     """desirable * (1 - s(beta (g - z))) or undesirable * (1 - s(beta (z - g))), g = log(policy / reference), z >= 0.
 
     Good is a reward that reaches the threshold. Every token carries its attempt's whole loss.

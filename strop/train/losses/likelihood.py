@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Loss):
     """Make the given tokens likelier; advantages play no part."""
 
     weight: float = 1.0

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import sequence_log_weights
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class MinimumVariance:
+class MinimumVariance(Loss):
     """-min(w, cap) * (R - b) / std(R) * log policy; for the sequence-mean reduction and one optimizer step per draw.
 
     The baseline takes the untruncated w. It is made of the very attempts it serves, a small bias, and a capped w adds

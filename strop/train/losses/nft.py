@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # of a pass rate
 _LARGEST = 10.0  # of a log ratio
@@ -24,7 +24,7 @@ _TASK_WEIGHTS = ("linear", "root", "none")
 
 
 @dataclass(frozen=True)
-class Nft:
+class Nft(Loss):
     """-log r for right attempts and -log((1 - p r) / (1 - p)) for wrong ones, r = policy / behaviour, per token.
 
     Where r = 1 the gradient is the policy gradient's: with `linear` task weights (1 - p) Dr. GRPO's, with `root`

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.surrogate import clipped
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 if TYPE_CHECKING:
     from strop.run import Run
 
 
 @dataclass(frozen=True)
-class NucleusClip:
+class NucleusClip(Loss):
     """PPO's clip of pi^ / pi^_old, both renormalised over the fewest tokens that reach `top_p` of the old policy.
 
     The masking policy is the one that sampled, refreshed with every version (the paper's mu = 1; its release kept the
@@ -44,7 +44,7 @@ class NucleusClip:
 
     def problems(self, run: Run) -> list[str]:
         """The mask is that of the weights that sampled, or there is no ratio."""
-        lag, sampled = getattr(run.pace, "lag", 0), (run.sampling.top_p, run.sampling.top_k)
+        lag, sampled = run.pace.lag, (run.sampling.top_p, run.sampling.top_k)
         found = [f"its mask is that of the current version, so need lag 0, got {lag}"] if lag else []
         if sampled != (self.top_p, 0):
             found.append(f"attempts must be sampled with top_p={self.top_p} top_k=0, got {sampled[0]} and {sampled[1]}")

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 _MIX = (-4658895280553007687, -7723592293110705685)  # splitmix64's multipliers as signed integers
 _STEP = -7046029254386353131
@@ -22,7 +22,7 @@ _LOW_BITS = (1 << 53) - 1
 
 
 @dataclass(frozen=True)
-class OneToken:
+class OneToken(Loss):
     """-(1 / draws) * sum over drawn tokens of R log policy; R is 1 for the token that stands there, `miss` for others.
 
     With miss = 0 the expected gradient is the policy's own probability of the right token times that of supervised

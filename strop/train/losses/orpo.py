@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Orpo:
+class Orpo(Loss):
     """-log policy per token of the chosen attempt - odds * log s(log odds_c - log odds_r), odds = P / (1 - P).
 
     P = exp(mean log-probability per token); no reference. Every token carries its pair's loss. The chosen attempt alone

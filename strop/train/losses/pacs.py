@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right, per_group
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Pacs:
+class Pacs(Loss):
     """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole attempt.
 
     c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its attempt's

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class RegGrpo:
+class RegGrpo(Loss):
     """(A - (p - mean p) / max(std p, floor))^2, p an attempt's log(policy / behaviour), mean, std (n - 1) by group.
 
     Without a KL term the scale of p is free. Belongs with a sequence-mean reduction: every token carries its attempt's

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class RlPlus:
+class RlPlus(Loss):
     """-policy / behaviour * A for own tokens, -2 policy / (w + old) * A * (1 - policy)^focus for others' (version -1).
 
     w = (old + guess) / 2 stands for the unknown author. The paper's guess is uniform, 1 / vocabulary; its release takes

@@ -13,13 +13,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import following
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Rover:
+class Rover(Loss):
     """(Q(s_t, y_t) - A - mean over the vocabulary of Q(s_t+1, .))^2, Q = scale * (log policy - log proximal).
 
     Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the attempt's centred reward.

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class Sapo:
+class Sapo(Loss):
     """-(4 / t) s(t (r - 1)) A, r = policy / behaviour, t by the sign of A.
 
     The gradient is that of r A times 4 s (1 - s): 1 at r = 1, falling off on both sides, faster for A < 0.

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.roles import Metrics, Output
+from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
-from strop.types import Batch
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class SimPo:
+class SimPo(Loss):
     """-log s(beta * (mean log policy of the chosen attempt - that of the rejected one) - gamma).
 
     A group is one pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.

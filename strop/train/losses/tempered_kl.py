@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class TemperedKl:
+class TemperedKl(Loss):
     """KL(tempered || policy), tempered ~ reference^phi per token, phi = floor + (1 - floor) * reward (held in [0, 1]).
 
     phi is our reading: the sources do not print it. On own samples u = tempered / policy; the loss -u log policy with u

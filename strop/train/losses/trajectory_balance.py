@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Output
-from strop.types import Batch
+from strop.roles import Loss, Metrics
+from strop.train.batch import Batch, Output
 
 
 @dataclass(frozen=True)
-class TrajectoryBalance:
+class TrajectoryBalance(Loss):
     """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole attempt - reward / beta.
 
     It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the attempts: nothing is left to correct.

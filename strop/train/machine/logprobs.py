@@ -12,9 +12,9 @@ from torch.utils.checkpoint import checkpoint
 
 from strop.errors import ConfigurationError
 from strop.models.model import logits
+from strop.train.batch import Batch, Frozen
 from strop.train.machine.llama import LlamaForward
 from strop.train.machine.sequences import Sequences
-from strop.types import Batch, Frozen
 
 
 class PolicyOutput:

@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.types import Batch
+from strop.train.batch import Batch
 
 
 @dataclass(eq=False)

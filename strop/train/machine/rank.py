@@ -29,12 +29,12 @@ from strop.errors import CheckpointError, StropError
 from strop.models import computing
 from strop.models.model import load_model
 from strop.roles import Objective
+from strop.train.batch import Batch
 from strop.train.machine.forward import Forward
 from strop.train.machine.optimizer import Optimizer, read_state, write_state
 from strop.train.machine.shards import ShardedModel
 from strop.train.machine.wire import read_batches, take_order
 from strop.train.trainers.torch import TorchTrainer, copy_tokenizer, noting
-from strop.types import Batch
 
 _TRIES = 100  # to remove what the ranks left
 

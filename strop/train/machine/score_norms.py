@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from strop.types import Batch
+from strop.train.batch import Batch
 
 _PER_TOKEN = (
     "tokens", "positions", "trainable", "behavior_logprobs", "advantages", "share", "temperature", "versions"

@@ -14,7 +14,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from strop.types import Batch
+from strop.train.batch import Batch
 
 _LENGTH = struct.Struct(">Q")
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.roles import Reduction
 from strop.types import FloatArray, Group
 
 
 @dataclass(frozen=True)
-class ConstantLength:
+class ConstantLength(Reduction):
     """1 / (attempts of the whole draw * length); `length` is usually the token limit of an attempt.
 
     The shares add up to mean length / `length`, not to 1, and so does everything logged with them.

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strop.roles import Reduction
 from strop.types import FloatArray, Group
 
 
 @dataclass(frozen=True)
-class GroupWise:
+class GroupWise(Reduction):
     """1 / (groups of the whole draw * tokens of the group); groups without a token are not counted."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strop.roles import Reduction
 from strop.types import FloatArray, Group
 
 
 @dataclass(frozen=True)
-class SequenceMean:
+class SequenceMean(Reduction):
     """1 / (attempts of the whole draw * tokens of the attempt); attempts without a token are not counted."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strop.roles import Reduction
 from strop.types import FloatArray, Group
 
 
 @dataclass(frozen=True)
-class TokenMean:
+class TokenMean(Reduction):
     """1 / tokens of the whole draw, so that a split into micro-batches changes nothing."""
 
     def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:

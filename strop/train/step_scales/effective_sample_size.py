@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.roles import StepScale
 
 
 @dataclass(frozen=True)
-class EffectiveSampleSize:
+class EffectiveSampleSize(StepScale):
     """min(1, share / full)^power, share = (sum w)^2 / (N sum w^2) of the attempts' untruncated weights w.
 
     The square root suits optimizers that normalise the gradient (Adam); 1 is the linear rule. `full` is the share

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.roles import Metrics, Objective, Trainer
-from strop.types import Batch, Group
+from strop.train.batch import Batch
+from strop.types import Group
 
 _FILE = "moving_reference.safetensors"
 
 
 @dataclass
-class MovingReference:
+class MovingReference(Trainer):
     """Every `every` versions: reference <- keep * reference + (1 - keep) * policy; keep 0 is a reset.
 
     `reference` is a trainer of the same kind that never steps: it only holds the weights and scores with them.

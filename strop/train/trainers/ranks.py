@@ -19,19 +19,22 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Objective
+from strop.roles import Metrics, Objective, Trainer
+from strop.train.batch import Batch
 from strop.train.machine.crew import Crew
 from strop.train.machine.wire import write_batches
+from strop.train.notes import notes_needed
+from strop.train.objective import Objective as StepObjective
 from strop.train.split import Part, split
 from strop.train.trainers.torch import TorchTrainer, refusal
-from strop.types import Batch, Group
+from strop.types import Group
 
 if TYPE_CHECKING:
     from strop.run import Run
 
 
 @dataclass
-class Ranks:
+class Ranks(Trainer):
     """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take an attempt."""
 
     fills: ClassVar[frozenset[str]] = frozenset({"reference", "proximal"})
@@ -58,7 +61,7 @@ class Ranks:
 
     def problems(self, run: Run) -> list[str]:
         """Notes are taken by a trainer of one rank only."""
-        asked = frozenset[str]().union(*(getattr(part, "needs", ()) for part in (run.values, run.advantage)))
+        asked = notes_needed(run)
         return [f"Ranks takes no notes, asked for {_listed(asked)}: use ranks=1"] if asked else []
 
     @property
@@ -103,7 +106,7 @@ class Ranks:
         crew = self._ready()
         if not batches:
             raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
-        scope = getattr(objective, "scope", "group")
+        scope = objective.scope if isinstance(objective, StepObjective) else "group"
         plain = {"objective": objective, "learning_rate": self.inner.learning_rate}
         with self._written([split(batch, self.ranks, scope) for batch in batches]) as paths:
             answers = crew.ask("step", [{"batches": str(path), **plain} for path in paths])

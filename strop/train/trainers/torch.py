@@ -16,8 +16,9 @@ from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError, nearest
 from strop.models.model import head_of, load_model, logits, parameters
-from strop.roles import Metrics, Objective, Output, StepScale
+from strop.roles import Metrics, Objective, StepScale, Trainer
 from strop.train.arithmetic.ratios import sequence_log_weights
+from strop.train.batch import Batch, Output
 from strop.train.machine.averaged import Average
 from strop.train.machine.earlier import FILLED, Earlier
 from strop.train.machine.forward import Forward
@@ -26,7 +27,7 @@ from strop.train.machine.memory import bytes_needed, compute_layers_again, free_
 from strop.train.machine.old_logprobs import Snapshots
 from strop.train.machine.optimizer import Optimizer
 from strop.train.notes import take_notes
-from strop.types import Batch, Group
+from strop.types import Group
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -40,7 +41,7 @@ _COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*
 
 
 @dataclass
-class TorchTrainer:
+class TorchTrainer(Trainer):
     """Weights and moments are fp32; `dtype` is what the forward pass computes in."""
 
     learning_rate: float = 1e-4  # may be changed between two steps

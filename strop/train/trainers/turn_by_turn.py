@@ -16,11 +16,12 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, Objective, Trainer
-from strop.types import Batch, Group
+from strop.train.batch import Batch
+from strop.types import Group
 
 
 @dataclass
-class TurnByTurn:
+class TurnByTurn(Trainer):
     """Splits a step into one per turn index and lets `inner` make each; the last turn always has weight 1.
 
     Every turn's behaviour policy is the weights just before its step, and every attempt's tokens of that turn are

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.roles import Metrics, Objective, Output, Trainer
-from strop.types import Batch, Frozen, Group
+from strop.roles import Metrics, Objective, Trainer
+from strop.train.batch import Batch, Frozen, Output
+from strop.types import Group
 
 _FILE = "two_phase.json"
 _WHOLE = frozenset({"logits:proximal"})
@@ -24,7 +25,7 @@ _BETAS = (0.9, 0.999)  # of Adam on the multiplier
 
 
 @dataclass
-class TwoPhase:
+class TwoPhase(Trainer):
     """Minimizes loss + beta * mean KL, then beta * mean KL alone while any KL exceeds `limit`, at most `sweeps` times.
 
     beta rises where the largest KL exceeds limit / margin and falls below it, never under 0. The bound is that of the

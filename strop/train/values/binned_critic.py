@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group
@@ -24,7 +24,7 @@ _NAME = "binned_critic"
 
 
 @dataclass
-class BinnedCritic:
+class BinnedCritic(ValueModel):
     """V = sum_k softmax(logits)_k * centre_k; loss -sum_k q_k log softmax(logits)_k, q the target's bins.
 
     `smoothing` is the Gaussian's width in bins: the paper's 0.75 lights about six of them. Near the ends of the range

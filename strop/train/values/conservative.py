@@ -21,7 +21,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.models.model import load_model, logits
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group
@@ -31,7 +31,7 @@ _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expecte
 
 
 @dataclass
-class Conservative:
+class Conservative(ValueModel):
     """Minimizes (r_t + discount * sg V(s_(t+1)) - Q(s_t, a_t))^2; V <= 1 by V = 1 - softabs(v), and 0 after the end.
 
     The attempt's reward stands on its last token.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
 from strop.models.model import load_model
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.machine.optimizer import Optimizer
 from strop.train.machine.sequences import Sequences
 from strop.train.pack import Contexts, fill, lay_out
@@ -24,7 +24,7 @@ from strop.types import FloatArray, Group, Trajectory
 
 
 @dataclass
-class Critic:
+class Critic(ValueModel):
     """The value of a state is read off the hidden state before each written token; it starts at 0 everywhere."""
 
     learning_rate: float = 1e-4

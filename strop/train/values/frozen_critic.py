@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import ValueBody
 from strop.types import Group
 
 
 @dataclass
-class FrozenCritic:
+class FrozenCritic(ValueModel):
     """Values of a critic that a run saved (`checkpoints/step-N/values`); it sees new rewards only to be judged."""
 
     folder: str

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.types import Group, Trajectory
@@ -25,7 +25,7 @@ _FILE = "probe.safetensors"
 
 
 @dataclass
-class Probe:
+class Probe(ValueModel):
     """Fills `values` with one number per attempt; refitted after every step on the last `window` draws."""
 
     ridge: float = 0.01
@@ -44,7 +44,7 @@ class Probe:
             raise ConfigurationError(f"Probe needs ridge, tokens and window > 0 and low < high, got {self}")
 
     def problems(self, run: Any) -> list[str]:
-        size = getattr(run.budget, "size", None)
+        size = run.budget.size
         return [f"a baseline from siblings needs >= 2 attempts per group, got {size}"] if size and size < 2 else []
 
     def open(self, model: Path, seed: int) -> None:

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Table, read_draws, write_draws
 from strop.types import Group, Trajectory
@@ -26,7 +26,7 @@ _FILE = "progress.safetensors"
 
 
 @dataclass
-class Progress:
+class Progress(ValueModel):
     """Fills `values` with a turn's contribution at its last token and 0 elsewhere; refitted on the last draws."""
 
     ridge: float = 10.0

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import Part, ValueBody
 from strop.types import Group
@@ -25,7 +25,7 @@ _NAME = "success"
 
 
 @dataclass
-class Success:
+class Success(ValueModel):
     """p = sigmoid(h) at every state, by binary cross-entropy to the attempt's reward, averaged within attempts."""
 
     learning_rate: float = 1e-4

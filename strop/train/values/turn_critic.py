@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.turn_credit import turn_payments
 from strop.train.machine.value_body import Part, ValueBody
@@ -28,7 +28,7 @@ _NAME, _TARGET = "turn_critic", "turn_target"
 
 
 @dataclass
-class TurnCritic:
+class TurnCritic(ValueModel):
     """Twins Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u); done ends it. Mean squared error.
 
     V is read before a turn's first token, Q before its last. Fills `values` with V of each token's turn and the note

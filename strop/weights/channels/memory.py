@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
-from strop.roles import Engine, Trainer
+from strop.roles import Channel, Engine, Trainer
 from strop.types import WeightVersion
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
 
 
 @dataclass
-class Memory:
+class Memory(Channel):
     """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
-from strop.roles import Engine, Trainer
+from strop.roles import Channel, Engine, Trainer
 from strop.types import WeightVersion
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
@@ -17,7 +17,7 @@ _PASSES = 4  # of the event loop, until engines behind others have been asked to
 
 
 @dataclass
-class SharedMemory:
+class SharedMemory(Channel):
     """A version's location is a buffer of shared memory; two take turns, so that the newest is always whole.
 
     Once it is written and every engine has been asked, training goes on; `proven` waits for their answers. A buffer is

@@ -7,12 +7,12 @@ import pytest
 
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
-from strop.roles import Environment
+from strop.roles import Environment, World
 from strop.types import Message, Task
 
 
 @dataclass(frozen=True)
-class Numbered:
+class Numbered(World):
     """A world whose tasks are their index."""
 
     name: str

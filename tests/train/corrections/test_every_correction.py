@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
 from strop.roles import Correction
+from strop.train.batch import Batch
 from strop.train.corrections.clamped import Clamped
 from strop.train.corrections.geometric import Geometric
 from strop.train.corrections.icepop import IcePop
@@ -20,7 +21,6 @@ from strop.train.corrections.sequence_masked import SequenceMasked
 from strop.train.corrections.sequence_truncated import SequenceTruncated
 from strop.train.corrections.truncated import Truncated
 from strop.train.corrections.veto import Veto
-from strop.types import Batch
 from tests.building import make_batch, say, written
 
 CORRECTIONS: list[Correction] = [

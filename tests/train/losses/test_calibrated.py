@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch
 from strop.train.losses.calibrated import Calibrated
 from strop.train.losses.clip import Clip
-from strop.types import Batch
 from tests.building import Said, lay_out, make_batch, say, written
 
 # a right and a wrong attempt of three tokens each, then a demonstration of two; the expert's level is -1 and -2

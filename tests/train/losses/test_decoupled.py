@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch
 from strop.train.corrections.masked import Masked
 from strop.train.losses.clip import Clip
 from strop.train.losses.decoupled import Decoupled
-from strop.types import Batch
 from tests.building import lay_out, make_batch, say, written
 
 

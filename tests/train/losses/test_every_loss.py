@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.roles import Loss
+from strop.train.batch import Batch
 from strop.train.losses.aipo import Aipo
 from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
@@ -22,7 +23,6 @@ from strop.train.losses.likelihood import Likelihood
 from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.trajectory_balance import TrajectoryBalance
-from strop.types import Batch
 from tests.building import make_batch, say, written
 
 LOSSES: list[Loss] = [

@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch, Frozen
 from strop.train.losses.feature_dpo import FeatureDpo
-from strop.types import Batch, Frozen
 from tests.building import Said, make_batch, say, written
 
 POLICY = [[-1.0, -2.0], [-0.5]]

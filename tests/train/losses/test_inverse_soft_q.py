@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.train.batch import Batch
 from strop.train.losses.inverse_soft_q import InverseSoftQ
-from strop.types import Batch
 from tests.building import Said, make_batch, written
 
 

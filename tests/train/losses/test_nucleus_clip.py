@@ -9,9 +9,10 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.sampling import distribution
+from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.nucleus_clip import NucleusClip, nucleus
-from strop.types import Batch, Sampling
+from strop.types import Sampling
 from tests.building import Said, make_batch, written
 
 PI = torch.tensor([[0.6, 0.3, 0.1]], dtype=torch.float64).log()

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch
 from strop.train.losses.reg_grpo import RegGrpo
-from strop.types import Batch
 from tests.building import Said, make_batch, say
 
 SHARE = [[1 / 3], [1 / 3], [1 / 3]]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.rl_plus import RlPlus
-from strop.types import Batch
 from tests.building import make_batch, say, written
 
 

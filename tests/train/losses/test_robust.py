@@ -17,6 +17,7 @@ from torch import Tensor
 
 import strop.train.losses
 from strop.errors import ConfigurationError
+from strop.train.batch import Batch, Frozen
 from strop.train.losses.calibrated import Calibrated
 from strop.train.losses.dno import Dno
 from strop.train.losses.exact_kl import ExactKl
@@ -28,7 +29,6 @@ from strop.train.losses.nft import Nft
 from strop.train.losses.nucleus_clip import NucleusClip
 from strop.train.losses.one_token import OneToken
 from strop.train.split import split
-from strop.types import Batch, Frozen
 from tests.building import Said, make_batch
 
 WORDS = 5  # of the vocabulary

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from strop.train.arithmetic.siblings import following
+from strop.train.batch import Batch
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.rover import Rover
-from strop.types import Batch
 from tests.building import Said, make_batch, say, written
 
 # ---- the theory: a deterministic tree with 0/1 rewards at its leaves

@@ -20,6 +20,7 @@ from torch import Tensor
 from strop.disk import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
 from strop.roles import Metrics
+from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
@@ -31,7 +32,6 @@ from strop.train.reductions.token_mean import TokenMean
 from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Batch
 from tests.train.test_trainer import _Explosive
 from tests.train.tiny import random_groups, save_gpt2, save_llama
 

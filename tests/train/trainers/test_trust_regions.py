@@ -12,6 +12,7 @@ import torch
 from strop.errors import ConfigurationError
 from strop.roles import Trainer
 from strop.train.advantages.group_mean import GroupMean
+from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.gspo import Gspo
 from strop.train.losses.kl import Kl
@@ -23,7 +24,7 @@ from strop.train.trainers.moving_reference import MovingReference
 from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.turn_by_turn import TurnByTurn, reweighed, turn_numbers
 from strop.train.trainers.two_phase import Multiplier, TwoPhase
-from strop.types import Batch, Group
+from strop.types import Group
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
 

@@ -90,7 +90,7 @@ def test_a_resumed_estimator_says_the_same(tmp_path: Path) -> None:
     assert again._slopes.tolist() == progress._slopes.tolist()
 
 
-class Refusing:
+class Refusing(Environment):
     """A world of three turns that refuses the second."""
 
     def __init__(self) -> None:

@@ -1,0 +1,175 @@
+"""What only some parts can do: protocols that are asked for by `isinstance`, and how to look through wrappers.
+
+A part inside another one keeps its abilities and facts: nothing has to be forwarded, so nothing can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from strop.roles import Metrics, Objective
+from strop.types import Group, Message
+
+if TYPE_CHECKING:
+    from strop.run import Run
+    from strop.train.batch import Batch
+
+Kind = TypeVar("Kind")
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """Its memory belongs in a checkpoint; the state is plain JSON data."""
+
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class Stores(Protocol):
+    """Too large for JSON: it writes and reads a folder of its own."""
+
+    def save(self, folder: Path) -> None: ...
+    def resume(self, folder: Path) -> None: ...
+
+
+@runtime_checkable
+class Observes(Protocol):
+    """Shown every scored group once, kept or not."""
+
+    def observe(self, group: Group) -> None: ...
+
+
+@runtime_checkable
+class Refuses(Protocol):
+    """Says what of a run it cannot work with."""
+
+    def problems(self, run: Run) -> list[str]: ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """Holds more than memory."""
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Typed(Protocol):
+    """Holds weights in one type."""
+
+    dtype: str
+
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """Holds tensors on one device."""
+
+    device: str
+
+
+@runtime_checkable
+class Hurries(Protocol):
+    """An engine that can decode the requests of these keys alone until they are done."""
+
+    def hurry(self, keys: Sequence[int]) -> None: ...
+
+
+@runtime_checkable
+class Counts(Protocol):
+    """An engine that says how many tokens it sampled, as far as it knows."""
+
+    @property
+    def num_generated(self) -> int | None: ...
+
+
+@runtime_checkable
+class TellsStacks(Protocol):
+    """Has processes of its own and can say what they are doing."""
+
+    def stacks(self) -> str: ...
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """Plans its memory after all other parts have allocated theirs."""
+
+    def settle(self) -> None: ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A trainer that takes a draw in parts."""
+
+    def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None: ...
+    def finish(self, mass: float = 1.0) -> Metrics: ...
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """A reduction that says what a part of a draw weighs in the whole."""
+
+    def mass(self, groups: Sequence[Group]) -> float: ...
+
+
+@runtime_checkable
+class Demonstrates(Protocol):
+    """An environment that also knows the right next reply, for supervised training."""
+
+    def demonstrate(self) -> Message: ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A reward that loads something before the first attempt's clock runs."""
+
+    def open(self) -> None: ...
+
+
+# ---- looking through wrappers
+
+
+def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every mechanism within a value, itself first, with the path that leads to it."""
+    if isinstance(value, tuple | list):
+        for index, item in enumerate(value):
+            yield from parts(item, f"{path}.{index}")
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield path.removeprefix("."), value
+        for field in fields(value):
+            if field.init:
+                yield from parts(getattr(value, field.name), f"{path}.{field.name}")
+
+
+def inside(value: Any, kind: type[Kind]) -> list[Kind]:
+    """Every part of this role or ability within a value, itself first, each once."""
+    found = [part for _, part in parts(value) if plays(part, kind)]
+    return list({id(part): part for part in found}.values())
+
+
+def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
+    """Those that stand in no other of the same ability: what a part holds within is then its own affair."""
+    found: list[tuple[str, Kind]] = []
+    for path, part in parts(value):
+        if plays(part, kind) and not any(not outer or path.startswith(f"{outer}.") for outer, _ in found):
+            found.append((path, part))
+    return found
+
+
+def plays(part: Any, kind: type) -> bool:
+    """Whether a part names this role as its base, or has this ability."""
+    is_ability = kind.__module__ == __name__
+    return isinstance(part, kind) if is_ability else kind in type(part).__mro__
+
+
+def generated(engine: Any) -> int | None:
+    """Tokens sampled, by all engines that say how many."""
+    told = [part.num_generated for _, part in outermost(engine, Counts)]
+    return sum(count or 0 for count in told) if told else None
+
+
+def uses_gpu(value: Any) -> bool:
+    return any(part.device.startswith("cuda") for part in inside(value, OnDevice))

@@ -1,0 +1,134 @@
+"""What a trainer sees: packed tensors of one forward pass, and what the policy and frozen ones say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Frozen:
+    """A policy that does not move, at the R trainable tokens of a batch: `head(hidden)` are its logits [R, V]."""
+
+    hidden: Tensor  # [R, H], the state in which each token was chosen
+    head: Callable[[Tensor], Tensor]
+
+
+@dataclass(eq=False)
+class Batch:
+    """Packed tensors without padding for one forward pass; T tokens of A attempts of G groups.
+
+    A per-token quantity at t belongs to token t given the tokens before it in its segment. `share` is the reduction,
+    already divided: the step's loss is the sum of `share * loss` over its batches, however they were split.
+    """
+
+    tokens: Tensor  # [T] int64
+    positions: Tensor  # [T] int64
+    segments: Tensor  # [T] int64, contiguous contexts, ascending
+    attempts: Tensor  # [T] int64, index of the attempt in this batch, ascending
+    groups: Tensor  # [A] int64, index of the attempt's group in this batch, ascending
+    trainable: Tensor  # [T] bool, the tokens the policy wrote
+    behavior_logprobs: Tensor  # [T]
+    advantages: Tensor  # [T]
+    share: Tensor  # [T]
+    temperature: Tensor  # [T]
+    versions: Tensor  # [T] int64, -1 where not trainable
+    rewards: Tensor  # [A]
+    group_numbers: tuple[int, ...]  # [G]
+    attempt_ids: tuple[str, ...]  # [A]
+    task_ids: tuple[str, ...]  # [A]
+    version: int = 0  # the weights the step starts from
+    step_tokens: int = 0  # written tokens of the whole step, over all its batches
+    returns: Tensor | None = None  # [T]
+    values: Tensor | None = None  # [T]
+    reference_logprobs: Tensor | None = None  # [T]
+    proximal_logprobs: Tensor | None = None  # [T], of the weights before the step
+    old_logprobs: Tensor | None = None  # [T], of the weights each token was sampled with, by the trainer's own kernels
+    averaged_logprobs: Tensor | None = None  # [T], of a running average of the weights
+    score_norms: Tensor | None = None  # [A], squared norm of the gradient of an attempt's log-probability
+    observed: Tensor | None = None  # [T] bool, what the world said after the attempt began: read, not written
+    observed_share: Tensor | None = None  # [T], the mean over an attempt's observed tokens, then over attempts
+    aux: dict[str, Tensor] = field(default_factory=dict)  # [T, ...] from `Turn.aux`, 0 where a turn has none
+    model_logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of other models by folder
+    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of other policies by name
+
+    @property
+    def num_attempts(self) -> int:
+        return len(self.attempt_ids)
+
+    def changed(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
+        """A copy with `change(name, tensor)` in place of every tensor but those of frozen policies."""
+        found: dict[str, Any] = {}
+        for name, value in ((each.name, getattr(self, each.name)) for each in fields(self)):
+            if isinstance(value, dict) and name != "frozen":
+                found[name] = {key: change(name, tensor) for key, tensor in value.items()}
+            elif hasattr(value, "dtype"):
+                found[name] = change(name, value)
+        return replace(self, **found)
+
+    def per_attempt(self, values: Tensor) -> Tensor:
+        """Sum a [T] quantity over the trainable tokens of each attempt: [A]."""
+        kept = values.where(self.trainable, values.new_zeros(()))
+        return values.new_zeros(self.num_attempts).index_add(0, self.attempts, kept)
+
+    def on_tokens(self, values: Tensor) -> Tensor:
+        """Spread an [A] quantity over tokens: [T]."""
+        return values[self.attempts]
+
+    def log_ratio(self, new: Tensor, old: Tensor) -> Tensor:
+        """log(new / old) per trainable token: [T], 0 elsewhere.
+
+        Held within +-20, so that its exponential and a sum of many stay finite; a held token has no gradient.
+        """
+        difference = (new - old).nan_to_num(nan=0.0)  # -inf - -inf
+        return difference.clamp(-20.0, 20.0).where(self.trainable, new.new_zeros(()))
+
+    def token_mean(self, values: Tensor) -> Tensor:
+        """This batch's part of the mean over all written tokens of the step."""
+        count = self.step_tokens or int(self.trainable.sum())
+        return values.where(self.trainable, values.new_zeros(())).sum() / max(count, 1)
+
+    def figure(self, values: Tensor) -> float:
+        """A number to log: the sum of `share * values` over the trainable tokens."""
+        kept = values.detach().where(self.trainable, values.new_zeros(()))
+        return as_figure((self.share * kept).sum())
+
+
+class Output(Protocol):
+    """What the policy says about a batch, with gradient; everything is [T] and zero where not trainable."""
+
+    @property
+    def logprobs(self) -> Tensor: ...
+    @property
+    def entropy(self) -> Tensor: ...
+    @property
+    def states(self) -> Tensor:
+        """The hidden state in which each token was chosen, the last before the output layer: [T, H]."""
+        ...
+
+    def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
+        """Apply `function(logits [C, V], tokens [C]) -> [C]` in chunks, so that full logits never exist: [T].
+
+        Further [T] columns are cut alike and handed on. `where` [T] asks about other tokens than the trainable ones.
+        """
+        ...
+
+    def over_both(self, function: Callable[..., Tensor], policy: str, *columns: Tensor) -> Tensor:
+        """The same for `function(logits, frozen_logits, tokens, ...)`; the loss `needs` "logits:" + the policy."""
+        ...
+
+    def reread(self, others: Tensor, share: float) -> Output:
+        """The batch read again with embeddings (1 - share) * own + share * that of `others` [T], none of them learning.
+
+        What the policy read and did not write stays as it is.
+        """
+        ...
+
+
+def as_figure(value: Tensor) -> float:
+    """A number to log; one on a GPU stays there, a tensor still, until the trainer fetches all of a step at once."""
+    return value.detach() if value.is_cuda else float(value)  # type: ignore[return-value]
