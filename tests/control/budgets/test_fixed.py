@@ -4,12 +4,11 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
-from tests.building import TASK, make_group
+from tests.building import TASK
 
 
-def test_is_the_same_whatever_is_seen() -> None:
+def test_is_the_same_for_every_task() -> None:
     budget = Fixed(4)
-    budget.observe(make_group([0.0]))
     assert budget.attempts(TASK) == 4
 
 
