@@ -34,9 +34,9 @@ from counting import MOST_TOKENS, Counting, half_taught
 
 from strop.control.samplers.uniform import Uniform
 from strop.disk.ledger import Ledger
-from strop.effects import paired
 from strop.evaluation import Evaluation
 from strop.generate.engines.torch import TorchEngine
+from strop.observe.intervals import paired
 from strop.placement.place import place
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting

@@ -18,20 +18,20 @@ from strop.train.losses.reinforce import Reinforce
 LAG = 16
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Weighed from the policy that sampled to the one before the step, then clipped."""
-    setting = Setting(seed=seed, learning_rate=1e-4, lag=LAG, heldout_tasks=256, heldout_every=0)
+    setting = replace(setting, learning_rate=1e-4, lag=LAG, heldout_tasks=256)
     return replace(areal(setting), pace=ExactLag(LAG))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """The same tokens pushed as if they were fresh."""
-    return replace(treatment(seed), losses=(Reinforce(),))
+    return replace(treatment(setting), losses=(Reinforce(),))
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """The decoupled objective that is told every attempt was right."""
-    return replace(treatment(seed), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Constant(),))
 
 
 experiment = Experiment(

@@ -18,26 +18,26 @@ from strop.run import Run
 LIMIT = 22  # tokens: at the start, 46% of the attempts are right and 21% are right within it
 
 
-def _run(seed: int, stage: int) -> Run:
+def _run(setting: Setting, stage: int) -> Run:
     """Held-out accuracy counts answers that are right within the limit, which no reward of training knows."""
-    run = conciser(Setting(world="countdown:3", seed=seed, heldout_tasks=256, heldout_every=0), stage)
+    run = conciser(replace(setting, world="countdown:3", heldout_tasks=256), stage)
     both = (Outcome(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Length counts in groups that are all right, and those come as the policy gets better."""
-    return _run(seed, 2)
+    return _run(setting, 2)
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """Correctness alone; groups that are all right are dropped."""
-    return _run(seed, 1)
+    return _run(setting, 1)
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """Every group is called all right: shortness without correctness."""
-    return replace(treatment(seed), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Constant(),))
 
 
 experiment = Experiment(

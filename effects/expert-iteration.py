@@ -5,6 +5,8 @@ Papers: expert-iteration
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from strop.effects import Experiment
 from strop.filter.rewards.constant import Constant
 from strop.recipes.classics.ppo import ppo
@@ -13,25 +15,23 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 
 
-def setting(seed: int) -> Setting:
-    return Setting(world="arithmetic:4", seed=seed, learning_rate=2e-5, heldout_tasks=256, heldout_every=0)
+def arithmetic(setting: Setting) -> Setting:
+    return replace(setting, world="arithmetic:4", learning_rate=2e-5, heldout_tasks=256)
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Imitate the attempts that were right."""
-    return expert_iteration(setting(seed))
+    return expert_iteration(arithmetic(setting))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """What the paper compares with: a critic and clipped steps."""
-    return ppo(setting(seed))
+    return ppo(arithmetic(setting))
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """Expert iteration that is told every attempt was right: imitation without selection."""
-    run = expert_iteration(setting(seed))
-    run.rewards = (Constant(),)
-    return run
+    return replace(treatment(setting), rewards=(Constant(),))
 
 
 experiment = Experiment(

@@ -19,21 +19,21 @@ from strop.train.advantages.group_standard import GroupStandard
 LIMIT = 22  # tokens: at the start, 45% of the attempts keep to it, 46% are right, and 21% do both
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Two rewards, each standardised in its group; held-out accuracy counts answers that earn both."""
-    run = gdpo(Setting(world="countdown:3", seed=seed, heldout_tasks=256, heldout_every=0), limit=LIMIT)
+    run = gdpo(replace(setting, world="countdown:3", heldout_tasks=256), limit=LIMIT)
     both = (Outcome(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """The same two rewards, summed and then standardised."""
-    return replace(treatment(seed), advantage=GroupStandard())
+    return replace(treatment(setting), advantage=GroupStandard())
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """Standardised apart, and neither reward knows anything."""
-    return replace(treatment(seed), rewards=(Constant(), Constant()))
+    return replace(treatment(setting), rewards=(Constant(), Constant()))
 
 
 experiment = Experiment(

@@ -7,6 +7,7 @@ Papers: kdrl
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 from dataclasses import replace
@@ -25,42 +26,39 @@ TEACHER_STEPS = 100
 TEACHERS = Path("runs/teachers")
 
 
-def teacher() -> str:
-    """A folder with the teacher; several processes may make it at once, and the first one's is kept."""
+def teacher(device: str) -> str:
+    """A folder with the teacher; the first process that needs it makes it, and others wait."""
     kept = TEACHERS / f"countdown4-dapo-{TEACHER_STEPS}"
-    if not kept.is_dir():
-        TEACHERS.mkdir(parents=True, exist_ok=True)
-        making = Path(tempfile.mkdtemp(dir=TEACHERS))
-        sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-        setting = Setting(world=WORLD, seed=1000, learning_rate=5e-5, **sizes)
-        launch(dapo(setting), making, "run")
-        try:
+    TEACHERS.mkdir(parents=True, exist_ok=True)
+    with (TEACHERS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            making = Path(tempfile.mkdtemp(dir=TEACHERS))
+            sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
+            launch(dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes)), making, "run")
             (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
-        except OSError:
-            assert kept.is_dir()
-        shutil.rmtree(making, ignore_errors=True)
-    return str(kept)
+            shutil.rmtree(making, ignore_errors=True)
+    return str(kept.resolve())
 
 
-def _run(seed: int, folder: str) -> Run:
-    setting = Setting(world=WORLD, seed=seed, heldout_tasks=384, heldout_every=0)
-    return kdrl(setting, teacher=folder, start=0.3, floor=0.05, fall=0.003)
+def _run(setting: Setting, folder: str) -> Run:
+    return kdrl(replace(setting, world=WORLD, heldout_tasks=384), teacher=folder, start=0.3, floor=0.05, fall=0.003)
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """GRPO and a pull towards the teacher on the student's own tokens."""
-    return _run(seed, teacher())
+    return _run(setting, teacher(setting.device))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """GRPO alone."""
-    run = _run(seed, "pocket")
+    run = _run(setting, "pocket")
     return replace(run, losses=tuple(loss for loss in run.losses if not isinstance(loss, Kdrl)))
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """The same pull towards a teacher that knows no more than the student at its start."""
-    return _run(seed, "pocket")
+    return _run(setting, "pocket")
 
 
 experiment = Experiment(

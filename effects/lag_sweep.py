@@ -25,9 +25,10 @@ from typing import Any
 from strop.cli.models import hush
 from strop.control.paces.exact_lag import ExactLag
 from strop.disk.folder import read_rows
-from strop.effects import paired, versions
 from strop.errors import StropError
 from strop.evaluation import Evaluation
+from strop.observe.intervals import paired
+from strop.observe.provenance import versions
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.start.launch import launch

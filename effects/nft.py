@@ -14,23 +14,23 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 
 
-def setting(seed: int) -> Setting:
-    return Setting(world="countdown:4", seed=seed, heldout_tasks=384, heldout_every=0)
+def countdown(setting: Setting) -> Setting:
+    return replace(setting, world="countdown:4", heldout_tasks=384)
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Right attempts fit the policy, wrong ones the implicit negative policy."""
-    return nft(setting(seed))
+    return nft(countdown(setting))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """The same loss without its negative side: rejection sampling fine-tuning."""
-    return nft(setting(seed), negative_weight=0.0)
+    return nft(countdown(setting), negative_weight=0.0)
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """A coin decides which attempts are right."""
-    return replace(treatment(seed), rewards=(Coin(),))
+    return replace(treatment(setting), rewards=(Coin(),))
 
 
 experiment = Experiment(

@@ -17,26 +17,26 @@ from strop.run import Run
 ATTEMPTS = 8
 
 
-def _run(seed: int, sides: str) -> Run:
+def _run(setting: Setting, sides: str) -> Run:
     """Held-out accuracy is pass@8: every attempt of a task is paid what the best of them was."""
-    setting = Setting(world="countdown:4", seed=seed, heldout_tasks=192, heldout_every=0, learning_rate=2e-5)
+    setting = replace(setting, world="countdown:4", heldout_tasks=192, learning_rate=2e-5)
     run = nsr_psr(setting, sides)
     return replace(run, evaluation=replace(run.evaluation, attempts=ATTEMPTS, rewards=(BestSibling(),)))
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Push wrong attempts down; right ones are left out."""
-    return _run(seed, "negative")
+    return _run(setting, "negative")
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """Push right attempts up; wrong ones are left out."""
-    return _run(seed, "positive")
+    return _run(setting, "positive")
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """Every attempt is called wrong."""
-    return replace(treatment(seed), rewards=(Constant(0.0),))
+    return replace(treatment(setting), rewards=(Constant(0.0),))
 
 
 experiment = Experiment(

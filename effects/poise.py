@@ -15,31 +15,25 @@ from strop.recipes.value.poise import poise
 from strop.run import Run
 
 
-def setting(seed: int, group_size: int) -> Setting:
+def sized(setting: Setting, group_size: int) -> Setting:
     """64 attempts per step, whatever the size of a group."""
-    return Setting(
-        world="countdown:4",
-        seed=seed,
-        group_size=group_size,
-        groups_per_step=64 // group_size,
-        heldout_tasks=384,
-        heldout_every=0,
-    )
+    sizes = {"group_size": group_size, "groups_per_step": 64 // group_size}
+    return replace(setting, world="countdown:4", heldout_tasks=384, **sizes)
 
 
-def treatment(seed: int) -> Run:
+def treatment(setting: Setting) -> Run:
     """Two attempts per task; what one's states foretell is the other's baseline."""
-    return poise(setting(seed, 2))
+    return poise(sized(setting, 2))
 
 
-def control(seed: int) -> Run:
+def control(setting: Setting) -> Run:
     """What the paper compares with: eight attempts per task, groups without contrast thrown away."""
-    return dapo(setting(seed, 8))
+    return dapo(sized(setting, 8))
 
 
-def negative(seed: int) -> Run:
+def negative(setting: Setting) -> Run:
     """A probe that learns from a reward that knows nothing."""
-    return replace(treatment(seed), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Constant(),))
 
 
 experiment = Experiment(

@@ -7,37 +7,35 @@ A null or negative result is a result.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
-import math
-import multiprocessing
-import platform
 import runpy
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from strop.errors import ConfigurationError, StropError, nearest
+from strop.disk.folder import RunFolder
+from strop.errors import ConfigurationError, nearest
+from strop.observe.comparison import figures_of
+from strop.observe.intervals import Difference, paired
+from strop.observe.provenance import code, commit, hardware, versions
+from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
+from strop.start.side_by_side import Job, SideBySide, how_many
 
 ARMS = ("treatment", "control", "negative")
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends an arm
-# two-sided 95% quantiles of Student's t by degrees of freedom; beyond them within 1% of the last
-_STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
+_BESIDE = Path(__file__).parent.parent / "effects"  # of a clone
 
-Arm = Callable[[int], Run]
+Arm = Callable[[Setting], Run]
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A claim and the runs that test it; each arm makes its run from a seed."""
+    """A claim and the runs that test it; each arm makes its run from a setting, whose seed and device it keeps."""
 
     key: str  # of papers.tsv
     claim: str
@@ -45,109 +43,111 @@ class Experiment:
     control: Arm  # the same without the mechanism, or what the paper compares with
     negative: Arm  # the mechanism without what it lives from; must not show the effect
     tokens: int  # generated, by each arm of each seed
-    metric: str = "heldout_after"  # a figure of summary.json
+    metric: str = "heldout_after"  # or heldout_area, the mean over the whole run
     higher_is_better: bool = True
     smallest: float = 0.02  # a difference below this would not matter
-    folder: Path | None = None  # where its file is, once loaded from one; other processes load it from there, too
+    path: Path = Path()  # its file, once loaded; other processes load it from there, too
 
     def __post_init__(self) -> None:
         if self.tokens < 1:
             raise ConfigurationError(f"experiment {self.key} needs tokens >= 1, got {self.tokens}")
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A mean over paired seeds with its 95% interval."""
+def find_experiment(word: str, folder: Path | None = None) -> Path:
+    """The file that a key or a path means: in `folder`, in effects/ here, or in the clone's."""
+    if word.endswith(".py"):
+        path = Path(word)
+        if not path.is_file():
+            raise ConfigurationError(f"there is no experiment file {path}")
+        return path.resolve()
+    folders = [folder] if folder is not None else [Path("effects"), _BESIDE]
+    for each in folders:
+        if (path := each / f"{word}.py").is_file():
+            return path.resolve()
+    found = sorted({path.stem for each in folders for path in each.glob("*.py")})
+    hint = nearest(word, found) if found else "it holds none; name a file, or its folder with --effects"
+    raise ConfigurationError(f"there is no experiment {word!r} in {folders[-1]}: {hint}")
 
-    mean: float
-    low: float
-    high: float
 
-
-def load_experiment(folder: Path, key: str) -> Experiment:
-    """The experiment of a key."""
-    path = folder / f"{key}.py"
-    if not path.is_file():
-        found = [each.stem for each in folder.glob("*.py")]
-        hint = nearest(key, found) if found else "it holds none"
-        raise ConfigurationError(f"there is no experiment {key!r} in {folder}: {hint}")
+def load_experiment(path: Path) -> Experiment:
+    """The experiment of a file."""
     experiment = runpy.run_path(str(path)).get("experiment")
     if not isinstance(experiment, Experiment):
         raise ConfigurationError(f"{path} defines no `experiment`")
-    if experiment.key != key:
+    if experiment.key != path.stem:
         raise ConfigurationError(f"{path} is the experiment of {experiment.key!r}: its file name must be its key")
-    return replace(experiment, folder=folder)
+    return replace(experiment, path=path)
 
 
-def run_experiment(
-    experiment: Experiment,
-    seeds: Sequence[int],
-    root: Path,
-    tell: Callable[[str, int, Figures], None] = lambda arm, seed, figures: None,
-    jobs: int = 1,
-) -> Figures:
-    """All arms over all seeds, `jobs` of them side by side, each then in a process of its own; returns the result."""
-    if len(seeds) < 2:
-        raise ConfigurationError(f"an interval over seeds needs at least 2 seeds, got {len(seeds)}")
-    wanted = [(arm, seed) for seed in seeds for arm in ARMS]
-    made: dict[tuple[str, int], Figures] = {}
+@dataclass(frozen=True)
+class Plan:
+    """Which runs make a result: seeds, the setting that all of them begin with, and where their folders are."""
 
-    def note(which: tuple[str, int], figures: Figures) -> None:
-        made[which] = figures
-        tell(*which, figures)
+    experiment: Experiment
+    seeds: int
+    setting: Setting
+    runs: Path
 
-    if jobs > 1:
-        _run_apart(experiment, wanted, root, note, jobs)
-    else:
-        for which in wanted:
-            note(which, _run_arm(experiment, *which, root))
-    return judge(experiment, seeds, {arm: [made[arm, seed] for seed in seeds] for arm in ARMS})
+    def __post_init__(self) -> None:
+        if self.seeds < 2:
+            raise ConfigurationError(f"an interval over seeds needs at least 2 seeds, got {self.seeds}")
 
+    @property
+    def root(self) -> Path:
+        """Runs of other code, another budget or another setting are not gone on with: they have another folder."""
+        what = (code(), self.experiment.path.read_text(), self.experiment.tokens, self.setting)
+        return self.runs / f"{self.experiment.key}-{hashlib.sha256(repr(what).encode()).hexdigest()[:8]}"
 
-def _run_apart(
-    experiment: Experiment,
-    wanted: Sequence[tuple[str, int]],
-    root: Path,
-    note: Callable[[tuple[str, int], Figures], None],
-    jobs: int,
-) -> None:
-    """Arms are functions of a file and cannot be sent to a process: each loads the file itself."""
-    if experiment.folder is None:
-        raise ConfigurationError(f"only an experiment of a file can run side by side, and {experiment.key} is of none")
-    folder, key, tokens = experiment.folder, experiment.key, experiment.tokens
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        begun: dict[Future[Figures], tuple[str, int]] = {
-            pool.submit(_load_and_run_arm, folder, key, tokens, *which, root): which for which in wanted
-        }
-        try:
-            for each in as_completed(begun):
-                note(begun[each], each.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    @property
+    def arms(self) -> dict[str, list[RunFolder]]:
+        root = self.root
+        return {arm: [RunFolder(root / _name(arm, seed)) for seed in range(self.seeds)] for arm in ARMS}
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Seed by seed, so that after each the comparison is fair."""
+        path, tokens = self.experiment.path, self.experiment.tokens
+        wanted = [(arm, replace(self.setting, seed=seed)) for seed in range(self.seeds) for arm in ARMS]
+        return [Job(_name(arm, each.seed), partial(run_of, path, arm, each, tokens)) for arm, each in wanted]
 
 
-def _load_and_run_arm(folder: Path, key: str, tokens: int, arm: str, seed: int, root: Path) -> Figures:
-    return _run_arm(replace(load_experiment(folder, key), tokens=tokens), arm, seed, root)
+def _name(arm: str, seed: int) -> str:
+    return f"{arm}-seed{seed}"
 
 
-def _run_arm(experiment: Experiment, arm: str, seed: int, root: Path) -> Figures:
-    make: Arm = getattr(experiment, arm)
-    run = replace(make(seed), seed=seed, steps=_NO_LIMIT, max_generated_tokens=experiment.tokens)
-    summary = launch(run, root, f"{experiment.key}-{arm}-seed{seed}")
-    kept = ("heldout_before", "tokens_generated", "tokens_trained", "steps", "seconds")
-    if not summary["is_complete"]:
-        raise StropError(f"{arm} of seed {seed} was stopped at step {summary['steps']}: half a run gives no verdict")
-    if summary.get(experiment.metric) is None:
-        raise ConfigurationError(f"{arm} of {experiment.key} measured no {experiment.metric}")
-    return {"seed": seed, experiment.metric: summary[experiment.metric], **{name: summary[name] for name in kept}}
+def run_of(path: Path, arm: str, setting: Setting, tokens: int) -> Run:
+    """One arm's run of one seed, made from the experiment's file."""
+    make: Arm = getattr(load_experiment(path), arm)
+    run = make(setting)
+    devices = {str(part.device) for part in (run.engine, run.trainer) if hasattr(part, "device")}
+    if run.seed != setting.seed or devices - {setting.device}:
+        raise ConfigurationError(
+            f"{arm} of {path} runs with seed {run.seed} on {' and '.join(sorted(devices))}, and was asked for seed "
+            f"{setting.seed} on {setting.device}: make its setting from the one it is given, with replace(setting, ...)"
+        )
+    return replace(run, steps=_NO_LIMIT, max_generated_tokens=tokens)
 
 
-def judge(experiment: Experiment, seeds: Sequence[int], figures: Mapping[str, Sequence[Figures]]) -> Figures:
-    """The result: figures by seed, paired differences with intervals, and what they mean for the claim."""
-    values = {arm: [float(row[experiment.metric]) for row in figures[arm]] for arm in ARMS}
-    effect = paired(values["treatment"], values["control"])
-    beyond_chance = paired(values["treatment"], values["negative"])
+def run_experiment(plan: Plan, jobs: int = 0, tell: Callable[[], None] = lambda: None) -> Figures:
+    """All arms over all seeds, `jobs` of them side by side (0: as cores allow); returns the result."""
+    wanted = plan.jobs
+    processes = jobs or how_many(len(wanted), plan.setting.threads)
+    SideBySide(plan.root, processes, plan.setting.device.startswith("cuda"), tell).run(wanted)
+    figures = {arm: [figures_of(folder) for folder in folders] for arm, folders in plan.arms.items()}
+    return judge(plan.experiment, figures) | {
+        "setting": {name: value for name, value in vars(plan.setting).items() if value != getattr(Setting(), name)},
+        "processes": processes,
+        "hardware": hardware(plan.setting.device),
+        "versions": versions(),
+        "commit": commit(),
+        "code": code(),
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+    }
+
+
+def judge(experiment: Experiment, figures: Mapping[str, Sequence[Figures]]) -> Figures:
+    """Figures by seed, paired differences with intervals, and what they mean for the claim."""
+    effect, beyond_chance = (_difference(figures, experiment.metric, other) for other in ("control", "negative"))
     return {
         "key": experiment.key,
         "claim": experiment.claim,
@@ -156,37 +156,30 @@ def judge(experiment: Experiment, seeds: Sequence[int], figures: Mapping[str, Se
         "difference": effect.mean,
         "low": effect.low,
         "high": effect.high,
-        "against_negative": {"difference": beyond_chance.mean, "low": beyond_chance.low, "high": beyond_chance.high},
-        "means": {arm: sum(numbers) / len(numbers) for arm, numbers in values.items()},
+        "against_negative": _plain(beyond_chance),
+        "area": {
+            "against_control": _plain(_difference(figures, "heldout_area", "control")),
+            "against_negative": _plain(_difference(figures, "heldout_area", "negative")),
+        },
+        "means": {arm: sum(_values(figures[arm], experiment.metric)) / len(figures[arm]) for arm in ARMS},
         "smallest": experiment.smallest,
         "higher_is_better": experiment.higher_is_better,
         "tokens": experiment.tokens,
-        "seeds": list(seeds),
+        "seeds": [row["seed"] for row in figures["treatment"]],
         "arms": {arm: list(figures[arm]) for arm in ARMS},
-        "versions": versions(),
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
     }
 
 
-def versions() -> dict[str, str]:
-    """Of what a result depends on; a source tree that was never installed has none."""
-    found = {"python": platform.python_version()}
-    for name in ("strop", "torch", "transformers"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+def _values(rows: Sequence[Figures], metric: str) -> list[float]:
+    return [float(row[metric]) for row in rows]
 
 
-def paired(left: Sequence[float], right: Sequence[float]) -> Difference:
-    """left - right over pairs, with Student's interval for their mean."""
-    differences = [a - b for a, b in zip(left, right, strict=True)]
-    count = len(differences)
-    mean = sum(differences) / count
-    spread = math.sqrt(sum((d - mean) ** 2 for d in differences) / (count - 1))
-    half = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * spread / math.sqrt(count)
-    return Difference(mean, mean - half, mean + half)
+def _difference(figures: Mapping[str, Sequence[Figures]], metric: str, other: str) -> Difference:
+    return paired(_values(figures["treatment"], metric), _values(figures[other], metric))
+
+
+def _plain(found: Difference) -> dict[str, float]:
+    return {"difference": found.mean, "low": found.low, "high": found.high}
 
 
 def verdict(effect: Difference, beyond_chance: Difference, experiment: Experiment) -> str:
@@ -199,29 +192,39 @@ def verdict(effect: Difference, beyond_chance: Difference, experiment: Experimen
     return "does not hold" if best < experiment.smallest else "undecided"
 
 
-def write_result(folder: Path, result: Figures) -> Path:
-    """`results/KEY.json`, and a table for reading beside it."""
-    target = folder / "results" / f"{result['key']}.json"
-    target.parent.mkdir(parents=True, exist_ok=True)
+def write_result(folder: Path, result: Figures, overwrite: bool = False) -> Path | None:
+    """`folder/KEY.json`, and a table for reading beside it; None where that would replace a result that cost more."""
+    target = folder / f"{result['key']}.json"
+    if not overwrite and target.is_file() and is_cheaper(result, json.loads(target.read_text())):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(result, indent=1) + "\n")
     target.with_suffix(".md").write_text(as_markdown(result))
     return target
 
 
+def is_cheaper(result: Figures, other: Figures) -> bool:
+    """Whether a result has fewer seeds than another, or fewer tokens in each run."""
+    return len(result["seeds"]) < len(other["seeds"]) or result["tokens"] < other["tokens"]
+
+
 def as_markdown(result: Figures) -> str:
     """The result as a short table."""
-    metric = result["metric"]
+    metric, machine = result["metric"], result.get("hardware", {})
     rows = [
         f"| {seed} | " + " | ".join(f"{result['arms'][arm][index][metric]:.3f}" for arm in ARMS) + " |"
         for index, seed in enumerate(result["seeds"])
     ]
     means = "| mean | " + " | ".join(f"{result['means'][arm]:.3f}" for arm in ARMS) + " |"
+    where = " · ".join(
+        str(each) for each in (machine.get("gpu") or machine.get("processor"), result.get("commit")) if each
+    )
     lines = [
         f"# {result['key']}: {result['verdict']}",
         "",
         result["claim"],
         "",
-        f"{metric} after {result['tokens']:,} generated tokens per arm; {result['date']}.",
+        f"{metric} after {result['tokens']:,} generated tokens per run; {result.get('date', '')} {where}".rstrip(),
         "",
         f"| seed | {' | '.join(ARMS)} |",
         "|---|" + "---|" * len(ARMS),
@@ -230,6 +233,7 @@ def as_markdown(result: Figures) -> str:
         "",
         f"Treatment minus control: {_interval(result)}. "
         f"Treatment minus negative control: {_interval(result['against_negative'])}.",
+        f"Area under the held-out curve, treatment minus control: {_interval(result['area']['against_control'])}.",
     ]
     return "\n".join(lines) + "\n"
 

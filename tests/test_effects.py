@@ -1,25 +1,33 @@
-"""Experiments: paired intervals against hand-worked numbers, verdicts, and a whole one with a tiny model."""
+"""Experiments (strop.effects): verdicts, results that are kept, and whole ones of a tiny model, killed and resumed."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from strop.effects import (
-    Difference,
+    ARMS,
     Experiment,
+    Plan,
+    find_experiment,
     judge,
     load_experiment,
-    paired,
     run_experiment,
+    run_of,
     verdict,
     write_result,
 )
 from strop.errors import ConfigurationError
+from strop.observe.intervals import Difference
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -28,24 +36,11 @@ from tests.models import save_pocket_like
 EFFECTS = Path(__file__).parent.parent / "effects"
 
 
-def arm(seed: int) -> Run:
-    return grpo(Setting(seed=seed))
+def arm(setting: Setting) -> Run:
+    return grpo(setting)
 
 
 EXPERIMENT = Experiment("alpha", "It helps.", arm, arm, arm, tokens=1000)
-
-
-def test_a_paired_interval_by_hand() -> None:
-    # differences 0.1, 0.2, 0.3: mean 0.2, spread 0.1, half width 4.303 * 0.1 / sqrt(3)
-    found = paired([0.5, 0.7, 0.9], [0.4, 0.5, 0.6])
-    assert found.mean == pytest.approx(0.2)
-    assert found.high - found.mean == pytest.approx(4.303 * 0.1 / 3**0.5)
-    assert found.mean - found.low == pytest.approx(4.303 * 0.1 / 3**0.5)
-
-
-def test_pairs_cancel_what_a_seed_brings() -> None:
-    found = paired([0.1, 0.5, 0.9], [0.05, 0.45, 0.85])
-    assert found.low == pytest.approx(0.05) and found.high == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(
@@ -68,79 +63,140 @@ def test_lower_may_be_better() -> None:
     assert verdict(Difference(0.1, 0.05, 0.15), Difference(-0.2, -0.3, -0.1), lower) == "does not hold"
 
 
-def test_a_result_on_disk(tmp_path: Path) -> None:
-    def rows(*values: float) -> list[dict[str, Any]]:
-        return [{"seed": seed, "heldout_after": value} for seed, value in enumerate(values)]
+def rows(*values: float) -> list[dict[str, Any]]:
+    return [{"seed": seed, "heldout_after": value, "heldout_area": value / 2} for seed, value in enumerate(values)]
 
-    figures = {"treatment": rows(0.6, 0.7), "control": rows(0.5, 0.6), "negative": rows(0.2, 0.3)}
-    result = judge(EXPERIMENT, [0, 1], figures)
-    assert result["verdict"] == "holds"
+
+def a_result(*seeds: int, tokens: int = 1000) -> dict[str, Any]:
+    figures = {"treatment": rows(0.6, 0.7, 0.8), "control": rows(0.5, 0.6, 0.7), "negative": rows(0.2, 0.3, 0.4)}
+    return judge(replace(EXPERIMENT, tokens=tokens), {name: found[: len(seeds)] for name, found in figures.items()})
+
+
+def test_a_result_on_disk(tmp_path: Path) -> None:
+    result = a_result(0, 1)
+    assert result["verdict"] == "holds" and result["seeds"] == [0, 1]
     assert result["means"] == pytest.approx({"treatment": 0.65, "control": 0.55, "negative": 0.25})
+    assert result["area"]["against_control"]["difference"] == pytest.approx(0.05)
     path = write_result(tmp_path, result)
-    assert path == tmp_path / "results" / "alpha.json"
+    assert path == tmp_path / "alpha.json"
     assert json.loads(path.read_text()) == result
     assert "| 1 | 0.700 | 0.600 | 0.300 |" in path.with_suffix(".md").read_text()
 
 
+def test_the_area_may_be_the_metric() -> None:
+    figures = {name: rows(*values) for name, values in zip(ARMS, ((0.6, 0.7), (0.5, 0.6), (0.2, 0.3)), strict=True)}
+    assert judge(replace(EXPERIMENT, metric="heldout_area"), figures)["difference"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("cheaper", [a_result(0, 1), a_result(0, 1, 2, tokens=999)])
+def test_a_result_that_cost_more_is_replaced_only_when_told(tmp_path: Path, cheaper: dict[str, Any]) -> None:
+    path = write_result(tmp_path, a_result(0, 1, 2))
+    assert path is not None
+    before = path.read_bytes(), path.with_suffix(".md").read_bytes()
+    assert write_result(tmp_path, cheaper) is None
+    assert (path.read_bytes(), path.with_suffix(".md").read_bytes()) == before
+    assert write_result(tmp_path, a_result(0, 1, 2, tokens=1001)) == path
+    assert write_result(tmp_path, cheaper, overwrite=True) == path
+    assert json.loads(path.read_text()) == cheaper
+
+
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least 2 seeds, got 1"):
-        run_experiment(EXPERIMENT, [0], tmp_path)
+        Plan(EXPERIMENT, 1, Setting(), tmp_path)
     with pytest.raises(ConfigurationError, match="did you mean expert-iteration"):
-        load_experiment(EFFECTS, "expert-iterations")
+        find_experiment("expert-iterations")
+    with pytest.raises(ConfigurationError, match=r"no experiment file .*gamma\.py"):
+        find_experiment(str(tmp_path / "gamma.py"))
     (tmp_path / "beta.py").write_text("x = 1\n")
     with pytest.raises(ConfigurationError, match="defines no `experiment`"):
-        load_experiment(tmp_path, "beta")
+        load_experiment(find_experiment("beta", tmp_path))
     with pytest.raises(ConfigurationError, match="tokens >= 1, got 0"):
         replace(EXPERIMENT, tokens=0)
 
 
-def test_the_worked_example_is_whole() -> None:
-    experiment = load_experiment(EFFECTS, "expert-iteration")
-    runs = [getattr(experiment, name)(3) for name in ("treatment", "control", "negative")]
+@pytest.mark.parametrize("path", sorted(set(EFFECTS.glob("*.py")) - {EFFECTS / "lag_sweep.py", EFFECTS / "kdrl.py"}))
+def test_arms_keep_the_seed_and_device_they_are_given(path: Path) -> None:
+    """On a GPU, too, all three arms compute there; kdrl would first train its teacher."""
+    setting = Setting(seed=3, device="cuda")
+    runs = [run_of(path, name, setting, 77) for name in ARMS]
     assert [run.seed for run in runs] == [3, 3, 3]
     assert len({run.worlds for run in runs}) == 1
-
-
-def test_all_arms_spend_the_same_tokens(tmp_path: Path) -> None:
-    """A whole experiment with a random model: every arm ends with the first step that reaches the budget."""
-    model = str(save_pocket_like(tmp_path / "model"))
-
-    def tiny(seed: int) -> Run:
-        return grpo(Setting("arithmetic:1", model, seed, 1, 2, 2, max_tokens=6, heldout_tasks=2, heldout_every=0))
-
-    experiment = Experiment("alpha", "It helps.", tiny, tiny, tiny, tokens=60)
-    told: list[tuple[str, int]] = []
-    result = run_experiment(experiment, [0, 1], tmp_path / "runs", lambda name, seed, _: told.append((name, seed)))
-    assert told == [(name, seed) for seed in (0, 1) for name in ("treatment", "control", "negative")]
-    spent = [row["tokens_generated"] for rows in result["arms"].values() for row in rows]
-    assert all(60 <= tokens < 60 + 2 * 2 * 6 for tokens in spent)
-    assert result["difference"] == 0.0 and result["verdict"] == "does not hold"  # three times the same run
+    assert {run.engine.device for run in runs} == {run.trainer.device for run in runs} == {"cuda"}  # type: ignore[attr-defined]
+    assert all(run.max_generated_tokens == 77 for run in runs)
 
 
 _TINY = """
+from dataclasses import replace
+
 from strop.effects import Experiment
 from strop.recipes.classics.grpo import grpo
-from strop.recipes.setting import Setting
 
 
-def tiny(seed):
-    return grpo(Setting("arithmetic:1", {model!r}, seed, 1, 2, 2, max_tokens=6, heldout_tasks=2, heldout_every=0))
+def tiny(setting):
+    sizes = {{"groups_per_step": 2, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 1}}
+    return grpo(replace(setting, world="arithmetic:1", model={model!r}, checkpoint_every=2, **sizes))
 
 
-experiment = Experiment("alpha", "It helps.", tiny, tiny, tiny, tokens=1000)
+experiment = Experiment("alpha", "It helps.", tiny, tiny, {negative}, tokens={tokens})
 """
 
 
-def test_side_by_side_or_one_by_one_the_figures_are_the_same(tmp_path: Path) -> None:
-    (tmp_path / "alpha.py").write_text(_TINY.format(model=str(save_pocket_like(tmp_path / "model"))))
-    experiment = replace(load_experiment(tmp_path, "alpha"), tokens=60)
-    arms = []
-    for jobs in (1, 2):
-        result = run_experiment(experiment, [0, 1], tmp_path / f"runs{jobs}", jobs=jobs)
-        arms.append({name: [{**row, "seconds": 0} for row in rows] for name, rows in result["arms"].items()})
-    assert arms[0] == arms[1]
+def tiny_experiment(folder: Path, tokens: int = 60, negative: str = "tiny") -> Path:
+    model = str(save_pocket_like(folder / "model"))
+    path = folder / "alpha.py"
+    path.write_text(_TINY.format(model=model, tokens=tokens, negative=negative))
+    return path
 
 
-def test_an_experiment_of_no_file_runs_one_by_one_only(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="only an experiment of a file"):
-        run_experiment(EXPERIMENT, [0, 1], tmp_path, jobs=2)
+def test_a_whole_experiment(tmp_path: Path) -> None:
+    """Every run ends with the first step that reaches the budget, and the result says what it depends on."""
+    plan = Plan(load_experiment(tiny_experiment(tmp_path)), 2, Setting(), tmp_path / "runs")
+    looks: list[int] = []
+    result = run_experiment(plan, 2, lambda: looks.append(1))
+    assert looks and [len(found) for found in result["arms"].values()] == [2, 2, 2]
+    spent = [row["tokens_generated"] for found in result["arms"].values() for row in found]
+    assert all(60 <= tokens < 60 + 2 * 2 * 6 for tokens in spent)
+    assert result["difference"] == 0.0 and result["verdict"] == "does not hold"  # three times the same run
+    assert result["hardware"]["cores"] == os.cpu_count() and result["versions"]["torch"] == torch.__version__
+    assert result["setting"] == {} and result["processes"] == 2 and len(result["code"]) == 12 and result["commit"]
+
+
+def test_an_arm_of_another_seed_is_refused(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, negative="lambda setting: tiny(replace(setting, seed=9))")
+    with pytest.raises(ConfigurationError, match=r"runs with seed 9 on cpu, and was asked for seed 1 on cpu"):
+        run_of(path, "negative", Setting(seed=1), 60)
+
+
+def effect(path: Path, runs: Path) -> subprocess.Popen[bytes]:
+    words = ["effect", str(path), "--seeds", "2", "--jobs", "2", "--runs", str(runs)]
+    return subprocess.Popen([sys.executable, "-m", "strop", *words], cwd=path.parent, stdout=subprocess.DEVNULL)
+
+
+def finished(runs: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in runs.glob("alpha-*/*/summary.json")}
+
+
+def bits(runs: Path) -> dict[str, bytes]:
+    """What does not depend on the wall clock, of every run."""
+    return {path.parent.name: path.read_bytes() for path in runs.glob("alpha-*/*/metrics.jsonl")}
+
+
+def test_killed_in_the_middle_and_begun_again_it_is_the_same_result(tmp_path: Path) -> None:
+    """kill -9 of the command: its runs end with it, finished ones stay, others go on, and all bits are the same."""
+    path = tiny_experiment(tmp_path, tokens=900)
+    assert effect(path, tmp_path / "whole").wait() == 0
+    whole = (tmp_path / "results" / "alpha.json").read_text()
+    (tmp_path / "results" / "alpha.json").unlink()
+    killed = effect(path, tmp_path / "runs")
+    while not finished(tmp_path / "runs"):
+        assert killed.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    done = finished(tmp_path / "runs")
+    assert 1 <= len(done) < 6
+    assert effect(path, tmp_path / "runs").wait() == 0
+    assert done.items() <= finished(tmp_path / "runs").items(), "a finished run was run again"
+    assert len(bits(tmp_path / "whole")) == 6 and bits(tmp_path / "runs") == bits(tmp_path / "whole")
+    again = json.loads((tmp_path / "results" / "alpha.json").read_text())
+    assert again["means"] == json.loads(whole)["means"] and again["area"] == json.loads(whole)["area"]

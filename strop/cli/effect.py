@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import typing
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from strop.cli.models import hush
-from strop.effects import Figures, load_experiment, run_experiment, write_result
+from strop.cli.live import shown
+from strop.cli.overrides import convert
+from strop.effects import Figures, Plan, find_experiment, load_experiment, run_experiment, write_result
+from strop.errors import ConfigurationError, nearest
+from strop.recipes.setting import Setting
 
 
-def run_effect(key: str, seeds: int, tokens: int, folder: Path, runs: Path, jobs: int = 1) -> None:
+def run_effect(
+    key: str,
+    words: Sequence[str],
+    seeds: int,
+    tokens: int,
+    folder: Path | None,
+    runs: Path,
+    jobs: int,
+    overwrite: bool,
+) -> None:
     """All arms over all seeds, then the verdict."""
-    hush()
     console = Console(highlight=False)
-    experiment = load_experiment(folder, key)
-    if tokens:
-        experiment = replace(experiment, tokens=tokens)
-
-    def tell(arm: str, seed: int, figures: Figures) -> None:
-        value, seconds = figures[experiment.metric], figures["seconds"]
+    experiment = load_experiment(find_experiment(key, folder))
+    experiment = replace(experiment, tokens=tokens or experiment.tokens)
+    plan = Plan(experiment, seeds, setting_of(words), runs)
+    console.print(f"[bold]{experiment.key}[/]: {experiment.claim}", soft_wrap=True)
+    console.print(f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per run; runs go to {plan.root}")
+    with shown(console, plan.arms, experiment.tokens) as look:
+        result = run_experiment(plan, jobs, look)
+    _tell(console, result)
+    write_result(plan.root, result, overwrite=True)
+    results = experiment.path.parent / "results"
+    written = write_result(results, result, overwrite)
+    if written is not None:
+        console.print(f"written to {written}", soft_wrap=True)
+    else:
         console.print(
-            f"seed {seed} {arm:<9} {experiment.metric} {value:.3f}  {figures['steps']} steps, {seconds:.0f} s"
+            f"written to {plan.root} only: {results / experiment.key}.json has more seeds or more tokens per run, and "
+            "is replaced by this one only with --overwrite",
+            soft_wrap=True,
         )
 
-    console.print(f"[bold]{key}[/]: {experiment.claim}", soft_wrap=True)
-    console.print(f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per arm")
-    result = run_experiment(experiment, range(seeds), runs, tell, jobs)
+
+def setting_of(words: Sequence[str]) -> Setting:
+    """`device=cuda threads=2` as the setting that every arm begins with."""
+    kinds, given = typing.get_type_hints(Setting), dict[str, Any]()
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in {field.name for field in fields(Setting)} - {"seed"}:
+            raise ConfigurationError(f"{word!r} is no field of a setting: {nearest(name, [*kinds])}")
+        given[name] = convert(text, kinds[name], name)
+    return Setting(**given)
+
+
+def _tell(console: Console, result: Figures) -> None:
     colour = {"holds": "green", "does not hold": "red"}.get(result["verdict"], "yellow")
     console.print(
         f"[bold {colour}]{result['verdict']}[/]: treatment - control {result['difference']:+.3f} "
         f"(95% interval {result['low']:+.3f} to {result['high']:+.3f})",
         soft_wrap=True,
     )
-    console.print(f"written to {write_result(folder, result)}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""How torch computes in every process of a run: with how many threads, and whether equal input gives equal bits."""
+"""How torch computes in every process of a run: threads, equal bits for equal input, and how much of a GPU."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ def device_problem(device: str) -> str:
     if kind == "cuda" and (torch.device(device).index or 0) >= torch.cuda.device_count():
         return f"there is no device {device!r}: this machine has {torch.cuda.device_count()} GPUs, numbered from 0"
     return ""
+
+
+def share_gpu(share: float) -> None:
+    """Let this process have no more than this share of the memory of each GPU; others have the rest."""
+    for index in range(torch.cuda.device_count()):
+        torch.cuda.set_per_process_memory_fraction(share, index)
+
+
+def gpu_memory(device: str) -> tuple[int, int]:
+    """Bytes of a GPU that this process can still take, and those it may hold in all."""
+    free, total = torch.cuda.mem_get_info(device)
+    most = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    return min(free, max(most - torch.cuda.memory_reserved(device), 0)), most

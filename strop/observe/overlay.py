@@ -1,4 +1,4 @@
-"""Several recipes on one page: curves over generated tokens laid over each other, with their spread over seeds."""
+"""Several arms on one page: curves over generated tokens laid over each other, with their spread over seeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class Line:
-    """One recipe's curve: tokens, and mean, low and high over seeds at each."""
+    """One arm's curve: tokens, and mean, low and high over seeds at each."""
 
     name: str
     points: tuple[tuple[float, float, float, float], ...]
@@ -30,7 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure of all recipes."""
+    """A figure of all arms."""
 
     title: str
     note: str
@@ -40,13 +40,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Row:
-    """A recipe's line of the table; intervals are None where one seed says nothing about the spread."""
+    """An arm's line of the table; intervals are None where one seed says nothing about the spread."""
 
     name: str
     seeds: int
     before: float
     after: tuple[float, float | None, float | None]
-    change: tuple[float, float | None, float | None] | None  # against the first recipe, seed by seed
+    change: tuple[float, float | None, float | None] | None  # against the first arm, seed by seed
+    tokens: float  # generated, mean over seeds
     minutes: float
 
 
@@ -169,17 +170,18 @@ _TEMPLATE = """\
 <p class="soft">{{ words }}</p>
 <div class="card results">
 <table class="shares">
-<tr><th>recipe</th><th>seeds</th><th>held-out before</th><th>after (95% over seeds)</th>
-  <th>against {{ rows[0].name }}</th><th>minutes</th></tr>
+<tr><th>arm</th><th>seeds</th><th>held-out before</th><th>after (95% over seeds)</th>
+  <th>against {{ rows[0].name }}</th><th>tokens</th><th>minutes</th></tr>
 {%- for row in rows %}
 <tr><td><i class="key {{ colour(row.name) }}"></i>{{ row.name }}</td><td>{{ row.seeds }}</td>
   <td>{{ "{:.1%}".format(row.before) }}</td><td>{{ interval(row.after) }}</td>
-  <td>{{ interval(row.change, True) if row.change else "–" }}</td><td>{{ "{:.1f}".format(row.minutes) }}</td></tr>
+  <td>{{ interval(row.change, True) if row.change else "–" }}</td><td>{{ "{:,.0f}".format(row.tokens) }}</td>
+  <td>{{ "{:.1f}".format(row.minutes) }}</td></tr>
 {%- endfor %}
 </table>
 </div>
 <h2>Curves</h2>
-<p class="lead">Over generated tokens, the same budget for all. Lines are means over seeds, bands 95% intervals.</p>
+<p class="lead">Over generated tokens. Lines are means over seeds, bands 95% intervals.</p>
 <div class="panels">
 {%- for panel in panels %}
 <figure class="card">

@@ -8,33 +8,60 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.compare import compare, over_seeds, plan_of
-from strop.errors import ConfigurationError
-from strop.observe.overlay import interval
+from strop.cli.compare import compare, plan_of
+from strop.errors import ConfigurationError, DataError
 from tests.models import save_pocket_like
 
 FIELDS = ["groups_per_step=2", "group_size=4", "max_tokens=8", "heldout_tasks=4", "heldout_every=2"]
 
 
-def test_two_recipes_over_two_seeds(tmp_path: Path) -> None:
+def test_two_recipes_over_two_seeds_and_then_a_third(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     words = ["grpo", "rloo", f"model={model}", *FIELDS]
-    summary = compare(words, seeds=2, tokens=300, jobs=1, root=tmp_path, name="both")
-    assert list(summary["recipes"]) == ["grpo", "rloo"]
-    for found in summary["recipes"].values():
-        assert len(found["by_seed"]) == 2 and all(tokens >= 300 for tokens in found["tokens_generated"])
-    assert summary["recipes"]["grpo"]["against_first"] is None
+    summary = compare(words, seeds=2, tokens=300, jobs=2, root=tmp_path, name="both")
+    assert list(summary["arms"]) == ["grpo", "rloo"]
+    for found in summary["arms"].values():
+        assert len(found["by_seed"]) == 2 and all(run["tokens_generated"] >= 300 for run in found["runs"])
+    assert summary["arms"]["grpo"]["against_first"] is None
     assert json.loads((tmp_path / "both" / "summary.json").read_text()) == summary
     page = (tmp_path / "both" / "compare.html").read_text()
     assert page.count("<svg") == 4 and page.count('class="band"') == 8
     assert not re.search(r'(src|href)="(?!data:)', page) and "<script" not in page
-    with pytest.raises(ConfigurationError, match="holds a comparison already"):
-        plan_of(words, 2, 300, tmp_path, "both")
+    with pytest.raises(ConfigurationError, match="holds another comparison"):
+        plan_of(words, 2, 301, tmp_path, "both")
+
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "both").glob("*-seed*/summary.json")}
+    more = compare(words, seeds=3, tokens=300, jobs=2, root=tmp_path, name="both")
+    assert all(found["by_seed"][:2] == summary["arms"][name]["by_seed"] for name, found in more["arms"].items())
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items()), "a finished run was run again"
+
+    runs = [str(tmp_path / "both" / f"{name}-seed1") for name in ("rloo", "grpo")]  # as they are: nothing is run
+    again = compare(runs, seeds=1, tokens=1, jobs=1, root=tmp_path, name="as-they-are")
+    assert list(again["arms"]) == ["rloo-seed1", "grpo-seed1"]
+    assert again["arms"]["grpo-seed1"]["by_seed"] == summary["arms"]["grpo"]["by_seed"][1:]
+    assert not list((tmp_path / "as-they-are").glob("*-seed*"))
+    pairs = [" ".join(str(tmp_path / "both" / f"{name}-seed{seed}") for seed in (0, 1)) for name in ("grpo", "rloo")]
+    paired = compare(pairs, seeds=1, tokens=1, jobs=1, root=tmp_path, name="pairs")
+    assert paired["arms"]["rloo-seed0 and 1 more"]["against_first"] == summary["arms"]["rloo"]["against_first"]
+
+
+def test_settings_of_one_recipe(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    words = ["grpo minibatches=1", "grpo minibatches=2 learning_rate=1e-3", f"model={model}", *FIELDS]
+    plan = plan_of(words, 1, 100, tmp_path, "")
+    assert [arm.name for arm in plan.arms] == words[:2]
+    assert [job.make().minibatches for job in plan.jobs()] == [1, 2]
+    assert [job.make().groups_per_step for job in plan.jobs()] == [2, 2]
+    assert plan.folder == tmp_path / "grpo-minibatches-1-grpo-minibatches-2-learning_rate-1e-3"
+    summary = compare(words, seeds=1, tokens=100, jobs=1, root=tmp_path, name="")
+    assert list(summary["arms"]) == words[:2]
 
 
 def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="at least 2 different recipes, got grpo"):
+    with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo; settings of one recipe"):
         plan_of(["grpo", "world=guess:1"], 1, 100, tmp_path, "")
+    with pytest.raises(ConfigurationError, match="at least 2 different arms, got grpo, grpo"):
+        plan_of(["grpo", "grpo"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="rloo"):
         plan_of(["grpo", "rlooo"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="clip"):
@@ -42,9 +69,9 @@ def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_intervals() -> None:
-    """Student with 2 degrees of freedom: 4.303 * .1 / sqrt(3)."""
-    mean, low, high = over_seeds([0.4, 0.5, 0.6])
-    assert (mean, low, high) == pytest.approx((0.5, 0.5 - 4.303 * 0.1 / 3**0.5, 0.5 + 4.303 * 0.1 / 3**0.5))
-    assert over_seeds([0.4]) == (0.4, None, None)
-    assert interval((0.5, 0.25, 0.75)) == "50.0% (25.0 to 75.0)" and interval((0.1, None, None), True) == "+10.0%"
+def test_an_unfinished_run_is_not_compared(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "recipe.py").write_text("")
+    with pytest.raises(DataError, match="no held-out accuracy after training"):
+        compare([str(tmp_path / "a"), str(tmp_path / "b")], 1, 1, 1, tmp_path / "out", "")

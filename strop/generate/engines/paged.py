@@ -27,6 +27,7 @@ from strop.generate.engines.random import as_key
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
 from strop.kernels.decode import PAGE, Operations, Plain
+from strop.models.computing import gpu_memory
 from strop.models.model import context_length, load_model, parameters
 from strop.roles import Engine
 from strop.types import Completion, FloatArray, IntArray, Sampling, Stop, WeightVersion
@@ -377,14 +378,14 @@ class PagedEngine(Engine):
             return min(most, pages_for(self.cache_tokens) + 1)
         if torch.device(self.device).type != "cuda":
             return min(most, self.rows * pages_for(1024) + 1)
-        free, total = torch.cuda.mem_get_info(self.device)
-        room = int(self.memory * total)
-        if room > free:
+        free, total = gpu_memory(self.device)
+        pages = min(most, int(self.memory * total) // llama.page_bytes())
+        if (room := pages * llama.page_bytes()) > free:
             raise ConfigurationError(
-                f"the engine's keys would take {room / 2**30:.1f} GiB ({self.memory:.0%} of the device) and "
-                f"{free / 2**30:.1f} GiB are free: give it less memory, or free some"
+                f"the engine's keys would take {room / 2**30:.1f} GiB (at most {self.memory:.0%} of what this process "
+                f"may have of the device) and {free / 2**30:.1f} GiB are free: give it less memory, or free some"
             )
-        return min(most, room // llama.page_bytes())
+        return pages
 
 
 def operations_on(device: str) -> Operations:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from strop.errors import ConfigurationError
+from strop.models.computing import gpu_memory
 
 _GIB = 2**30
 _SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by libraries
@@ -52,7 +53,7 @@ def settle(free: int, needed: Callable[[bool], dict[str, int]], checkpointing: s
 
 def free_bytes(device: str) -> int:
     """What can still be allocated, with what this process holds in reserve."""
-    free, _ = torch.cuda.mem_get_info(device)
+    free, _ = gpu_memory(device)
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 

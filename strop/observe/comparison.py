@@ -1,0 +1,178 @@
+"""Arms of several runs each, side by side: how far they are, what came of them, and one page with their curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from rich.table import Table
+
+from strop.disk.folder import RunFolder, read_rows
+from strop.errors import DataError
+from strop.observe.facts import read_summary
+from strop.observe.intervals import Spread, over_seeds, share_over_seeds
+from strop.observe.overlay import Line, Panel, Row, interval, write_page
+
+Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by its name; in the same order of seeds
+Curve: TypeAlias = tuple[list[float], list[float]]  # generated tokens, and values at them
+
+_GRID = 41  # places along the budget at which curves of several seeds are averaged
+_PANELS = (
+    ("Held-out accuracy", "heldout", "on tasks that are never trained", True),
+    ("Reward", "reward", "mean over the attempts of a step", False),
+    ("Length", "length", "tokens per attempt", False),
+    ("Entropy", "entropy", "nats per token", False),
+)
+
+
+def live_table(arms: Arms, tokens: int) -> Table:
+    """How far every arm is, read from its run folders."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("arm", "runs", "tokens", "reward", "held-out", "length"):
+        table.add_column(column, justify="left" if column == "arm" else "right")
+    for name, folders in arms.items():
+        rows = [read_rows(folder.metrics) for folder in folders]
+        spent = [_last(each, "tokens_generated") or 0.0 for each in rows]
+        shares = _known(rows, "heldout")
+        table.add_row(
+            name,
+            f"{sum(count >= tokens for count in spent)}/{len(folders)}",
+            f"{sum(min(count, tokens) for count in spent) / (tokens * len(folders)):.0%}",
+            _mean(_known(rows, "reward"), "{:.3f}"),
+            interval(share_over_seeds(shares)) if shares else "–",
+            _mean(_known(rows, "length"), "{:.1f}"),
+        )
+    return table
+
+
+def progress_line(arms: Arms, tokens: int) -> str:
+    """The same in a line: runs that are done, and tokens of all."""
+    spent = [_last(read_rows(folder.metrics), "tokens_generated") or 0.0 for each in arms.values() for folder in each]
+    done, share = sum(count >= tokens for count in spent), sum(min(count, tokens) for count in spent)
+    return f"{done} of {len(spent)} runs done, {share / (tokens * len(spent)):.0%} of all tokens"
+
+
+def _known(runs: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[float]:
+    return [value for rows in runs if (value := _last(rows, name)) is not None]
+
+
+def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    return next((float(row[name]) for row in reversed(rows) if name in row), None)
+
+
+def _mean(values: Sequence[float], form: str) -> str:
+    return form.format(sum(values) / len(values)) if values else "–"
+
+
+def summarize(arms: Arms) -> dict[str, Any]:
+    """Held-out accuracy of every arm by seed, with intervals, and paired differences against the first."""
+    found = {name: [figures_of(folder) for folder in folders] for name, folders in arms.items()}
+    first = next(iter(found.values()))
+    return {name: _of_arm(runs, None if runs is first else first) for name, runs in found.items()}
+
+
+def figures_of(folder: RunFolder) -> dict[str, Any]:
+    """What came of one run: its summary, and the area under its held-out curve."""
+    summary = read_summary(folder)
+    if summary.get("heldout_after") is None:
+        raise DataError(f"{folder.path} has no held-out accuracy after training: it is unfinished, or measured none")
+    names = ("seed", "heldout_before", "heldout_after", "tokens_generated", "tokens_trained", "steps", "seconds")
+    return {**{name: summary[name] for name in names}, "heldout_area": area(curve(folder, "heldout"))}
+
+
+def _of_arm(runs: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    after = [float(run["heldout_after"]) for run in runs]
+    areas = [float(run["heldout_area"]) for run in runs]
+    is_paired = first is not None and [run["seed"] for run in runs] == [run["seed"] for run in first]
+    return {
+        "before": sum(float(run["heldout_before"]) for run in runs) / len(runs),
+        "after": _named(share_over_seeds(after)),
+        "area": _named(share_over_seeds(areas)),
+        "against_first": _against(runs, first, "heldout_after") if is_paired and first else None,
+        "area_against_first": _against(runs, first, "heldout_area") if is_paired and first else None,
+        "by_seed": after,
+        "runs": list(runs),
+    }
+
+
+def _against(
+    runs: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]], name: str
+) -> dict[str, float | None]:
+    return _named(over_seeds([float(a[name]) - float(b[name]) for a, b in zip(runs, first, strict=True)]))
+
+
+def _named(found: Spread) -> dict[str, float | None]:
+    return dict(zip(("mean", "low", "high"), found, strict=True))
+
+
+def page_of(path: Path, arms: Arms, summary: Mapping[str, Any], words: str) -> Path:
+    """One page: a table, then the curves of all arms laid over each other."""
+    rows = [
+        Row(
+            name,
+            len(found["by_seed"]),
+            found["before"],
+            _unnamed(found["after"]),
+            _unnamed(found["against_first"]) if found["against_first"] else None,
+            sum(run["tokens_generated"] for run in found["runs"]) / len(found["runs"]),
+            sum(run["seconds"] for run in found["runs"]) / 60,
+        )
+        for name, found in summary.items()
+    ]
+    panels = [
+        Panel(title, note, tuple(_line(name, folders, metric) for name, folders in arms.items()), is_share)
+        for title, metric, note, is_share in _PANELS
+    ]
+    return write_page(path, " vs ".join(arms), words, rows, panels)
+
+
+def _unnamed(found: Mapping[str, Any]) -> Spread:
+    return float(found["mean"]), found["low"], found["high"]
+
+
+def _line(name: str, folders: Sequence[RunFolder], metric: str) -> Line:
+    """An arm's curve, averaged over seeds at the same numbers of tokens."""
+    curves = [found for folder in folders if (found := _smoothed(curve(folder, metric), metric))[0]]
+    if not curves:
+        return Line(name, ())
+    first, last = max(tokens[0] for tokens, _ in curves), min(tokens[-1] for tokens, _ in curves)
+    grid = np.linspace(first, last, _GRID)
+    table = np.stack([np.interp(grid, tokens, values) for tokens, values in curves])  # [S, P]
+    points = []
+    for place, column in zip(grid.tolist(), table.T.tolist(), strict=True):
+        mean, low, high = (share_over_seeds if metric == "heldout" else over_seeds)(column)
+        points.append((place, mean, mean if low is None else low, mean if high is None else high))
+    return Line(name, tuple(points))
+
+
+def curve(folder: RunFolder, metric: str) -> Curve:
+    """A metric of a run over the tokens it had generated."""
+    spent, tokens, values = 0.0, list[float](), list[float]()
+    for row in read_rows(folder.metrics):
+        spent = float(row.get("tokens_generated", spent))
+        if metric in row and math.isfinite(row[metric]):
+            tokens.append(spent)
+            values.append(float(row[metric]))
+    return tokens, values
+
+
+def area(found: Curve) -> float:
+    """The mean height of a curve over its tokens: who gets somewhere early has more of it than who gets there late."""
+    tokens, values = found
+    if len(tokens) < 2 or tokens[-1] <= tokens[0]:
+        return values[-1] if values else math.nan
+    pieces = zip(tokens, tokens[1:], values, values[1:], strict=False)
+    whole = sum((right - left) * (low + high) / 2 for left, right, low, high in pieces)
+    return whole / (tokens[-1] - tokens[0])
+
+
+def _smoothed(found: Curve, metric: str) -> Curve:
+    """Averaged over neighbours where every step has a value."""
+    tokens, values = found
+    if metric == "heldout":
+        return found
+    reach = max(1, len(values) // 16)
+    return tokens, [float(np.mean(values[max(0, i - reach) : i + reach + 1])) for i in range(len(values))]
