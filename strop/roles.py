@@ -92,6 +92,8 @@ class Environment(Protocol):
 class World(Protocol):
     """Where do tasks come from? Seeded; train and held-out tasks never meet."""
 
+    is_inline: ClassVar[bool] = False  # its check is ours, pure and quick; any other needs a process that can be killed
+
     if TYPE_CHECKING:
 
         @property
@@ -168,8 +170,12 @@ class Strategy(Protocol):
 class Reward(Protocol):
     """How good was each attempt? Runs killable with a deadline, unless it says that it is ours, pure and quick."""
 
-    is_inline: ClassVar[bool] = False
     is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
+
+    @fact
+    def is_inline(self) -> bool:
+        """Whether it is ours, pure and quick, and needs no process of its own."""
+        return False
 
     @fact
     def name(self) -> str:

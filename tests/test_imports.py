@@ -13,6 +13,7 @@ LAYERS = [
     ["errors", "types"],
     ["roles"],
     ["abilities"],
+    ["processes"],
     ["kernels"],
     ["models"],
     ["weights"],

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from strop.errors import ConfigurationError
 from strop.killable.pipes import frame
-from strop.killable.process import START_SECONDS, Killable, NoAnswer
+from strop.killable.process import START_SECONDS, Killable
+from strop.processes.answers import NoAnswer, entries, number, shown
+from strop.processes.foreign import checked
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task, ToolCall
+
+_LONGEST_ERROR = 500
+_ROLES = ("system", "user", "assistant", "tool")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Apart(World):
         return self.world.task(index, heldout)
 
     def check(self, task: Task, reply: str) -> float:
-        return self.world.check(task, reply)
+        return checked(self.world, task, reply)
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         """How many different tasks there are; None where they are endless."""
@@ -81,6 +88,7 @@ class Apart(World):
                     f"world {self.name} cannot be loaded in a process of its own: {ready['error']}; "
                     "define it in a file that can be imported there"
                 )
+            entries(ready, ready=bool)
         except BaseException:
             await process.kill()
             raise
@@ -102,39 +110,53 @@ class _Inside(Environment):
 
     async def reset(self, task: Task) -> None:
         self._process = await self.home.lend()
-        await self._ask("reset", task)
+        await self._ask("reset", task, _nothing)
 
     async def step(self, reply: Message) -> Observation:
-        return _observation((await self._ask("step", reply))["observation"])
+        return await self._ask("step", reply, _observation)
 
     async def close(self) -> None:
         if self._process is None:
             return
-        answer = await self._ask("close", None)
+        is_alone = await self._ask("close", None, _is_alone)
         process, self._process = self._process, None
-        if answer["is_alone"] is True:
+        if is_alone:
             self.home.take_back(process)
         else:
             await process.kill()  # and with it what the world left running
 
-    async def _ask(self, verb: str, subject: Task | Message | None) -> dict[str, Any]:
+    async def _ask(self, verb: str, subject: Task | Message | None, read: Callable[[dict[str, Any]], _Read]) -> _Read:
         """An answer that is not as it should be, or a cancellation, ends the process."""
         if self._process is None:
             raise NoAnswer("its process is gone")
         try:
             answer = await self._process.exchange(frame((verb, subject)), self.home.seconds)
             if "error" in answer:
-                raise NoAnswer(str(answer["error"]))
+                raise NoAnswer(str(answer["error"])[:_LONGEST_ERROR])
+            return read(answer)
         except BaseException:
             process, self._process = self._process, None
             await process.kill()
             raise
-        return answer
 
 
-def _observation(plain: dict[str, Any]) -> Observation:
-    messages = tuple(
-        Message(each["role"], each["content"], tuple(ToolCall(**call) for call in each["tool_calls"]))
-        for each in plain["messages"]
-    )
-    return Observation(messages, bool(plain["done"]), None if plain["reward"] is None else float(plain["reward"]))
+def _nothing(answer: dict[str, Any]) -> None:
+    entries(answer)
+
+
+def _is_alone(answer: dict[str, Any]) -> bool:
+    return entries(answer, is_alone=bool)["is_alone"] is True
+
+
+def _observation(answer: dict[str, Any]) -> Observation:
+    plain = entries(entries(answer, observation=dict)["observation"], messages=list, done=bool, reward=object)
+    reward = None if plain["reward"] is None else number(plain["reward"])
+    return Observation(tuple(_message(each) for each in plain["messages"]), plain["done"], reward)
+
+
+def _message(plain: Any) -> Message:
+    found = entries(plain, role=str, content=str, tool_calls=list)
+    if found["role"] not in _ROLES:
+        raise NoAnswer(f"answered a message of role {shown(found['role'])}, need one of {', '.join(_ROLES)}")
+    calls = (entries(call, name=str, arguments=str) for call in found["tool_calls"])
+    return Message(found["role"], found["content"], tuple(ToolCall(**call) for call in calls))

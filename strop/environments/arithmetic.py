@@ -32,6 +32,7 @@ class Arithmetic(World):
     level: int
     seed: int = 0
     name: ClassVar[str] = "arithmetic"
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, min(SHAPES), max(SHAPES))

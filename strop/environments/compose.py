@@ -58,6 +58,7 @@ class Compose(World):
     level: int
     seed: int = 0
     name: ClassVar[str] = "compose"
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, 1, _DEEPEST)

@@ -113,6 +113,7 @@ class Countdown(World):
     level: int
     seed: int = 0
     name: ClassVar[str] = "countdown"
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, _FEWEST, _MOST)

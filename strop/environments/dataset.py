@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.environments.fixed import FixedTasks
 from strop.environments.scratchpad import final_answer
@@ -27,6 +27,8 @@ class Dataset(World):
     answer: str = "answer"
     split: str = "train"
     heldout_share: float = 0.1
+
+    is_inline: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.environments.reasoning_gym import ReasoningGym
 from strop.environments.single_turn import SingleTurn
@@ -134,6 +134,8 @@ class Drill(World):
     dataset: str
     level: int = 1
     seed: int = 0
+
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.dataset not in SETTINGS:

@@ -29,7 +29,14 @@ def parse(prompt: str) -> tuple[int, int, int]:
 
 def check_guess(task: Task, reply: str) -> float:
     """Whether a reply names the hidden number."""
-    return float(final_answer(reply) == task.answer)
+    return float(guessed(reply) == int(task.answer))
+
+
+def guessed(reply: str) -> int | None:
+    """The number a reply names; zeros in front are no mistake."""
+    text = final_answer(reply)
+    # longer numerals are refused unread: int() of a huge one is slow, and past 4300 digits an error
+    return int(text) if re.fullmatch(r"[0-9]{1,4}", text) else None
 
 
 @dataclass
@@ -60,12 +67,10 @@ class GuessEnvironment(Environment):
         return Message("assistant", think([f"{self.low}..{self.high}"], str((self.low + self.high) // 2)))
 
     def _answer(self, reply: Message) -> str:
-        text = final_answer(reply.content)
-        # longer numerals are refused unread: int() of a huge one is slow, and past 4300 digits an error
-        if not re.fullmatch(r"[0-9]{1,4}", text):
+        guess = guessed(reply.content)
+        if guess is None:
             return "say a number"
-        guess, hidden = int(text), int(self.task.answer)
-        if guess < hidden:
+        if guess < int(self.task.answer):
             self.low = max(self.low, guess + 1)
             return "higher"
         self.high = min(self.high, guess - 1)
@@ -83,6 +88,7 @@ class Guess(World):
     level: int
     seed: int = 0
     name: ClassVar[str] = "guess"
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, min(SIZES), max(SIZES))

@@ -10,6 +10,7 @@ from typing import Any
 
 from strop.filter.keeper import fork_kept, has_children
 from strop.killable.pipes import Pipes
+from strop.processes.limits import limit_memory
 from strop.roles import Environment, World
 from strop.types import Observation
 
@@ -19,6 +20,7 @@ _LONGEST_ERROR = 500
 def main() -> None:
     """Load the world, say so, then play environments one after the other until stdin ends."""
     fork_kept()
+    limit_memory()
     pipes = Pipes.take()
     setup = pipes.read()
     if setup is None:

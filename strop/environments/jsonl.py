@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.environments.fixed import FixedTasks
 from strop.environments.scratchpad import final_answer
@@ -25,6 +25,8 @@ class Jsonl(World):
 
     path: str
     heldout_share: float = 0.1
+
+    is_inline: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.scratchpad import final_answer, sum_steps, think
+from strop.environments.scratchpad import between, final_answer, sum_steps, think
 from strop.environments.split import draw, prompt_of, require_level
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
@@ -50,7 +50,7 @@ class KeyValueEnvironment(Environment):
 
     async def step(self, reply: Message) -> Observation:
         self.turns_left -= 1
-        calls = re.findall(r"<call>(.*?)</call>", reply.content, re.DOTALL)
+        calls = between(reply.content, "<call>", "</call>")
         if not calls:
             return Observation(done=True, reward=self._paid(reply))
         answers = tuple(Message("tool", self._run(text)) for text in calls)
@@ -109,6 +109,7 @@ class KeyValue(World):
     level: int
     seed: int = 0
     name: ClassVar[str] = "keyvalue"
+    is_inline: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, 1, _MOST_LOOKUPS)

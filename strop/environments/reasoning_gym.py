@@ -1,7 +1,7 @@
 """Any dataset of the reasoning-gym package (Open-Thought) by its name, with its own generator and scorer.
 
 The scorers are foreign code that may be slow or hang, so the environment pays nothing: reward these tasks with
-`Checked(worlds=(...))`, which runs them in a killable process.
+`Checked(worlds=(...))`, which runs them in a killable process. Scorers that evaluate the answer see plain ones only.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import reasoning_gym
 from reasoning_gym.factory import CURRICULA, DATASETS
-from reasoning_gym.utils import extract_answer
 
-from strop.environments.scratchpad import final_answer
+from strop.environments.plain_answers import is_plain
+from strop.environments.scratchpad import between, final_answer
 from strop.environments.split import is_heldout
 from strop.environments.unpaid import Unpaid
 from strop.errors import ConfigurationError, DataError, nearest
@@ -37,6 +37,8 @@ class ReasoningGym(World):
     level: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     chunk: int = 4096  # some datasets prepare all their items at once, so that an endless one comes in chunks
+
+    pays: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.dataset not in DATASETS:
@@ -67,8 +69,10 @@ class ReasoningGym(World):
 
     def check(self, task: Task, reply: str) -> float:
         """The dataset's own score of what stands between answer tags, or else after the working."""
-        entry, answer = self.item(task), extract_answer(reply)
-        return float(self._data(False, 0).score_answer(final_answer(reply) if answer is None else answer, entry))
+        entry, tagged = self.item(task), between(reply, "<answer>", "</answer>")
+        answer = tagged[-1].strip() if tagged else final_answer(reply)
+        seen = answer if is_plain(answer, entry["metadata"]) else None  # scored as no answer
+        return float(self._data(False, 0).score_answer(seen, entry))
 
     def item(self, task: Task) -> dict[str, Any]:
         """The dataset's item behind a task, with all it knows."""

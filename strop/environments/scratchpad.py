@@ -21,6 +21,12 @@ def final_answer(reply: str) -> str:
     return answer.strip()
 
 
+def between(text: str, opening: str, closing: str) -> list[str]:
+    """What stands between each pair of tags; a lazy regular expression would need the square of the text's length."""
+    parts = text.split(closing)[:-1]
+    return [part.partition(opening)[2] for part in parts if opening in part]
+
+
 def sum_steps(terms: Sequence[int], slip: Callable[[int], int] = lambda right: right) -> tuple[list[str], int]:
     """Add from left to right, a step per term; `slip` may change a partial sum, and the error is carried on."""
     total = terms[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.errors import ConfigurationError
+from strop.processes.foreign import checked
 from strop.roles import World
 from strop.types import Task
 
@@ -23,11 +24,16 @@ class Graded:
     scale: float = 4.0
     bias: float = 0.0
 
+    def open(self) -> None:
+        """Make one task of each world, so that what it imports and reads is on no attempt's clock."""
+        for world in self.worlds:
+            world.task(0)
+
     def first_wins(self, task: Task, first: str, second: str) -> float:
         world = next((world for world in self.worlds if world.name == task.source), None)
         if world is None:
             raise ConfigurationError(f"Graded knows no world {task.source!r}, only {[w.name for w in self.worlds]}")
-        score = self.scale * (world.check(task, first) - world.check(task, second)) + self.bias
+        score = self.scale * (checked(world, task, first) - checked(world, task, second)) + self.bias
         return 1 / (1 + math.exp(-score))
 
 
@@ -43,6 +49,10 @@ class Generative:
     question: str = "{task}\n1: {first}\n2: {second}\nbetter: "
 
     _opened: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self) -> None:
+        """Load the model now, on no attempt's clock."""
+        self._ready()
 
     def first_wins(self, task: Task, first: str, second: str) -> float:
         import torch

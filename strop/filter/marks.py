@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from strop.processes.answers import NoAnswer, number, shown
 from strop.roles import Reward
 from strop.types import Group
 
@@ -66,5 +67,12 @@ def to_json(marks: Sequence[Mark]) -> list[Any]:
 def from_json(plain: Any, count: int) -> list[Mark]:
     """Marks from plain data that nobody vouches for."""
     if not isinstance(plain, list) or len(plain) != count:
-        raise ValueError(f"not {count} marks: {plain!r}"[:200])
-    return [Fault(str(m[0]), bool(m[1]), bool(m[2])) if isinstance(m, list) else _mark(m) for m in plain]
+        raise NoAnswer(f"answered {shown(plain)}, need {count} marks")
+    return [_fault(mark) if isinstance(mark, list) else number(mark) for mark in plain]
+
+
+def _fault(plain: list[Any]) -> Fault:
+    match plain:
+        case [str(text), bool(is_breach), bool(is_whole)]:
+            return Fault(text[:_LONGEST_ERROR], is_breach, is_whole)
+    raise NoAnswer(f"answered {shown(plain)}, need a text and two truth values")

@@ -12,16 +12,17 @@ from typing import Any
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, from_json
 from strop.killable.pipes import frame
-from strop.killable.process import START_SECONDS, Killable, NoAnswer
+from strop.killable.process import START_SECONDS, Killable
+from strop.processes.answers import NoAnswer, entries
 from strop.roles import Reward
 from strop.types import Group
 
 _STARTS = 3  # a machine may kill a process that is not to blame
 
 
-def setup_frame(rewards: Sequence[Reward], memory_bytes: int | None) -> bytes:
+def setup_frame(rewards: Sequence[Reward]) -> bytes:
     """What a worker is told first; each reward is pickled by itself, so that the one that cannot be is named."""
-    return frame({"path": sys.path, "memory_bytes": memory_bytes, "rewards": [_pickled(reward) for reward in rewards]})
+    return frame({"path": sys.path, "rewards": [_pickled(reward) for reward in rewards]})
 
 
 def _pickled(reward: Reward) -> bytes:
@@ -64,14 +65,14 @@ class Worker:
     async def ask(self, index: int, group: Group, seconds: float) -> list[Mark]:
         """The marks of reward number `index`; a worker that does not answer as it should is dead afterwards."""
         try:
-            answer = await self._process.exchange(frame((index, group)), seconds)
-            marks = from_json(answer.get("marks"), len(group.trajectories))
+            answer = entries(await self._process.exchange(frame((index, group)), seconds), marks=list, is_alone=bool)
+            marks = from_json(answer["marks"], len(group.trajectories))
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
-            if not isinstance(error, NoAnswer | ValueError):
+            if not isinstance(error, NoAnswer):
                 raise
             return [Fault(str(error), is_whole=True)] * len(group.trajectories)
-        if answer.get("is_alone") is not True:
+        if not answer["is_alone"]:
             await self.kill()  # and with it the processes the reward left running
         return marks
 
@@ -83,9 +84,9 @@ class Worker:
 class Pool:
     """At most `size` workers, started when they are needed and replaced when they die."""
 
-    def __init__(self, rewards: Sequence[Reward], size: int, memory_bytes: int | None) -> None:
+    def __init__(self, rewards: Sequence[Reward], size: int) -> None:
         self._rewards = rewards
-        self._setup = setup_frame(rewards, memory_bytes)
+        self._setup = setup_frame(rewards)
         self._free = asyncio.Semaphore(size)
         self._idle: list[Worker] = []
 
@@ -115,8 +116,10 @@ class Pool:
 
 
 def _require_ready(answer: dict[str, Any], rewards: Sequence[Reward]) -> None:
-    if not answer.get("ready"):
-        name = type(rewards[int(answer.get("index", 0))]).__name__
+    if "error" in answer:
+        failed = entries(answer, index=int, error=str)
+        name = type(rewards[failed["index"]]).__name__ if 0 <= failed["index"] < len(rewards) else "?"
         raise RewardError(
-            f"reward {name} cannot be loaded in its worker process: {answer.get('error')}; it must be importable there"
+            f"reward {name} cannot be loaded in its worker process: {failed['error']}; it must be importable there"
         )
+    entries(answer, ready=bool)

@@ -40,13 +40,11 @@ class Scores:
 class Scorer:
     """The rewards of a run, and the workers they run in; workers start when they are first needed."""
 
-    def __init__(
-        self, rewards: Sequence[Reward], seconds: float = 10.0, workers: int = 2, memory_bytes: int | None = None
-    ) -> None:
+    def __init__(self, rewards: Sequence[Reward], seconds: float = 10.0, workers: int = 2) -> None:
         self._rewards = dict(zip(reward_names(rewards), rewards, strict=True))
         foreign = {name: reward for name, reward in self._rewards.items() if not is_inline(reward)}
         self._foreign = list(foreign)
-        self._pool = Pool(list(foreign.values()), workers, memory_bytes)
+        self._pool = Pool(list(foreign.values()), workers)
         self._seconds = seconds
 
     async def __call__(self, group: Group) -> Scores:

@@ -6,7 +6,6 @@ It is told the rewards first, and then one group after the other; see `killable/
 from __future__ import annotations
 
 import pickle
-import resource
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from strop.abilities import Opens, outermost
 from strop.filter.keeper import fork_kept, has_children
 from strop.filter.marks import Fault, marked, to_json
 from strop.killable.pipes import Pipes
+from strop.processes.limits import limit_memory
 from strop.roles import Reward
 
 _LEFT = Fault("left a process running", is_whole=True)
@@ -22,13 +22,12 @@ _LEFT = Fault("left a process running", is_whole=True)
 def main() -> None:
     """Load the rewards, say so, then mark groups until stdin ends."""
     fork_kept()
+    limit_memory()
     pipes = Pipes.take()
     setup = pipes.read()
     if setup is None:
         return
     sys.path[:] = setup["path"]
-    if setup["memory_bytes"]:
-        resource.setrlimit(resource.RLIMIT_AS, (setup["memory_bytes"], setup["memory_bytes"]))
     rewards = _loaded(setup["rewards"], pipes)
     while rewards is not None and (request := pipes.read()) is not None:
         index, group = request
@@ -46,7 +45,7 @@ def _loaded(pickled: Sequence[bytes], pipes: Pipes) -> list[Reward] | None:
             for _, part in outermost(rewards[-1], Opens):
                 part.open()
         except Exception as error:
-            pipes.answer({"ready": False, "index": len(rewards) - 1, "error": f"{type(error).__name__}: {error}"})
+            pipes.answer({"index": len(rewards) - 1, "error": f"{type(error).__name__}: {error}"})
             return None
     pipes.answer({"ready": True})
     return rewards

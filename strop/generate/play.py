@@ -16,8 +16,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from strop.abilities import Demonstrates
 from strop.errors import ConfigurationError, StropError
 from strop.generate.policy import Policy, Talk
-from strop.killable.process import NoAnswer
 from strop.observe.stages import Stages
+from strop.processes.answers import NoAnswer
 from strop.roles import Agent, Environment, World
 from strop.types import Message, Observation, Origin, Outcome, Start, Stop, Task, Trajectory
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -12,14 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from strop.filter.keeper import KILLED
+from strop.processes.answers import NoAnswer, parsed
+from strop.processes.limits import lean_environment
 
 START_SECONDS = 60.0
 _REAP_SECONDS = 5.0
 _LONGEST_LINE = 1 << 24  # bytes
-
-
-class NoAnswer(Exception):  # noqa: N818 (it says what happened)
-    """The process hung, died or raised instead of answering."""
 
 
 class Killable:
@@ -38,7 +35,7 @@ class Killable:
             stderr=DEVNULL,
             start_new_session=True,
             limit=_LONGEST_LINE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env=lean_environment(),
         )
         return cls(process)
 
@@ -55,8 +52,7 @@ class Killable:
             raise NoAnswer(f"no answer within {seconds:g} s") from None
         if not line.endswith(b"\n"):
             raise NoAnswer(f"its process died ({_ending(await self._process.wait())})")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return parsed(line)
 
     async def kill(self) -> None:
         """End the child and whatever it started; returns when it is gone."""
@@ -76,7 +72,10 @@ class Killable:
         with suppress(ConnectionError):
             stdin.write(message)
             await stdin.drain()
-        return await stdout.readline()
+        try:
+            return await stdout.readline()
+        except ValueError:
+            raise NoAnswer(f"answered with a line of more than {_LONGEST_LINE} bytes") from None
 
 
 def _ending(code: int) -> str:

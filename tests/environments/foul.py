@@ -7,9 +7,11 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass, field
+from typing import cast
 
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
+from tests.filter.foul import TROUBLE
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class FoulPlay(Environment):
         if self.steps < 3:
             return Observation((Message("user", "on"),), done=False, reward=0.0)
         await trouble(reply.content)
-        return Observation(done=True, reward=float(reply.content.isdigit()))
+        paid = {"paid nan": float("nan"), "paid text": "1"}.get(reply.content, float(reply.content.isdigit()))
+        said = (Message("nobody", "on"),) if reply.content == "nobody" else ()
+        return Observation(said, done=True, reward=cast(float, paid))
 
     async def close(self) -> None:
         pass
@@ -56,6 +60,8 @@ async def trouble(word: str) -> None:
         raise OSError("the box is gone")
     if word == "exit":
         os._exit(3)
+    if word.startswith("forge "):
+        TROUBLE[word]()
     if word == "fork":
         subprocess.Popen(["sleep", "300"], start_new_session=True)
 

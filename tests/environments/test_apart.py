@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from strop.control.samplers.uniform import Uniform
 from strop.environments.apart import Apart
+from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
@@ -28,6 +30,7 @@ from tests.filter.test_score import worker_processes
 from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
 
+ROLES = ("system", "user", "assistant", "tool")
 TROUBLES = {
     "hang": "world foul: no answer within 1 s",
     "raise": "world foul: OSError: the box is gone",
@@ -70,6 +73,29 @@ def test_trouble_at_the_third_step_fails_the_attempt_and_moves_no_baseline(model
     found = [float(t.advantages[0]) for t in attempts if t.advantages is not None]
     np.testing.assert_allclose(found, [1 / 3, 1 / 3, -2 / 3], atol=1e-6)  # the mean of 1, 1, 0, not of 1, 0, 1, 0
     assert worker_processes() == []
+
+
+@pytest.mark.parametrize("word", [f"forge {name}" for name in ("bytes", "number", "nothing", "nested", "extra")])
+def test_whatever_comes_through_the_pipe_fails_the_attempt_and_nothing_else(model: Path, word: str) -> None:
+    attempts = played(model, Apart(Foul(), 5.0), ["1", word, "2"])
+    assert [t.outcome for t in attempts] == [Outcome.FINISHED, Outcome.FAILED, Outcome.FINISHED]
+    assert re.match(r"world foul: answered .{3,200}$", attempts[1].error), attempts[1].error
+    assert worker_processes() == []
+
+
+def test_what_is_paid_must_be_a_number_and_who_speaks_must_be_known(model: Path) -> None:
+    attempts = played(model, Apart(Foul(), 5.0), ["1", "paid nan", "nobody"])
+    assert [t.outcome for t in attempts] == [Outcome.FINISHED, Outcome.FAILED, Outcome.FAILED]
+    assert attempts[1].error.startswith("world foul: answered") and "not JSON" in attempts[1].error
+    assert attempts[2].error == "world foul: answered a message of role str nobody, need one of " + ", ".join(ROLES)
+
+
+def test_the_check_of_a_foreign_world_never_runs_in_this_process() -> None:
+    world = Apart(Foul())
+    with pytest.raises(ConfigurationError, match=r"foul is not ours.*Checked"):
+        world.check(world.task(0), "1")
+    ours = Apart(Arithmetic(1))
+    assert ours.check(ours.task(0), ours.task(0).answer) == 1.0
 
 
 def test_a_world_that_waits_too_long_needs_no_process_to_be_failed(model: Path) -> None:

@@ -16,6 +16,12 @@ def test_higher_lower_and_right() -> None:
     assert [answer.reward for answer in answers] == [0.0, 0.0, 1.0]
 
 
+def test_zeros_in_front_are_no_mistake() -> None:
+    seven = Task((Message("user", "guess 1..8 in 4"),), "7", "guess", 2)
+    assert [answer.reward for answer in replied(Guess(2), seven, ["05", "07"])] == [0.0, 1.0]
+    assert Guess(2).check(seven, "007") == 1.0 and Guess(2).check(seven, "70") == 0.0
+
+
 def test_turns_run_out() -> None:
     answers = replied(Guess(2), TASK, ["11", "12", "13", "14"])
     assert [answer.done for answer in answers] == [False, False, False, True]

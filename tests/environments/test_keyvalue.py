@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -72,6 +73,13 @@ def test_the_tool_answers_every_call(text: str, answer: str) -> None:
 def test_several_calls_in_one_reply_and_what_was_set_can_be_read() -> None:
     answers = replied(KeyValue(2), READ, ["<call>set red 9</call><call>get red</call>"])
     assert [m.content for m in answers[0].messages] == ["ok", "9"]
+
+
+@pytest.mark.parametrize("text", ["<call>" * 16_000, "<call>get red</call" * 5_000, "</call>" * 14_000])
+def test_hostile_text_costs_no_time(text: str) -> None:
+    started = time.monotonic()
+    assert replied(KeyValue(2), READ, [text])[0].done
+    assert time.monotonic() - started < 0.5
 
 
 def test_turns_run_out() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from strop.processes.limits import memory_bytes
 from strop.roles import Reward
 from strop.types import Group
 
@@ -139,7 +143,45 @@ def _print() -> float:
 
 
 def _eat_memory() -> float:
-    return float(len(bytearray(4 << 30)))
+    """Half of the machine's, none of it touched: without a limit that is granted."""
+    return float(len(bytearray(memory_bytes() // 2)))
+
+
+def _answer(line: bytes) -> float:
+    """Write to every pipe there is, the protocol's among them."""
+    for entry in Path("/proc/self/fd").iterdir():
+        if int(entry.name) > 2 and entry.exists() and stat.S_ISFIFO(entry.stat().st_mode):
+            with suppress(OSError):
+                _write(int(entry.name), line)
+    return 1.0
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(descriptor, line) :]
+
+
+FORGED = {
+    "bytes": b"\xff\xfe\x00 \x80\n",
+    "number": b"3\n",
+    "list": b"[]\n",
+    "nothing": b"{}\n",
+    "empty": b"\n",
+    "nested": b"[" * 200_000 + b"\n",
+    "huge": b"[" + b"1," * (9 << 20) + b"1]\n",
+    "digits": b'{"marks": [1' + b"0" * 400 + b'], "is_alone": true}\n',
+    "more digits": b'{"marks": [1' + b"0" * 9000 + b'], "is_alone": true}\n',
+    "nan": b'{"marks": [NaN], "is_alone": true}\n',
+    "infinity": b'{"marks": [1e999], "is_alone": true}\n',
+    "truth": b'{"marks": [true], "is_alone": true}\n',
+    "text": b'{"marks": ["1"], "is_alone": true}\n',
+    "fault": b'{"marks": [[]], "is_alone": true}\n',
+    "fault of numbers": b'{"marks": [[1, 2, 3]], "is_alone": true}\n',
+    "two": b'{"marks": [1, 1], "is_alone": true}\n',
+    "no marks": b'{"marks": null, "is_alone": true}\n',
+    "extra": b'{"marks": [1], "is_alone": true, "reward": 1}\n',
+    "alone": b'{"marks": [1], "is_alone": 1}\n',
+}
 
 
 TROUBLE = {
@@ -158,4 +200,7 @@ TROUBLE = {
     "spawn and hang": _spawn_and_hang,
     "print": _print,
     "eat": _eat_memory,
+    "environment": lambda: len(os.environ),
+    "secret": lambda: float("secret" in "".join(os.environ.values())),
+    **{f"forge {name}": partial(_answer, line) for name, line in FORGED.items()},
 }

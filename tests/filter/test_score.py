@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,17 @@ from strop.errors import RewardError
 from strop.filter.score import Scorer, Scores, reward_names
 from strop.roles import Reward
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
-from tests.filter.foul import Counts, DiesOpening, NeverOpens, Obeys, ObeysInline, ObeysRelative, Returns, WhoAmI
+from tests.filter.foul import (
+    FORGED,
+    Counts,
+    DiesOpening,
+    NeverOpens,
+    Obeys,
+    ObeysInline,
+    ObeysRelative,
+    Returns,
+    WhoAmI,
+)
 
 TASK = Task((Message("user", "1+1="),), "2", "test")
 
@@ -233,10 +244,28 @@ def test_a_reward_that_raises_keeps_its_worker() -> None:
     assert outcomes(first)[0] == outcomes(second)[0] and scores[1].is_broken
 
 
-def test_memory_is_limited_where_it_is_asked_for() -> None:
+def test_memory_is_limited() -> None:
     group = group_of("eat", "1")
-    scored([Obeys()], group, memory_bytes=2 << 30)
+    scored([Obeys()], group)
     assert outcomes(group) == ["reward obeys: MemoryError: ", 1.0]
+
+
+def test_a_worker_sees_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING"):
+        monkeypatch.setenv(name, "secret")
+    group = group_of("secret", "environment")
+    scored([Obeys()], group)
+    seen, count = outcomes(group)
+    assert seen == 0.0 and isinstance(count, float) and count <= 20
+
+
+@pytest.mark.parametrize("said", FORGED)
+def test_whatever_comes_through_the_pipe_fails_the_attempt_and_nothing_else(said: str) -> None:
+    group, later = group_of(f"forge {said}"), group_of("3")
+    scored([Obeys()], group, later)
+    (fault,) = outcomes(group)
+    assert isinstance(fault, str) and re.match(r"reward obeys: answered .{3,200}$", fault), fault
+    assert outcomes(later) == [3.0]
 
 
 def test_a_reward_that_cannot_be_loaded_stops_the_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.processes.foreign import checked
 from strop.roles import Reward, World
 from strop.types import Group, Task
 
@@ -23,7 +24,7 @@ class Checked(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         world = self._world(group.task)
-        return [world.check(attempt.task, attempt.reply) for attempt in group.trajectories]
+        return [checked(world, attempt.task, attempt.reply) for attempt in group.trajectories]
 
     def _world(self, task: Task) -> World:
         """The world of the task's source, and of its level where several have that name."""

@@ -1,0 +1,48 @@
+"""What a process that runs foreign code may have: hardly any environment, and a part of the machine's memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+# what an interpreter, its libraries and a local model need to be found; no key, no token, no name of an account
+_KEPT = frozenset(
+    (
+        *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHASHSEED"),
+        *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HF_HOME", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM"),
+    )
+)
+_OURS = "STROP_"
+_CONFINED = "STROP_CONFINED"
+_SHARE = 4  # a process may take one part in so many of the machine's memory
+_LEAST = 2 << 30  # bytes; below this no library loads
+
+
+def lean_environment() -> dict[str, str]:
+    """The environment of such a process."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_OURS)}
+    return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", _CONFINED: "1"}
+
+
+def is_confined() -> bool:
+    """Whether this process is one that runs foreign code: it can be killed, and there is nothing to be read in it."""
+    return os.environ.get(_CONFINED) == "1"
+
+
+def limit_memory() -> None:
+    """Take no more than a share of the machine's memory from here on; children inherit it."""
+    # writable memory and not addresses: a GPU's driver reserves many times the addresses it uses
+    most = max(memory_bytes() // _SHARE, _LEAST)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def memory_bytes() -> int:
+    """The machine's memory, or what a container may have of it."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        granted = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return machine
+    return min(machine, int(granted)) if granted.isdigit() else machine

@@ -1,0 +1,90 @@
+"""Worlds that are not ours are checked in a process that can be killed, whichever reward asks."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.reasoning_gym import ReasoningGym
+from strop.errors import ConfigurationError
+from strop.filter.judges import Graded
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.last_reply import LastReply
+from strop.filter.rewards.pairwise import Pairwise
+from strop.types import Group, Message, Outcome, Task, Trajectory
+from tests.environments.foul import Foul
+from tests.filter.test_score import _turn, outcomes, scored
+
+
+@dataclass(frozen=True)
+class Telling(Foul):
+    """Its check says in which process it runs."""
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(os.getpid())
+
+
+@dataclass
+class SlowToLoad:
+    """Needs longer to load than an attempt may take."""
+
+    is_open: bool = False
+
+    def open(self) -> None:
+        time.sleep(1.5)
+        self.is_open = True
+
+    def first_wins(self, task: Task, first: str, second: str) -> float:
+        if not self.is_open:
+            self.open()
+        return 0.75
+
+
+def group_in(world: Any, *replies: str) -> Group:
+    task = world.task(0)
+    return Group(0, task, [Trajectory(r, task, (_turn(r),), Outcome.FINISHED) for r in replies])
+
+
+@pytest.mark.parametrize("reward", [LastReply, Checked])
+def test_a_foreign_check_runs_in_another_process(reward: Any) -> None:
+    group = group_in(Telling(), "1")
+    scored([reward((Telling(),))], group)
+    (pid,) = outcomes(group)
+    assert isinstance(pid, float) and pid > 0 and pid != os.getpid()
+
+
+@pytest.mark.parametrize(
+    "reward", [LastReply((Telling(),)), Checked((Telling(),)), Pairwise(Graded((Telling(),)))], ids=lambda r: type(r)
+)
+def test_nobody_gets_around_it(reward: Any) -> None:
+    with pytest.raises(ConfigurationError, match="foul is not ours and runs only in a reward's process"):
+        reward(group_in(Telling(), "1"))
+
+
+def test_a_comparison_by_a_foreign_check_runs_in_another_process() -> None:
+    world = ReasoningGym("chain_sum", chunk=64)
+    group = group_in(world, world.task(0).answer, "no")
+    scored([Pairwise(Graded((world,)))], group)
+    best, worst = outcomes(group)
+    assert best == pytest.approx(0.0) and isinstance(worst, float) and worst < -0.2
+
+
+def test_our_own_worlds_are_asked_inline() -> None:
+    assert LastReply((Arithmetic(1),)).is_inline and not LastReply((Arithmetic(1), Telling())).is_inline
+    assert not LastReply((ReasoningGym("n_queens"),)).is_inline
+
+
+def test_a_world_whose_environment_pays_nothing_says_so() -> None:
+    assert ReasoningGym.pays is False
+
+
+def test_a_judge_is_loaded_on_no_attempts_clock() -> None:
+    task = Task((Message("user", "?"),), "four", "test")
+    group = Group(0, task, [Trajectory("a", task, (_turn("x"),), Outcome.FINISHED)])
+    scored([Pairwise(SlowToLoad())], group, seconds=1.0)
+    assert outcomes(group) == [0.0]
