@@ -114,7 +114,8 @@ def _digest(path: Path) -> str:
 
 
 def _write_json(path: Path, data: dict[str, Any]) -> None:
-    path.write_text(json.dumps(data, indent=1, sort_keys=True))
+    # in the order of the memories themselves: who forgets the oldest first would forget others after a restart
+    path.write_text(json.dumps(data, indent=1))
 
 
 def _sync(folder: Path) -> None:

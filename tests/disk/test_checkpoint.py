@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from strop.control.budgets.by_success import BySuccess
 from strop.disk import checkpoint
 from strop.errors import CheckpointError, StropError
+from strop.filter.gates.success_pool import SuccessPool
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
+from strop.types import Task
+from tests.building import make_group
 from tests.models import save_pocket_like
 
 
@@ -62,6 +66,24 @@ def test_every_role_with_memory_is_found_by_walking_the_fields(tmp_path: Path) -
     assert checkpoint.read(tmp_path / "step-3", fresh) == {"tokens": 11}
     assert (fresh.sampler.inner.seen, fresh.gates[0].seen, fresh.gates[1].seen) == (5, 0, 7)
     assert fresh.trainer.value == b"trained"
+
+
+def test_a_memory_that_forgets_the_oldest_keeps_its_order(tmp_path: Path) -> None:
+    """Three tasks seen in the order z, a, m: whoever reads the checkpoint forgets z first, as the run itself would."""
+
+    @dataclass
+    class Parts:
+        budget: BySuccess = field(default_factory=BySuccess)
+        gates: tuple[SuccessPool] = field(default_factory=lambda: (SuccessPool(),))
+
+    parts, fresh = Parts(), Parts()
+    for name in "zam":
+        group = replace(make_group([1.0, 0.0]), task=Task((), "", "test", id=name))
+        parts.budget.observe(group)
+        parts.gates[0](group)
+    checkpoint.write(tmp_path, 1, parts, {})
+    checkpoint.read(tmp_path / "step-1", fresh)
+    assert list(fresh.budget.state()["latest"]) == list(fresh.gates[0].state()["newest"]) == ["z", "a", "m"]
 
 
 def test_a_changed_recipe_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,11 @@ from strop.control.samplers.few import Few
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.gates.solvable import Solvable
+from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.types import Message
+from strop.filter.rewards.outcome import Outcome as Paid
+from strop.filter.score import is_inline
+from strop.types import Message, Outcome, Task
 from tests.building import make_group
 
 
@@ -20,15 +24,26 @@ def test_right_wrong_and_no_answer() -> None:
     words = ["<think>1</think>2", "<think>1</think>3", "<think>1 and no end"]
     for attempt, text in zip(group.trajectories, words, strict=True):
         attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
-    assert GradedAnswer()(group) == [1.0, -0.5, -1.0]
+    assert GradedAnswer(Paid())(group) == [1.0, -0.5, -1.0]
+    group.trajectories[1].outcome = Outcome.TRUNCATED  # an answer that was cut off is none
+    assert GradedAnswer(Paid())(group) == [1.0, -1.0, -1.0]
+    assert is_inline(GradedAnswer(Paid())) and not is_inline(GradedAnswer(Checked(())))
 
 
-def test_unsolved_groups_are_dropped_and_all_others_kept_whole() -> None:
-    assert Solvable()(make_group([-0.5, -1.0])).group is None
-    for rewards in ([1.0, -0.5], [1.0, 1.0]):
+def test_tasks_are_chosen_and_not_groups() -> None:
+    """Before a task's first success its groups are dropped, after it all are kept, also those that are all wrong."""
+    gate, other = Solvable(), Task((Message("user", "?"),), "", "test")
+    assert gate(make_group([-0.5, -1.0])).group is None
+    assert gate(make_group([1.0, 0.0], failed=[0])).group is None
+    for rewards in ([1.0, -0.5], [-0.5, -1.0], [1.0, 1.0]):
         group = make_group(rewards)
-        assert Solvable()(group).group is group
-    assert Solvable()(make_group([1.0, 0.0], failed=[0])).group is None
+        assert gate(group).group is group
+    assert gate(replace(make_group([-0.5, -1.0]), task=other)).group is None
+    again = Solvable()
+    again.restore(json.loads(json.dumps(gate.state())))
+    assert again(make_group([-0.5, -1.0])).group is not None
+    assert again(replace(make_group([-0.5, -1.0]), task=other)).group is None
+    assert again(make_group([-0.5], failed=[0])).group is None
 
 
 def test_a_few_tasks_come_again_and_again() -> None:

@@ -11,30 +11,30 @@ from dataclasses import dataclass, replace
 from strop.roles import Gate
 from strop.types import Group, Trajectory, Verdict
 
-_OPERATION = re.compile(r"\d+(?:\.\d+)?\s*[-+*/]\s*\d+(?:\.\d+)?")
+# a whole chain such as (12+3)*4-30; possessive and from the start of a number, so that no text takes long to read
+_NUMBER = r"\d++(?:\.\d++)?"
+_CHAIN = re.compile(rf"(?<![\d.(])\(*+{_NUMBER}\)*+(?:\s*+[-+*/]\s*+\(*+-?{_NUMBER}\)*+)++")
 
 
 @dataclass(frozen=True)
 class Distinct(Gate):
     """Keep the first of the attempts that made the same sequence of calculations, or said the same where there is none.
 
-    At most `most` attempts of a task stay. Duplicates from earlier rounds are a buffer's question, not this gate's.
+    Duplicates from earlier rounds are a buffer's question, not this gate's.
     """
-
-    most: int | None = None
 
     def __call__(self, group: Group) -> Verdict:
         first: dict[tuple[str, ...], Trajectory] = {}
         for attempt in group.scored:
             first.setdefault(way(attempt), attempt)
-        kept = list(first.values())[: self.most]
+        kept = list(first.values())
         if not kept:
             return Verdict(None, "no attempt counts")
         return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")
 
 
 def way(attempt: Trajectory) -> tuple[str, ...]:
-    """The calculations of all turns in their order, without spaces; else the replies themselves."""
+    """The calculations of all turns in their order, each as a whole and without spaces; else the replies themselves."""
     replies = [turn.message.content for turn in attempt.turns]
-    calculations = [re.sub(r"\s", "", found) for reply in replies for found in _OPERATION.findall(reply)]
+    calculations = [re.sub(r"\s", "", found) for reply in replies for found in _CHAIN.findall(reply)]
     return tuple(calculations or replies)

@@ -61,7 +61,7 @@ class SuccessPool(Gate):
 
 def _plain(success: Trajectory) -> dict[str, Any]:
     turns = base64.b64encode(encode_turns(success.turns)).decode()
-    kept = {name: getattr(success, name) for name in ("id", "reward", "rewards", "turn_rewards")}
+    kept = {name: getattr(success, name) for name in ("id", "reward", "rewards", "facts", "turn_rewards")}
     return {**kept, "outcome": success.outcome.value, "turns": turns}
 
 
@@ -76,4 +76,5 @@ def _success(plain: dict[str, Any]) -> Trajectory:
         reward=plain["reward"],
         rewards=plain["rewards"],
         turn_rewards=tuple(plain["turn_rewards"]),
+        facts=plain["facts"],
     )

@@ -18,7 +18,7 @@ from strop.types import Group, Verdict
 
 @dataclass(frozen=True)
 class WithoutMedian(Gate):
-    """Take one median attempt out; the others carry median, median distance to it (mad) and std of the whole group."""
+    """Take one median attempt out; the others carry median, its mad and the std of the whole group as facts."""
 
     min_group: ClassVar[int] = 3
 
@@ -34,7 +34,7 @@ class WithoutMedian(Gate):
             "median_std": float(rewards.std(ddof=1)),
         }
         out = int(np.flatnonzero(rewards == median)[0])
-        kept = [replace(a, rewards=a.rewards | measured) for index, a in enumerate(attempts) if index != out]
+        kept = [replace(a, facts=a.facts | measured) for index, a in enumerate(attempts) if index != out]
         return Verdict(replace(group, trajectories=kept), f"left out the median attempt, of reward {median:g}")
 
 

@@ -1,6 +1,6 @@
-"""Concise reasoning's reward (2504.05185): a wrong answer is better than none, and there is no word about length.
+"""Three grades (2504.05185, 2503.12854): a wrong answer is better than none, and there is no word about length.
 
-Papers: concise-reasoning
+Papers: concise-reasoning, iterative-dpo
 """
 
 from __future__ import annotations
@@ -10,24 +10,27 @@ from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group, Outcome, Trajectory
 
 
 @dataclass(frozen=True)
 class GradedAnswer(Reward):
-    """`right` where the world paid at least 1, else `wrong`, or `missing` where the last reply holds no answer."""
+    """`right` where `judge` gives at least 1, else `wrong`, or `missing` where the reply is cut or has no answer."""
 
+    judge: Reward
     right: float = 1.0
     wrong: float = -0.5
     missing: float = -1.0
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True
+    is_inline: ClassVar[bool] = True  # where its judge is
 
     def __call__(self, group: Group) -> list[float]:
-        return [self._grade(attempt) for attempt in group.trajectories]
+        marks = self.judge(group)
+        return [self._grade(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
-    def _grade(self, attempt: Trajectory) -> float:
-        if sum(attempt.turn_rewards) >= 1.0 - 1e-9:
+    def _grade(self, attempt: Trajectory, mark: float) -> float:
+        if mark >= 1.0 - 1e-9:
             return self.right
-        return self.wrong if final_answer(attempt.reply) else self.missing
+        has_answer = attempt.outcome is Outcome.FINISHED and bool(final_answer(attempt.reply))
+        return self.wrong if has_answer else self.missing

@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from strop.generate.marked_keys import marked
 from strop.roles import Player, Strategy
 from strop.types import Start, Task, Trajectory
@@ -18,7 +16,7 @@ from strop.types import Start, Task, Trajectory
 
 @dataclass(frozen=True)
 class NoiseLevels(Strategy):
-    """Attempt i is made at level i modulo their number, and carries it in `aux["noise"]`; needs the engine `Noisy`."""
+    """Attempt i is made at level i modulo their number, and has it as its fact `noise`; needs the engine `Noisy`."""
 
     levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)
 
@@ -26,8 +24,7 @@ class NoiseLevels(Strategy):
         async def played(index: int, start: Start) -> Trajectory:
             way = index % len(self.levels)
             attempt = await play(replace(start, key=marked(start.key, way, len(self.levels))))
-            noise = {"noise": np.array([self.levels[way]], dtype=np.float32)}
-            return replace(attempt, turns=tuple(replace(turn, aux={**turn.aux, **noise}) for turn in attempt.turns))
+            return replace(attempt, facts=attempt.facts | {"noise": self.levels[way]})
 
         async with asyncio.TaskGroup() as attempts:
             playing = [attempts.create_task(played(index, start)) for index, start in enumerate(starts)]

@@ -4,7 +4,8 @@ Title: Concise Reasoning via Reinforcement Learning
 Paper: arXiv 2504.05185 (2025)
 Claim: Answers become 37 to 59 % shorter at nearly the same accuracy, from 8 tasks.
 Reading: There is no term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer
-    they are. Start it from the model of a first phase.
+    they are. A task counts as solvable from its first success on; until then its groups are dropped. Start it from
+    the model of a first phase.
 """
 
 from __future__ import annotations
@@ -25,5 +26,5 @@ def concise_reasoning(
     """No term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer they are."""
     advantage, critic = Gae(trace=trace, whiten=False), Critic(device=setting.device)
     run = setting.run("concise_reasoning", advantage, (Clip(clip, clip),), values=critic, gates=(Solvable(),))
-    run.rewards, run.sampler = (GradedAnswer(),), Few(run.worlds, tasks)
+    run.rewards, run.sampler = (GradedAnswer(run.rewards[0]),), Few(run.worlds, tasks)
     return run

@@ -4,7 +4,7 @@ Title: Enhancing LLM Reasoning with Iterative DPO: A Comprehensive Empirical Inv
 Paper: arXiv 2503.12854 (2025)
 Claim: Several rounds reach the accuracy of RL at far less computation.
 Reading: A round is `period` steps on pairs of one version, which also is the reference. Two wrong attempts make no
-    pair, where the script lets them.
+    pair, where the script lets them. A reply that was cut off, or says nothing after its working, has no answer.
 Left out: A temperature per round, and filtering by a process reward model.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from strop.control.paces.periodic import Periodic
 from strop.filter.gates.longest_right import LongestRight
+from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
@@ -23,7 +24,7 @@ from strop.train.trainers.torch import TorchTrainer
 def iterative_dpo(setting: Setting = Setting(), period: int = 10, beta: float = 0.1) -> Run:
     """A round is `period` steps on pairs of one version, which also is the reference."""
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
-    return setting.run(
+    run = setting.run(
         "iterative_dpo",
         Constant(),
         (Dpo(beta, against="old"),),
@@ -32,3 +33,5 @@ def iterative_dpo(setting: Setting = Setting(), period: int = 10, beta: float = 
         pace=Periodic(period, setting.steps),
         trainer=trainer,
     )
+    run.rewards = (GradedAnswer(run.rewards[0], right=1.0, wrong=0.0, missing=-1.0),)
+    return run

@@ -42,9 +42,9 @@ class MedianCentred(Advantage):
                 attempt.credit(factor * credit)
 
     def _credit(self, attempt: Trajectory) -> float:
-        if "median" not in attempt.rewards:
+        if "median" not in attempt.facts:
             raise ConfigurationError(
                 f"MedianCentred needs the median of attempt {attempt.id}'s group: add the gate WithoutMedian()"
             )
-        difference = attempt.reward - attempt.rewards["median"]
-        return difference if self.scale == "none" else difference / (attempt.rewards[self.scale] + self.epsilon)
+        difference = attempt.reward - attempt.facts["median"]
+        return difference if self.scale == "none" else difference / (attempt.facts[self.scale] + self.epsilon)

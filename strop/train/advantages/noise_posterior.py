@@ -59,9 +59,8 @@ class NoisePosterior(Advantage):
 
 
 def _noise(attempt: Trajectory) -> float:
-    found = [turn.aux["noise"] for turn in attempt.turns if "noise" in turn.aux]
-    if attempt.turns and not found:
+    if "noise" not in attempt.facts:
         raise ConfigurationError(
             f"NoisePosterior needs the noise level of attempt {attempt.id}: use the strategy NoiseLevels"
         )
-    return float(found[0][0]) if found else 0.0
+    return attempt.facts["noise"]

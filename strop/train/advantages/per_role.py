@@ -18,8 +18,8 @@ from strop.types import Group
 class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
-    The role of a turn is the number its agent put into `aux["role"]`, 0 where it put none: with one role and one turn
-    per attempt this is the group mean.
+    The role of turn k is the number its agent left as the fact `role/k`, 0 where it left none: with one role and one
+    turn per attempt this is the group mean.
     """
 
     discount: float = 1.0
@@ -31,9 +31,8 @@ class PerRole(Advantage):
             returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
             by_role: defaultdict[int, list[float]] = defaultdict(list)
             for attempt, own in zip(group.scored, returns, strict=True):
-                for turn, value in zip(attempt.turns, own, strict=True):
-                    by_role[role_of(turn)].append(value)
+                for turn, value in enumerate(own):
+                    by_role[role_of(attempt, turn)].append(value)
             means = {role: float(np.mean(values)) for role, values in by_role.items()}
             for attempt, own in zip(group.scored, returns, strict=True):
-                turns = zip(attempt.turns, own, strict=True)
-                credit_turns(attempt, [value - means[role_of(turn)] for turn, value in turns])
+                credit_turns(attempt, [value - means[role_of(attempt, turn)] for turn, value in enumerate(own)])

@@ -21,7 +21,8 @@ from strop.types import Group, Trajectory
 class ReferenceMomentum(Advantage):
     """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
 
-    The strategy and the gate `BesideReference` make the pairs and leave the reference's reward on each attempt.
+    The strategy and the gate `BesideReference` make the pairs and leave the reference's reward as a fact; an attempt
+    whose partner failed has none, and no second term.
     """
 
     low: float = -0.2
@@ -30,6 +31,11 @@ class ReferenceMomentum(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
+            if group.scored and not any("reference" in attempt.facts for attempt in group.scored):
+                raise ConfigurationError(
+                    f"ReferenceMomentum needs the reference's reward for attempts of group {group.number}: add the "
+                    "gate BesideReference"
+                )
             rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
             rewards = rewards - rewards[:1]
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
@@ -37,8 +43,5 @@ class ReferenceMomentum(Advantage):
                 attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(attempt))
 
     def _ahead(self, attempt: Trajectory) -> float:
-        if "reference" not in attempt.rewards:
-            raise ConfigurationError(
-                f"ReferenceMomentum needs the reference's reward for attempt {attempt.id}: add the gate BesideReference"
-            )
-        return float(np.clip(attempt.reward - attempt.rewards["reference"], self.low, self.high))
+        expected = attempt.facts.get("reference", attempt.reward)
+        return float(np.clip(attempt.reward - expected, self.low, self.high))

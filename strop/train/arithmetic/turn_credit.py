@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strop.types import Trajectory, Turn
+from strop.types import Trajectory
 
 
 def turn_payments(attempt: Trajectory) -> list[float]:
@@ -33,7 +33,6 @@ def credit_turns(attempt: Trajectory, credits: Sequence[float]) -> None:
     attempt.advantages = np.repeat(np.array(credits, dtype=np.float32), lengths)
 
 
-def role_of(turn: Turn) -> int:
-    """The number of the role a turn was written in."""
-    role = turn.aux.get("role")
-    return 0 if role is None or not np.size(role) else int(np.ravel(role)[0])
+def role_of(attempt: Trajectory, turn: int) -> int:
+    """The number of the role in which a turn was written: what its agent left as the fact `role/TURN`, else 0."""
+    return int(attempt.facts.get(f"role/{turn}", 0))

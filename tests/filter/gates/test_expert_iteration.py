@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +60,32 @@ def test_the_same_calculations_are_the_same_way() -> None:
     verdict = Distinct()(group)
     assert verdict.group is not None and verdict.reason == "kept 4 of 6 attempts"
     assert [attempt.id for attempt in verdict.group.trajectories] == ["0-0", "0-2", "0-3", "0-4"]
-    capped = Distinct(2)(group).group
-    assert capped is not None and len(capped.trajectories) == 2
     assert Distinct()(make_group([1.0], failed=[0])).group is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("3+4+5=12", "3+4-5=2"),
+        ("12*3-30", "12*3-24"),
+        ("(3+4)*5", "(3+4)*6"),
+        ("3*(4+5)", "3*(4-5)"),
+        ("(1+2)*(3+4)", "(1+2)*(3-4)"),
+        ("2 * -3", "2 * 3"),
+        ("1.5+2", "1.5+25"),
+    ],
+)
+def test_ways_that_differ_anywhere_in_a_chain_are_two(one: str, other: str) -> None:
+    kept = Distinct()(saying([one, other, f"so {one} it is"])).group
+    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-0", "0-1"]
+
+
+def test_a_numbered_line_is_no_part_of_a_calculation() -> None:
+    assert way(saying(["1. 3+4=7\n2. 7*2=14"]).trajectories[0]) == ("3+4", "7*2")
+
+
+@pytest.mark.parametrize("text", ["1" * 100_000, "(" * 100_000, "1+" * 50_000, "1 " * 50_000, "1.1." * 25_000])
+def test_hostile_text_is_read_in_no_time(text: str) -> None:
+    begun = time.monotonic()
+    way(saying([text]).trajectories[0])
+    assert time.monotonic() - begun < 1.0

@@ -11,7 +11,9 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.diverse_pair import DiversePair, unusual
 from strop.filter.gates.longest_right import LongestRight
-from strop.types import Group, Outcome
+from strop.recipes.objective.iterative_dpo import iterative_dpo
+from strop.recipes.setting import Setting
+from strop.types import Group, Message, Outcome
 from tests.building import make_group, turn
 
 
@@ -46,11 +48,8 @@ def test_binary_rewards_split_by_correctness_and_equals_make_no_pair() -> None:
 
 
 def answered(scores: list[int], lengths: list[int]) -> Group:
-    """1 right, 0 wrong, -1 cut off before an answer."""
-    group = make_group([float(max(score, 0)) for score in scores], lengths)
-    for attempt, score in zip(group.trajectories, scores, strict=True):
-        attempt.outcome = Outcome.TRUNCATED if score < 0 else Outcome.FINISHED
-    return group
+    """1 right, 0 wrong, -1 without an answer."""
+    return make_group([float(score) for score in scores], lengths)
 
 
 def test_the_longest_right_against_one_without_an_answer() -> None:
@@ -58,14 +57,30 @@ def test_the_longest_right_against_one_without_an_answer() -> None:
     assert kept(LongestRight()(answered([1, 0], [5, 9])).group) == ["0-0", "0-1"]
 
 
-def test_two_wrong_ones_are_no_pair_unless_wanted() -> None:
-    group = answered([0, 0], [3, 5])
-    assert LongestRight()(group).group is None
-    pair = LongestRight(may_pair_wrong=True)(group).group
-    assert kept(pair) == ["0-1", "0-0"] and pair is not None
-    assert [attempt.reward for attempt in pair.trajectories] == [0.0, -1.0]  # a loss sees who is preferred
-    assert [attempt.reward for attempt in group.trajectories] == [0.0, 0.0]
+def test_two_wrong_ones_are_no_pair_and_a_wrong_one_is_better_than_none() -> None:
+    assert LongestRight()(answered([0, 0], [3, 5])).group is None
     assert kept(LongestRight()(answered([0, -1, 0], [3, 9, 5])).group) == ["0-2", "0-1"]
+
+
+def test_a_right_attempt_that_was_cut_off_is_not_chosen() -> None:
+    group = answered([1, 1, 0], [3, 9, 5])
+    group.trajectories[1].outcome = Outcome.TRUNCATED
+    assert kept(LongestRight()(group).group) == ["0-0", "0-2"]
+
+
+def test_rewards_are_told_as_they_were_paid_and_say_who_is_preferred() -> None:
+    """Graded by the recipe's own reward: a finished reply that says nothing after its working has no answer."""
+    (reward,) = iterative_dpo(Setting()).rewards
+    group = make_group([0.0] * 3, [4, 6, 5], turn_rewards=[(0.0,)] * 3)
+    for attempt, text in zip(group.trajectories, ("<think>1</think>3", "<think>1+1=2</think>", "7"), strict=True):
+        attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
+    group.trajectories[2].outcome = Outcome.TRUNCATED
+    for attempt, mark in zip(group.trajectories, reward(group), strict=True):
+        attempt.reward = mark
+    assert [attempt.reward for attempt in group.trajectories] == [0.0, -1.0, -1.0]
+    pair = LongestRight()(group).group
+    assert pair is not None and [attempt.reward for attempt in pair.trajectories] == [0.0, -1.0]
+    assert all(attempt in group.trajectories for attempt in pair.trajectories)  # the ledger's rows are not rewritten
 
 
 def test_nothing_to_prefer_is_dropped_with_its_counts() -> None:

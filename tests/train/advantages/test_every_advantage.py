@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,12 @@ def prepared(group: Group, seed: int) -> Group:
     """With everything that any advantage may ask for: notes, values, component rewards, noise, a reference's reward."""
     stream = np.random.default_rng(seed)
     median = WithoutMedian()(group).group
-    measured = median.trajectories[0].rewards if median and median.trajectories else {}
+    measured = median.trajectories[0].facts if median and median.trajectories else {}
     for attempt in group.trajectories:
         n = attempt.num_tokens
-        attempt.rewards = {"one": attempt.reward, "two": float(stream.integers(0, 2)), "reference": 0.5, "median": 0.0}
-        attempt.rewards |= {"median_mad": 0.0, "median_std": 0.0} | measured
+        attempt.rewards = {"one": attempt.reward, "two": float(stream.integers(0, 2))}
+        attempt.facts = {"median": 0.0, "median_mad": 0.0, "median_std": 0.0} | measured
+        attempt.facts |= {"reference": 0.5, "noise": float(stream.uniform())}
         attempt.values = stream.normal(size=n).astype(np.float32)
         attempt.notes = {
             "entropy": stream.uniform(size=n).astype(np.float32),
@@ -65,8 +66,6 @@ def prepared(group: Group, seed: int) -> Group:
             "hidden": stream.normal(size=(n, 3)).astype(np.float32),
             "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
         }
-        aux = {"noise": np.array([float(stream.uniform())], dtype=np.float32)}
-        attempt.turns = tuple(replace(turn, aux=aux) for turn in attempt.turns)
     return group
 
 

@@ -49,7 +49,7 @@ def test_an_even_group_takes_the_lower_middle_and_failed_attempts_do_not_count()
     kept = WithoutMedian()(make_group([3.0, 1.0, 2.0, 9.0, 0.0], failed=[3])).group
     assert kept is not None
     assert [attempt.id for attempt in kept.trajectories] == ["0-0", "0-2", "0-4"]
-    assert kept.trajectories[0].rewards["median"] == 1.0
+    assert kept.trajectories[0].facts["median"] == 1.0 and kept.trajectories[0].rewards == {}
     assert WithoutMedian()(make_group([1.0, 2.0], failed=[0])).group is None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,13 +49,23 @@ def test_it_is_added_to_grpos_credit() -> None:
     assert advantages_of(group) == pytest.approx([0.70711 + 0.28, -0.70711], abs=1e-5)
 
 
-def test_only_pairs_that_count_are_kept() -> None:
-    group = make_group([1.0, 0.5, 0.0, 0.25], failed=[0])
-    for attempt in group.trajectories[2:]:
+def test_pairs_are_by_place_and_nobody_takes_anothers_partner() -> None:
+    """The first of three failed, and so did the third's partner: the second keeps its own, and the third has none."""
+    group = make_group([1.0, 0.5, 1.0, 0.0, 0.25, 0.75], failed=[0, 5])
+    for attempt in group.trajectories[3:]:
         attempt.origin = Origin.TEACHER
     kept = Paired()(group).group
     assert kept is not None
-    assert [(t.id, t.rewards["reference"]) for t in kept.trajectories] == [("0-1", 0.0)]
+    assert [(t.id, t.facts, t.rewards) for t in kept.trajectories] == [
+        ("0-1", {"reference": 0.25}, {}),
+        ("0-2", {}, {}),
+    ]
+    ReferenceMomentum(epsilon=0.0)([kept])
+    # mean .75 and std .3536 are of both that count; +.25 is ahead of the partner
+    assert advantages_of(kept) == pytest.approx([-0.70711 + 0.25, 0.70711], abs=1e-5)
+
+
+def test_without_a_pair_there_is_nothing_to_compare() -> None:
     assert Paired()(make_group([1.0])).group is None
     with pytest.raises(ConfigurationError, match="add the gate BesideReference"):
         ReferenceMomentum()([make_group([1.0, 0.0])])
@@ -65,8 +74,7 @@ def test_only_pairs_that_count_are_kept() -> None:
 def noised(rewards: list[float]) -> Group:
     group = make_group(rewards)
     for attempt, level in zip(group.trajectories, (0.0, 0.3, 0.6, 0.9), strict=True):
-        aux = {"noise": np.array([level], dtype=np.float32)}
-        attempt.turns = tuple(replace(each, aux=aux) for each in attempt.turns)
+        attempt.facts["noise"] = level
     return group
 
 
@@ -143,6 +151,6 @@ def test_strategies_mark_their_attempts() -> None:
     pairs = asyncio.run(BesideReference()(TASK, starts, played))
     assert [attempt.origin for attempt in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
     levels = asyncio.run(NoiseLevels()(TASK, starts, played))
-    assert [float(attempt.turns[0].aux["noise"][0]) for attempt in levels] == pytest.approx([0.0, 0.3, 0.6, 0.9])
+    assert [attempt.facts["noise"] for attempt in levels] == [0.0, 0.3, 0.6, 0.9]
     with pytest.raises(ConfigurationError, match="even number per group, got 3"):
         asyncio.run(BesideReference()(TASK, starts[:3], played))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,8 +27,7 @@ def talked(
     for index, attempt in enumerate(group.trajectories):
         attempt.turns = tuple(turn(size) for size in lengths[index])
         if roles is not None:
-            marks = [{"role": np.array([role])} for role in roles[index]]
-            attempt.turns = tuple(replace(t, aux=aux) for t, aux in zip(attempt.turns, marks, strict=True))
+            attempt.facts = {f"role/{place}": float(role) for place, role in enumerate(roles[index])}
     return group
 
 
