@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.recipes.setting import Setting
 from strop.train.advantages.adaptive_length import AdaptiveLength
 from strop.train.advantages.conditional import Conditional
 from strop.train.advantages.diversity_adjusted import DiversityAdjusted
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.advantages.group_standard import GroupStandard
+from strop.train.notes import notes_needed
 from strop.types import Group
 from tests.building import advantages_of, make_group
 
@@ -35,8 +37,9 @@ def test_the_card_of_the_divisor() -> None:
 
 
 def test_an_inner_advantage_may_need_notes() -> None:
-    assert AdaptiveLength(Conditional()).needs == {"entropy"}
-    assert DiversityAdjusted(GroupMean()).needs == frozenset()
+    run = Setting().run("grpo", AdaptiveLength(Conditional()), ())
+    assert notes_needed(run) == {"entropy"}
+    assert notes_needed(replace(run, advantage=DiversityAdjusted(GroupMean()))) == frozenset()
 
 
 def saying(tokens: list[list[int]], rewards: list[float]) -> Group:
