@@ -1,4 +1,7 @@
-"""DAPO's dynamic sampling (2503.14476): a group whose attempts all did equally well teaches nothing and is dropped."""
+"""DAPO's dynamic sampling (2503.14476): a group whose attempts all did equally well teaches nothing and is dropped.
+
+Papers: dapo
+"""
 
 from __future__ import annotations
 

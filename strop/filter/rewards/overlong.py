@@ -1,4 +1,7 @@
-"""DAPO's soft overlong punishment (2503.14476): attempts pay for the last stretch before the token limit."""
+"""DAPO's soft overlong punishment (2503.14476): attempts pay for the last stretch before the token limit.
+
+Papers: dapo
+"""
 
 from __future__ import annotations
 

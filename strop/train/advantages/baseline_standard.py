@@ -1,4 +1,7 @@
-"""REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the draw is standardised as one."""
+"""REINFORCE++-baseline (Hu, 2501.03262): the group's mean is taken off first, then the draw is standardised as one.
+
+Papers: reinforce-plus-plus
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""REINFORCE++'s credit (Hu, 2501.03262): rewards standardised over the whole draw, no group needed."""
+"""REINFORCE++'s credit (Hu, 2501.03262): rewards standardised over the whole draw, no group needed.
+
+Papers: reinforce-plus-plus
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Dr. GRPO's credit (Liu et al., 2503.20783): each attempt against the mean of its group, without the division."""
+"""Dr. GRPO's credit (Liu et al., 2503.20783): each attempt against the mean of its group, without the division.
+
+Papers: dr-grpo
+"""
 
 from __future__ import annotations
 

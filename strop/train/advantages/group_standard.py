@@ -1,4 +1,7 @@
-"""GRPO's credit (Shao et al., 2402.03300): each attempt against its siblings, in units of their spread."""
+"""GRPO's credit (Shao et al., 2402.03300): each attempt against its siblings, in units of their spread.
+
+Papers: grpo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""RLOO's credit (Kool et al., 2019; Ahmadian et al., 2402.14740): each attempt against the mean of the others."""
+"""RLOO's credit (Kool et al., 2019; Ahmadian et al., 2402.14740): each attempt against the mean of the others.
+
+Papers: rloo
+"""
 
 from __future__ import annotations
 

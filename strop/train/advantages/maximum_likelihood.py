@@ -1,4 +1,7 @@
-"""MaxRL's credit (2602.02710): divided by the success rate, which makes the log of it the objective."""
+"""MaxRL's credit (2602.02710): divided by the success rate, which makes the log of it the objective.
+
+Papers: maxrl
+"""
 
 from __future__ import annotations
 

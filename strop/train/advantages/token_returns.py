@@ -1,4 +1,7 @@
-"""REINFORCE++ as published (Hu, 2501.03262): the KL to the reference is paid token by token, inside the return."""
+"""REINFORCE++ as published (Hu, 2501.03262): the KL to the reference is paid token by token, inside the return.
+
+Papers: reinforce-plus-plus
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The paper sets no lower bound and does not print its upper one. The default cap on the weight, 1 + 4 = 5, is the
 one ScaleRL (2510.13786) settled on; `low=1` means a lower bound of 0, that is none.
+
+Papers: cispo
 """
 
 from __future__ import annotations

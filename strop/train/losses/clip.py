@@ -1,4 +1,7 @@
-"""PPO's clipped surrogate (Schulman et al., 1707.06347), with DAPO's two bounds and a dual clip (1912.09729)."""
+"""PPO's clipped surrogate (Schulman et al., 1707.06347), with DAPO's two bounds and a dual clip (1912.09729).
+
+Papers: ppo
+"""
 
 from __future__ import annotations
 

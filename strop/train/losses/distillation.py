@@ -1,5 +1,7 @@
 """On-policy distillation (Agarwal et al., 2306.13649; as a policy gradient: Lu et al., 2025): a teacher grades every
 token the student writes.
+
+Papers: distillation
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Direct preference optimization (Rafailov et al., 2305.18290): the better of two attempts against the worse."""
+"""Direct preference optimization (Rafailov et al., 2305.18290): the better of two attempts against the worse.
+
+Papers: dpo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""GSPO (Zheng et al., 2507.18071): one ratio per attempt, the geometric mean of its tokens', clipped as a whole."""
+"""GSPO (Zheng et al., 2507.18071): one ratio per attempt, the geometric mean of its tokens', clipped as a whole.
+
+Papers: gspo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Identity preference optimization (IPO, 2310.12036): a preferred margin to be reached, not to be pushed for ever."""
+"""Identity preference optimization (IPO, 2310.12036): a preferred margin to be reached, not to be pushed for ever.
+
+Papers: ipo
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The paper estimates the KL to the reference with mismatched pairs because its data is not the policy's own. Attempts
 here are, so the mean log-ratio of the siblings is an unbiased estimate of it, and no further forward pass is needed.
+
+Papers: kto
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Odds-ratio preference optimization (ORPO, 2403.07691): imitate the chosen attempt and raise its odds."""
+"""Odds-ratio preference optimization (ORPO, 2403.07691): imitate the chosen attempt and raise its odds.
+
+Papers: orpo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""SAPO's soft clip (2511.20347): a smooth gate in place of PPO's bounds, so that no token's gradient ends abruptly."""
+"""SAPO's soft clip (2511.20347): a smooth gate in place of PPO's bounds, so that no token's gradient ends abruptly.
+
+Papers: sapo-soft
+"""
 
 from __future__ import annotations
 

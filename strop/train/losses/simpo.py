@@ -1,4 +1,7 @@
-"""SimPO (2405.14734): preferences by mean log-probability, against a margin instead of a reference."""
+"""SimPO (2405.14734): preferences by mean log-probability, against a margin instead of a reference.
+
+Papers: simpo
+"""
 
 from __future__ import annotations
 

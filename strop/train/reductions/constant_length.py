@@ -1,4 +1,7 @@
-"""Token sums over a constant (Dr. GRPO, 2503.20783): no attempt's weight depends on its own or others' length."""
+"""Token sums over a constant (Dr. GRPO, 2503.20783): no attempt's weight depends on its own or others' length.
+
+Papers: dr-grpo
+"""
 
 from __future__ import annotations
 

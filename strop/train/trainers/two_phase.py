@@ -2,6 +2,8 @@
 
 The bound is on the exact KL(before || after) of the next-token distribution at each written token of the batch, and on
 nothing else. Reading: the second phase follows each optimizer step and not each epoch, which a trainer does not know.
+
+Papers: fixpo
 """
 
 from __future__ import annotations

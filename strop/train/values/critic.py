@@ -1,4 +1,7 @@
-"""A critic as in PPO (Schulman et al., 1707.06347): a copy of the model with a linear head that learns the returns."""
+"""A critic as in PPO (Schulman et al., 1707.06347): a copy of the model with a linear head that learns the returns.
+
+Papers: ppo
+"""
 
 from __future__ import annotations
 
