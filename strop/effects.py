@@ -37,7 +37,7 @@ Figures = dict[str, Any]
 class Experiment:
     """A claim and the runs that test it; each arm makes its run from a setting, whose seed and device it keeps."""
 
-    key: str  # of papers.tsv
+    key: str  # of the paper
     claim: str
     treatment: Arm
     control: Arm  # the same without the mechanism, or what the paper compares with

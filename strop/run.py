@@ -42,50 +42,50 @@ from strop.weights.channels.memory import Memory
 class Run:
     """Everything that decides what a run does; saved with it as Python."""
 
-    worlds: tuple[World, ...]
-    sampler: Sampler
-    advantage: Advantage
-    losses: tuple[Loss, ...]
+    worlds: tuple[World, ...]  # where tasks come from
+    sampler: Sampler  # which task is tried next
+    advantage: Advantage  # who gets the credit
+    losses: tuple[Loss, ...]  # what is minimized; they add up
 
     recipe: str = "custom"  # the name it goes by
     model: str = "pocket"  # a Hugging Face folder, or the bundled model
-    seed: int = 0
+    seed: int = 0  # of tasks, sampling and whatever else is left to chance
     steps: int = 100  # optimizer draws; each makes one weight version
     groups_per_step: int = 8  # groups, not attempts: a step trains groups_per_step * attempts per group
     minibatches: int = 1  # optimizer steps per draw
-    epochs: int = 1
+    epochs: int = 1  # how often each draw is trained on
     streams: bool = False  # train on groups as they come; the same gradient, but bits depend on their order
     max_generated_tokens: int = 0  # end after the first step that reaches it; 0: no limit
     warmup: Run | None = None  # a run of its own before this one, which begins with the model it makes
 
     # generate
-    agent: Agent = field(default_factory=Chat)
-    strategy: Strategy = field(default_factory=Independent)
-    engine: Engine = field(default_factory=TorchEngine)
-    sampling: Sampling = field(default_factory=Sampling)
+    agent: Agent = field(default_factory=Chat)  # how one attempt unfolds
+    strategy: Strategy = field(default_factory=Independent)  # which attempts are made
+    engine: Engine = field(default_factory=TorchEngine)  # who produces tokens
+    sampling: Sampling = field(default_factory=Sampling)  # how tokens are drawn
     context: int = 512  # most tokens of an attempt, prompts and replies together
     # filter
-    rewards: tuple[Reward, ...] = field(default_factory=lambda: (Outcome(),))
-    gates: tuple[Gate, ...] = ()
+    rewards: tuple[Reward, ...] = field(default_factory=lambda: (Outcome(),))  # how good an attempt was; they add up
+    gates: tuple[Gate, ...] = ()  # what is worth learning from
     reward_seconds: float = 10.0  # deadline of one reward call
     reward_workers: int = 1  # with more, the order in which sampler and budget learn depends on timing
-    max_failed_share: float = 0.5
+    max_failed_share: float = 0.5  # of attempts that fail for the world's fault, before the run ends
     world_seconds: float = 60.0  # deadline of one answer of a world
     # control
-    budget: Budget = field(default_factory=Fixed)
-    pace: Pace = field(default_factory=BoundedLag)
+    budget: Budget = field(default_factory=Fixed)  # how many attempts a task may have
+    pace: Pace = field(default_factory=BoundedLag)  # how far generation may run ahead
     # replay
-    buffer: Buffer = field(default_factory=Fifo)
+    buffer: Buffer = field(default_factory=Fifo)  # what is kept, and drawn again
     # train
-    values: ValueModel | None = None
-    correction: Correction | None = None
-    reduction: Reduction = field(default_factory=TokenMean)
-    trainer: Trainer = field(default_factory=TorchTrainer)
-    channel: Channel = field(default_factory=Memory)
+    values: ValueModel | None = None  # what was expected
+    correction: Correction | None = None  # how much an off-policy token counts
+    reduction: Reduction = field(default_factory=TokenMean)  # how tokens add up
+    trainer: Trainer = field(default_factory=TorchTrainer)  # how weights move
+    channel: Channel = field(default_factory=Memory)  # how weights reach the engines
     # observe
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    trackers: tuple[Tracker, ...] = ()
-    checkpoint_every: int = 20
+    evaluation: Evaluation = field(default_factory=Evaluation)  # how held-out tasks are measured
+    trackers: tuple[Tracker, ...] = ()  # where else figures go
+    checkpoint_every: int = 20  # steps between two checkpoints
     rescore_every: int = 20  # steps at which some tokens are scored again under their version; 0: never
     stall_seconds: float = 60.0  # without any movement, before it says who waits for whom; 0: never
     threads: int = 1  # bits depend on it, so it is part of the run

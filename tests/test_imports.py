@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 
 # a module may import from its own layer's support and from any layer above it in this list, never from one below
 LAYERS = [
-    ["errors", "types"],
+    ["errors", "types", "catalogue"],
     ["roles"],
     ["abilities"],
     ["processes"],
@@ -24,7 +24,7 @@ LAYERS = [
     ["run"],
     ["start"],
     ["recipes", "pocket"],
-    ["papers", "effects"],
+    ["effects"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -35,6 +35,22 @@ Device = Annotated[str, typer.Option("--device", help="cpu, or cuda for the GPU.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"strop {version('strop')}")
+        raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which it is.")]
+
+
+@app.callback()
+def _strop(version: Version = False) -> None:
+    """What can be asked before any command."""
+
+
 @app.command(context_settings=_PASS_ON, add_help_option=False)
 def train(
     words: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE] [FIELD=VALUE ...]")] = None,
@@ -48,14 +64,34 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
+    from strop.cli.words import parse_words, refuse_mistyped
+
+    wish = parse_words(words or [])
+    if wish.wants_help:
+        _show_help(wish.recipe if wish.names_recipe else "")
+        return
+    if resume is None:
+        refuse_mistyped(wish)
     from strop.cli.train import resume_run, start_run
 
     if resume is not None:
         moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
         code = resume_run(resume, [*(words or []), *moved], quiet)
     else:
-        code = start_run(list(words or []), name, runs, track, quiet, place, engines)
+        code = start_run(wish, name, runs, track, quiet, place, engines)
     raise typer.Exit(code)
+
+
+def _show_help(recipe: str) -> None:
+    """Of `strop train`: the fields of a recipe, or the recipes."""
+    if recipe:
+        from strop.cli.fields import show_fields
+
+        show_fields(recipe)
+    else:
+        from strop.cli.describe import show_recipes
+
+        show_recipes()
 
 
 @app.command("eval")
@@ -141,11 +177,24 @@ def why(
 
 
 @app.command()
-def papers(as_json: AsJson = False, debug: Debug = False) -> None:
-    """Which published mechanisms are here, with their recipes, tests and effects."""
+def recipes(
+    asked: Annotated[str, typer.Argument(metavar="[CLASS|WORD]")] = "",
+    debug: Debug = False,
+) -> None:
+    """List recipes: all, those of a class, or those in whose description a word stands."""
+    from strop.cli.describe import list_recipes
+
+    list_recipes(asked)
+
+
+@app.command()
+def papers(
+    key: Annotated[str, typer.Argument(metavar="[KEY]")] = "", as_json: AsJson = False, debug: Debug = False
+) -> None:
+    """Which papers are here; of one its claim, our reading of it, mechanisms, fields, tests and effect."""
     from strop.cli.papers import show_papers
 
-    show_papers(as_json)
+    show_papers(key, as_json)
 
 
 @app.command()

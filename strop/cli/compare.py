@@ -13,7 +13,8 @@ from typing import Any
 from rich.console import Console
 
 from strop.cli.live import shown
-from strop.cli.overrides import find_recipe, make_run, parse_words
+from strop.cli.overrides import find_recipe, make_run
+from strop.cli.words import parse_words
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError
 from strop.observe.comparison import page_of, summarize

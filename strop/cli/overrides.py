@@ -1,6 +1,6 @@
-"""Words of the command line as a run: which recipe, which of its fields, and fields deep inside the run it makes.
+"""Overrides of a run: fields of its recipe, and fields deep inside the run it makes.
 
-`steps=50`, `--steps 50` and `--steps=50` are the same; `trainer.weight_decay=0.1` reaches into a part.
+`trainer.weight_decay=0.1` reaches into a part.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import inspect
 import runpy
 import typing
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +17,6 @@ from strop.cli.conversion import describe, read_as
 from strop.errors import ConfigurationError, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
-
-DEFAULT_RECIPE = "pocket"
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What was typed: a recipe, its overrides as text, and whether help is wanted instead."""
-
-    recipe: str
-    overrides: dict[str, str]
-    wants_help: bool = False
-    names_recipe: bool = False
-
-
-def parse_words(words: Sequence[str]) -> Wish:
-    """Tell the recipe from its fields."""
-    recipe, overrides, wants_help = "", {}, False
-    left = list(words)
-    while left:
-        word = left.pop(0)
-        if word in ("--help", "-h"):
-            wants_help = True
-        elif word.startswith("--"):
-            key, value = _option(word, left)
-            overrides[key] = value
-        elif "=" in word and not word.startswith("="):
-            key, _, value = word.partition("=")
-            overrides[_spelled(key)] = value
-        elif recipe:
-            raise ConfigurationError(f"{word!r} is neither a field nor a value: write field=value (recipe is {recipe})")
-        else:
-            recipe = word
-    return Wish(recipe or DEFAULT_RECIPE, overrides, wants_help, bool(recipe))
-
-
-def _option(word: str, left: list[str]) -> tuple[str, str]:
-    """`--key=value`, `--key value`, or `--key` alone for true."""
-    key, equals, value = word[2:].partition("=")
-    if not equals:
-        is_alone = not left or left[0].startswith("--") or ("=" in left[0] and not left[0].startswith("="))
-        value = "true" if is_alone else left.pop(0)
-    return _spelled(key), value
-
-
-def _spelled(key: str) -> str:
-    return key.strip().replace("-", "_")
 
 
 def find_recipe(name: str) -> Recipe:

@@ -1,57 +1,56 @@
-"""`strop papers`: what exists of the listed papers."""
+"""`strop papers`: which papers are here, one line each, or one of them on a page."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.markup import escape
-from rich.table import Table
 
-from strop.papers import Paper, find_papers
+from strop.catalogue.pages import page_of
+from strop.catalogue.papers import Paper, find_papers
+from strop.cli.describe import table, wide_console
+from strop.errors import ConfigurationError, nearest
 
 
-def show_papers(as_json: bool) -> None:
-    """A table of what exists and how much that is, or everything as JSON."""
+def show_papers(key: str, as_json: bool) -> None:
+    """All papers or the one of a key; as JSON, too."""
     papers = find_papers()
+    if key:
+        papers = [_chosen(key, papers)]
     if as_json:
-        print(json.dumps([asdict(paper) for paper in papers], indent=1))
-        return
-    present = [paper for paper in papers if paper.mechanisms]
-    console = Console()
-    console.print(_table(present))
-    proven = sum(paper.effect is not None for paper in present)
-    tested = sum(bool(paper.tests) for paper in present)
-    console.print(
-        f"\n{len(present)} of {len(papers)} listed papers have a mechanism here; "
-        f"{tested} of them have tests, {proven} a measured effect.",
-        highlight=False,
-    )
+        print(json.dumps([paper.as_json() for paper in papers], indent=1))
+    elif key:
+        Console().print(Markdown(page_of(papers[0])))
+    else:
+        _list(papers)
 
 
-def _table(papers: list[Paper]) -> Table:
-    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
-    for title in ("paper", "mechanisms", "recipes", "tests", "effect"):
-        table.add_column(title, overflow="fold", justify="right" if title == "tests" else "left")
+def _chosen(key: str, papers: list[Paper]) -> Paper:
+    """By key, or by the recipe's name."""
+    known = {paper.key: paper for paper in papers}
+    names = {paper.record.name: paper for paper in papers}
+    if (found := known.get(key) or names.get(key)) is None:
+        raise ConfigurationError(f"there is no paper {key!r} here: {nearest(key, known)}")
+    return found
+
+
+def _list(papers: list[Paper]) -> None:
+    console = wide_console()
+    rows = table("paper", "effect", "what it does", is_cut=True)
     for paper in papers:
-        table.add_row(
-            f"[bold]{paper.key}[/]\n[dim]{escape(_shortened(paper.title))}[/]",
-            "\n".join(name.removeprefix("strop.") for name in paper.mechanisms),
-            "\n".join(name.rpartition(".")[2] for name in paper.recipes),
-            str(len(paper.tests)),
-            _effect(paper),
-        )
-    return table
+        rows.add_row(f"[cyan]{paper.key}[/]", _verdict(paper), escape(paper.record.line))
+    console.print(rows)
+    proven = sum(paper.effect is not None for paper in papers)
+    proof = "tests and measured effects are not installed with the package"
+    if all(paper.tests is not None for paper in papers):
+        proof = f"{sum(bool(paper.tests) for paper in papers)} with tests, {proven} with a measured effect"
+    console.print(f"\n{len(papers)} papers, {proof}. One of them on a page: [bold]strop papers nft[/]")
 
 
-def _shortened(title: str, most: int = 48) -> str:
-    return title if len(title) <= most else title[: most - 1].rstrip() + "…"
-
-
-def _effect(paper: Paper) -> str:
+def _verdict(paper: Paper) -> str:
     if paper.effect is None:
-        return "[dim]–[/]"
-    effect = paper.effect
-    colour = {"holds": "green", "does not hold": "red"}.get(effect["verdict"], "yellow")
-    return f"[{colour}]{effect['verdict']}[/]\n{100 * effect['difference']:+.1f} points"
+        return ""
+    colour = {"holds": "green", "does not hold": "red"}.get(paper.effect["verdict"], "yellow")
+    return f"[{colour}]{paper.effect['verdict']}[/]"

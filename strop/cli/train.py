@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from strop.cli.describe import show_fields, show_recipes
 from strop.cli.duration import warning
 from strop.cli.models import hush
-from strop.cli.overrides import find_recipe, make_run, parse_words
+from strop.cli.overrides import find_recipe, make_run
+from strop.cli.words import Wish
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.source import from_source
 from strop.errors import ConfigurationError, nearest
@@ -34,12 +34,9 @@ INTERRUPTED = 130
 
 
 def start_run(
-    words: list[str], name: str, root: Path, track: str, quiet: bool, where: str = "inline", engines: int = 1
+    wish: Wish, name: str, root: Path, track: str, quiet: bool, where: str = "inline", engines: int = 1
 ) -> int:
     """Train a new run; returns the exit code."""
-    wish, console = parse_words(words), Console()
-    if wish.wants_help:
-        return show_fields(wish.recipe, console) if wish.names_recipe else show_recipes(console)
     run = make_run(find_recipe(wish.recipe), wish.overrides)
     if track:
         run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in track.split(","))))

@@ -11,9 +11,9 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from strop.catalogue.record import recipe_files
 from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -28,12 +28,6 @@ class Parameter:
     name: str
     type: Any
     default: Any
-
-
-def recipe_files() -> dict[str, Path]:
-    """The file of every recipe of the package by name, without importing any."""
-    files = sorted(Path(__file__).parent.glob("*/*.py"), key=lambda path: path.stem)
-    return {path.stem: path for path in files if not path.stem.startswith("_")}
 
 
 def find_recipes() -> dict[str, Recipe]:

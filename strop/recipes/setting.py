@@ -24,21 +24,21 @@ from strop.types import Sampling
 class Setting:
     """Fields that any recipe takes."""
 
-    world: str = "arithmetic:4"  # name:level, several joined by +
+    world: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER
     model: str = "pocket"  # a Hugging Face folder, or the bundled model
-    seed: int = 0
-    steps: int = 100
-    groups_per_step: int = 8
+    seed: int = 0  # of tasks, sampling and whatever else is left to chance
+    steps: int = 100  # each trains on one draw and makes one version of the weights
+    groups_per_step: int = 8  # tasks of one step
     group_size: int = 8  # attempts per group
-    learning_rate: float = 3e-5
+    learning_rate: float = 3e-5  # of Adam
     max_tokens: int = 64  # of one reply
-    temperature: float = 1.0
-    lag: int = 0  # weight versions that generation may run ahead
-    heldout_tasks: int = 128  # per world
-    heldout_every: int = 20  # steps
-    checkpoint_every: int = 20
-    threads: int = 1
-    device: str = "cpu"
+    temperature: float = 1.0  # of sampling
+    lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
+    heldout_tasks: int = 128  # per world, to measure on
+    heldout_every: int = 20  # steps between two measurements; 0: before and after only
+    checkpoint_every: int = 20  # steps between two checkpoints
+    threads: int = 1  # of the processor; bits depend on it
+    device: str = "cpu"  # or cuda
     ranks: int = 1  # processes that train together, on CPUs or on a GPU each
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:

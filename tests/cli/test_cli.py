@@ -219,13 +219,6 @@ def test_replay_and_why(strop: Any, model: Path, tmp_path: Path) -> None:
     assert strop("why", "runs/nothing")[0] == 2 and strop("replay", "runs/nothing")[0] == 2
 
 
-def test_papers_as_table_and_as_json(strop: Any) -> None:
-    code, out, _ = strop("papers", "--json")
-    rows = json.loads(out)
-    assert code == 0 and all(set(row) == {"key", "title", "mechanisms", "recipes", "tests", "effect"} for row in rows)
-    assert "expert-iteration" in strop("papers")[1]
-
-
 def test_a_run_that_fails_ends_with_1(strop: Any, model: Path, tmp_path: Path) -> None:
     """A world whose every attempt is wrong starves a gate that keeps successes."""
     code, _, err = strop("train", "expert_iteration", f"model={model}", "steps=1", *SMALL)

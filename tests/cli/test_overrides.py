@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from strop.cli.conversion import describe, read_as
-from strop.cli.overrides import find_recipe, make_run, parse_words
+from strop.cli.overrides import find_recipe, make_run
+from strop.cli.words import parse_words
 from strop.errors import ConfigurationError
 from strop.recipes import find_recipes
 from strop.run import Run

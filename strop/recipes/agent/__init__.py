@@ -1,1 +1,1 @@
-"""Recipes: agent."""
+"""Agents that act over several turns."""

@@ -1,1 +1,1 @@
-"""Recipes: classics."""
+"""Algorithms that everybody compares with."""

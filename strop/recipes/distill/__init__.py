@@ -1,1 +1,1 @@
-"""Recipes: distill."""
+"""Imitation: demonstrations and teachers."""

@@ -1,1 +1,1 @@
-"""Recipes: objective."""
+"""What is minimized, and who gets the credit."""

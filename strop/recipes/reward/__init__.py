@@ -1,1 +1,1 @@
-"""Recipes: reward."""
+"""Where rewards come from, and how they are shaped."""

@@ -1,1 +1,1 @@
-"""Recipes: rollout."""
+"""Which attempts are made, and how they unfold."""

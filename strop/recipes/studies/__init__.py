@@ -1,1 +1,1 @@
-"""Recipes: studies."""
+"""Comparisons of the project's own, no paper's recipe."""

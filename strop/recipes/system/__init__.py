@@ -1,1 +1,1 @@
-"""Recipes: system."""
+"""How generation and training run side by side."""

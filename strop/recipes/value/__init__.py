@@ -1,1 +1,1 @@
-"""Recipes: value."""
+"""What was expected: critics, probes and guidance by values."""

@@ -1,0 +1,15 @@
+"""`python -m strop.catalogue`: write the generated pages of docs/ anew."""
+
+from __future__ import annotations
+
+import sys
+
+from strop.catalogue.pages import write_pages
+from strop.catalogue.papers import is_checkout
+from strop.catalogue.record import PACKAGE
+
+if __name__ == "__main__":
+    if not is_checkout(PACKAGE.parent):
+        sys.exit(f"pages are written in a checkout of the project, and {PACKAGE} is installed without one")
+    changed = write_pages(PACKAGE.parent / "docs")
+    print(f"{len(changed)} pages changed" if changed else "all pages are as they should be")

@@ -1,0 +1,90 @@
+"""Fields with what the comments behind them say: of a dataclass, or of a recipe's parameters."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from strop.catalogue.record import PACKAGE
+
+_NO_FIELDS = ("ClassVar", "init=False")  # in an annotation or a default: nothing that could be set
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field as it is written."""
+
+    name: str
+    default: str  # as Python; empty where there is none
+    comment: str
+
+
+@cache
+def class_fields(path: Path, name: str) -> tuple[Field, ...]:
+    """The fields of a dataclass, those of other classes it is made from not among them."""
+    text = path.read_text()
+    said = _comments(text)
+    kinds = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
+    return tuple(
+        Field(node.target.id, ast.unparse(node.value) if node.value else "", said.get(node.end_lineno or 0, ""))
+        for kind in kinds
+        for node in kind.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        if not any(word in ast.unparse(node) for word in _NO_FIELDS)
+    )
+
+
+@cache
+def parameters(path: Path, name: str) -> tuple[Field, ...]:
+    """The parameters of a function, its setting left out."""
+    text = path.read_text()
+    said = _comments(text)
+    made = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return tuple(field for function in made for field in _arguments(function, said) if field.name != "setting")
+
+
+def _arguments(function: ast.FunctionDef, said: dict[int, str]) -> Iterator[Field]:
+    arguments = function.args.args + function.args.kwonlyargs
+    defaults = [None] * (len(function.args.args) - len(function.args.defaults)) + function.args.defaults
+    for argument, default in zip(arguments, defaults + function.args.kw_defaults, strict=True):
+        is_alone = sum(other.lineno == argument.lineno for other in arguments) == 1
+        comment = said.get(argument.lineno, "") if is_alone and argument.lineno != function.lineno else ""
+        yield Field(argument.arg, ast.unparse(default) if default else "", comment)
+
+
+def _comments(text: str) -> dict[int, str]:
+    """Comments by line, those of the linter left out."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    found = {each.start[0]: each.string.lstrip("# ") for each in tokens if each.type == tokenize.COMMENT}
+    return {line: said for line, said in found.items() if not said.startswith(("noqa", "type:", "fmt:"))}
+
+
+def recipe_parameters(path: Path) -> tuple[Field, ...]:
+    """A recipe's own parameters; one without a comment has that of the field of the same name in a part it imports."""
+    inside = {field.name: field.comment for field in imported_fields(path) if field.comment}
+    return tuple(
+        field if field.comment else Field(field.name, field.default, inside.get(field.name, ""))
+        for field in parameters(path, path.stem)
+    )
+
+
+def imported_fields(path: Path, package: Path = PACKAGE) -> list[Field]:
+    """The fields of every class that a file imports from the package, later imports first."""
+    found: list[Field] = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("strop."):
+            module = package.parent / f"{(node.module or '').replace('.', '/')}.py"
+            if module.is_file():
+                found = [field for alias in node.names for field in class_fields(module, alias.name)] + found
+    return found
+
+
+def common_fields(package: Path = PACKAGE) -> dict[str, Field]:
+    """The fields of every recipe's setting, and of a run."""
+    shared = class_fields(package / "run.py", "Run") + class_fields(package / "recipes" / "setting.py", "Setting")
+    return {field.name: field for field in shared}

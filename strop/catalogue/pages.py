@@ -1,0 +1,151 @@
+"""Pages made from the tree: docs/papers.md, docs/papers/KEY.md and docs/rooms/ROOM.md.
+
+`python -m strop.catalogue` writes them; a test fails where they are not what it would write.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+from strop.catalogue.fields import Field, class_fields, recipe_parameters
+from strop.catalogue.papers import Paper, find_papers
+from strop.catalogue.record import PACKAGE, docstring_of
+
+_MADE = "<!-- written by `make pages` from docstrings: change those -->\n"
+
+
+def write_pages(docs: Path, package: Path = PACKAGE) -> list[Path]:
+    """Write every page that changed and remove those of nothing; returns what changed."""
+    pages = {docs / name: text for name, text in all_pages(package).items()}
+    there = {docs / "papers.md", *docs.glob("papers/*.md"), *docs.glob("rooms/*.md")}
+    changed = [path for path, text in pages.items() if not path.is_file() or path.read_text() != text]
+    for path in changed:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages[path])
+    gone = [path for path in sorted(there - set(pages)) if path.is_file()]
+    for path in gone:
+        path.unlink()
+    return changed + gone
+
+
+def all_pages(package: Path = PACKAGE) -> dict[str, str]:
+    """Every page by its name under docs/."""
+    papers = find_papers(package)
+    pages = {"papers.md": _MADE + list_of(papers, package)}
+    pages |= {f"papers/{paper.key}.md": _MADE + page_of(paper, package, "../../") for paper in papers}
+    return pages | {f"rooms/{name}.md": _MADE + text for name, text in room_pages(package).items()}
+
+
+def list_of(papers: Iterable[Paper], package: Path = PACKAGE) -> str:
+    """All papers by class."""
+    groups: dict[str, list[Paper]] = {}
+    for paper in papers:
+        groups.setdefault(paper.record.group, []).append(paper)
+    lines = ["# Papers in strop", ""]
+    for group in sorted(groups, key=lambda name: (name != "classics", name)):
+        lines += [f"## {group}", _first_line(package / "recipes" / group / "__init__.py"), ""]
+        lines += ["| paper | claim | mechanisms | command | effect |", "|---|---|---|---|---|"]
+        lines += [_row(paper) for paper in groups[group]]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(paper: Paper) -> str:
+    parts = ", ".join(module.rpartition(".")[2] for module in paper.mechanisms)
+    verdict = paper.effect["verdict"] if paper.effect else ""
+    link = f"[{paper.key}](papers/{paper.key}.md)"
+    return _cells(link, paper.record.claim, parts, f"`strop train {paper.record.name}`", verdict)
+
+
+def page_of(paper: Paper, package: Path = PACKAGE, root: str = "") -> str:
+    """One paper: claim, reading, what is left out, command, fields, tests, effect."""
+    record = paper.record
+    source = f"[{record.paper}]({record.address})" if record.address else record.paper
+    lines = [f"# {paper.key}", f"*{record.title}*, {source}. Class: {record.group}.", "", record.line, ""]
+    for label, text in (("Claim", record.claim), ("Reading", record.reading), ("Left out", record.left_out)):
+        lines += [f"**{label}.** {text}", ""] if text else []
+    lines += ["```", f"strop train {record.name}", "```", ""]
+    lines += _table("Fields of its recipe", recipe_parameters(_file(record.module, package)))
+    for module in paper.mechanisms:
+        lines += _mechanism(module, package, root) if module not in paper.recipes else []
+    return "\n".join([*lines, *_tests(paper, root), *_effect(paper)]) + "\n"
+
+
+def _mechanism(module: str, package: Path, root: str) -> list[str]:
+    path = _file(module, package)
+    name = str(path.relative_to(package.parent))
+    kind = mechanism_of(path)
+    title = f"## [{name}]({root}{name})" + (f": {kind}" if kind else "")
+    return [title, _first_line(path), "", *(_table("", class_fields(path, kind)) if kind else [])]
+
+
+def _table(title: str, fields: Iterable[Field]) -> list[str]:
+    rows = [_cells(f"`{each.name}`", f"`{each.default}`" if each.default else "", each.comment) for each in fields]
+    head = [f"## {title}"] if title else []
+    return [*head, "| field | default | |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def _cells(*cells: str) -> str:
+    escaped = (cell.replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _tests(paper: Paper, root: str) -> list[str]:
+    if paper.tests is None:
+        return ["**Tests** and measured effects are not installed; they are in a checkout of the project.", ""]
+    links = [f"[{Path(name).stem}]({root}{name})" for name in paper.tests]
+    return [f"**Tests.** {', '.join(links) or 'none'}", ""]
+
+
+def _effect(paper: Paper) -> list[str]:
+    if (effect := paper.effect) is None:
+        return [] if paper.tests is None else ["**Effect.** Not measured."]
+    figures = f"{effect['difference']:+.3f} (95% interval {effect['low']:+.3f} to {effect['high']:+.3f})"
+    return [
+        f"**Effect: {effect['verdict']}.** {effect['claim']} Measured: {effect['metric']} {figures}, "
+        f"{len(effect['seeds'])} seeds; again with `strop effect {paper.key}`."
+    ]
+
+
+def room_pages(package: Path = PACKAGE) -> dict[str, str]:
+    """A page for each folder of the package: the first line of every file; recipes have their own pages."""
+    folders = sorted({path.parent for path in package.rglob("*.py")} - {package})
+    rooms = [each for each in folders if each.relative_to(package).parts[0] != "recipes" and _files(each)]
+    return {"-".join(each.relative_to(package).parts): _room(each, package) for each in rooms}
+
+
+def _room(folder: Path, package: Path) -> str:
+    name = folder.relative_to(package.parent)
+    lines = [f"# {name}", _first_line(folder / "__init__.py"), ""]
+    lines += [f"- [`{path.stem}`](../../{name}/{path.name}): {_first_line(path)}" for path in _files(folder)]
+    return "\n".join(lines) + "\n"
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+
+
+def _first_line(path: Path) -> str:
+    """The first sentence of a module, or what stands before its first full stop at the end of a line."""
+    first = (docstring_of(path) if path.is_file() else "").split("\n\n")[0]
+    lines = first.splitlines()
+    ends = next((number for number, line in enumerate(lines) if line.endswith(".")), len(lines) - 1)
+    return " ".join(line.strip() for line in lines[: ends + 1])
+
+
+def _file(module: str, package: Path) -> Path:
+    path = package.parent / module.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def mechanism_of(path: Path) -> str:
+    """The name of a file's first public class that can be set up; empty where there is none."""
+    kinds = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
+    is_set_up = [node.name for node in kinds if not node.name.startswith("_") and _is_dataclass(node)]
+    return is_set_up[0] if is_set_up else ""
+
+
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)

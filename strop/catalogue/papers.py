@@ -1,0 +1,112 @@
+"""Which papers are here: records of recipes, joined with mechanisms, tests and measured effects.
+
+A mechanism's docstring says `Papers: key`. A recipe is its paper's if it bears the key as its name, or names it in the
+same way; what every run uses is nobody's recipe. A paper that is a setting of existing parts has its recipe for its
+mechanism.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strop.catalogue.record import PACKAGE, Record, docstring_of, keys_in, labelled, records
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and what exists of it; `tests` is None where none are installed."""
+
+    record: Record
+    mechanisms: tuple[str, ...]
+    recipes: tuple[str, ...]
+    tests: tuple[str, ...] | None
+    effect: dict[str, Any] | None
+
+    @property
+    def key(self) -> str:
+        return self.record.key
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields other programs may rely on."""
+        record = self.record
+        about = {"key": self.key, "class": record.group, "title": record.title, "claim": record.claim}
+        return about | {
+            "mechanisms": self.mechanisms,
+            "recipes": self.recipes,
+            "tests": self.tests,
+            "effect": self.effect,
+        }
+
+
+def find_papers(package: Path = PACKAGE) -> list[Paper]:
+    """Every paper that a recipe is the home of, by key."""
+    recipes = records(package)
+    mechanisms = named_papers(package)
+    tests = read_tests(package.parent) if is_checkout(package.parent) else None
+    homes = sorted((each for each in recipes.values() if each.title), key=lambda each: each.key)
+    return [_paper(home, recipes, mechanisms, tests, package.parent) for home in homes]
+
+
+def is_checkout(root: Path) -> bool:
+    """Tests and effects lie beside the package in a checkout; an installed package has none."""
+    return (root / "pyproject.toml").is_file() and (root / "tests").is_dir()
+
+
+def named_papers(package: Path = PACKAGE) -> dict[str, tuple[str, ...]]:
+    """Modules of mechanisms that name papers, with the keys."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        if parts[1] in ("recipes", "catalogue") or "Papers:" not in path.read_text():
+            continue
+        if keys := keys_in(labelled(docstring_of(path))):
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = keys
+    return found
+
+
+def read_tests(root: Path) -> dict[str, str]:
+    """Test files by name."""
+    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.glob("tests/**/test_*.py"))}
+
+
+def _paper(
+    home: Record,
+    recipes: Mapping[str, Record],
+    mechanisms: Mapping[str, tuple[str, ...]],
+    tests: dict[str, str] | None,
+    root: Path,
+) -> Paper:
+    own = [each.module for each in recipes.values() if each is home or home.key in each.also]
+    parts = [module for module, keys in mechanisms.items() if home.key in keys] or own
+    tested = None if tests is None else tuple(name for name, text in tests.items() if _is_about(text, parts, home.name))
+    return Paper(home, tuple(parts), tuple(own), tested, read_effect(root / "effects", home.key))
+
+
+def _is_about(test: str, modules: list[str], recipe: str) -> bool:
+    """A test is about a paper if it imports one of its modules, or builds its recipe by name."""
+    imports = any(module in test and re.search(rf"\b{re.escape(module)}\b", test) for module in modules)
+    return imports or ("recipe_named" in test and f'"{recipe}"' in test)
+
+
+def read_effect(folder: Path, key: str) -> dict[str, Any] | None:
+    """The summary of an experiment's committed result."""
+    path = folder / "results" / f"{key}.json"
+    if not path.is_file():
+        return None
+    result = json.loads(path.read_text())
+    shown = ("claim", "verdict", "metric", "difference", "low", "high", "seeds", "date")
+    return {name: result[name] for name in shown if name in result}
+
+
+def homeless(package: Path = PACKAGE) -> dict[str, str]:
+    """Keys that a docstring names and no recipe is the home of, with a module that names them."""
+    recipes = records(package)
+    known = {each.key for each in recipes.values() if each.title}
+    named = [(key, module) for module, keys in named_papers(package).items() for key in keys]
+    named += [(key, each.module) for each in recipes.values() for key in each.also]
+    return {key: module for key, module in named if key not in known}

@@ -1,0 +1,108 @@
+"""A recipe's module docstring as the record of its paper: what it does in one line, then labelled lines.
+
+    Imitate the attempts that were right, and nothing else.
+
+    Title: Teaching Large Language Models to Reason with Reinforcement Learning
+    Paper: arXiv 2403.04642 (2024)
+    Claim: what the paper says that it gains, in one sentence.
+    Reading: where paper, release and this recipe differ, and what was not found.
+    Left out: what the paper has and this recipe has not.
+
+Lines that go on are indented. The key is the file's name with - for _; where that is not the paper's, `Key:` says it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+_LABELLED = re.compile(r"^(Title|Paper|Claim|Reading|Left out|Key|Papers): *(.*)$")
+_ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a recipe's file says of itself."""
+
+    name: str  # of the recipe, and of its file
+    group: str  # the folder: the class of the paper
+    line: str
+    key: str
+    title: str = ""  # empty where a recipe is no paper's
+    paper: str = ""
+    claim: str = ""
+    reading: str = ""
+    left_out: str = ""
+    also: tuple[str, ...] = ()  # keys of further papers whose recipe this is
+
+    @property
+    def module(self) -> str:
+        return f"strop.recipes.{self.group}.{self.name}"
+
+    @property
+    def address(self) -> str:
+        """Of the paper, where it is on arXiv."""
+        found = _ARXIV.search(self.paper)
+        return f"https://arxiv.org/abs/{found.group(1)}" if found else ""
+
+    def says(self, word: str) -> bool:
+        """Whether a word stands anywhere in it."""
+        text = " ".join((self.name, self.key, self.line, self.title, self.paper, self.claim, self.reading))
+        return word.lower() in text.lower()
+
+
+def recipe_files(package: Path = PACKAGE) -> dict[str, Path]:
+    """The file of every recipe by name."""
+    files = sorted((package / "recipes").glob("*/*.py"), key=lambda path: path.stem)
+    return {path.stem: path for path in files if not path.stem.startswith("_")}
+
+
+def records(package: Path = PACKAGE) -> dict[str, Record]:
+    """What every recipe says of itself, by name."""
+    return {name: read_record(path) for name, path in recipe_files(package).items()}
+
+
+def read_record(path: Path) -> Record:
+    """The record in a file, which is not imported."""
+    text = docstring_of(path)
+    said = labelled(text)
+    return Record(
+        name=path.stem,
+        group=path.parent.name,
+        line=text.splitlines()[0] if text else "",
+        key=said.get("Key", path.stem.replace("_", "-")),
+        title=said.get("Title", ""),
+        paper=said.get("Paper", ""),
+        claim=said.get("Claim", ""),
+        reading=said.get("Reading", ""),
+        left_out=said.get("Left out", ""),
+        also=keys_in(said),
+    )
+
+
+def docstring_of(path: Path) -> str:
+    """A module's docstring."""
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
+
+
+def labelled(docstring: str) -> dict[str, str]:
+    """The labelled lines of a docstring, those that go on joined."""
+    found: dict[str, str] = {}
+    label = ""
+    for line in docstring.splitlines():
+        if match := _LABELLED.match(line):
+            label = match.group(1)
+            found[label] = match.group(2).strip()
+        elif label and line.startswith(" "):
+            found[label] = f"{found[label]} {line.strip()}".strip()
+        else:
+            label = ""
+    return found
+
+
+def keys_in(said: dict[str, str]) -> tuple[str, ...]:
+    """The keys after `Papers:`."""
+    return tuple(key.strip() for key in said.get("Papers", "").rstrip(".").split(",") if key.strip())

@@ -1,0 +1,38 @@
+"""Comments behind fields are what help says about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from strop.catalogue.fields import Field, class_fields, common_fields, parameters, recipe_parameters
+from strop.catalogue.record import PACKAGE
+
+
+def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "thing.py"
+    path.write_text(
+        "class Thing:\n"
+        "    size: int = 3  # in metres\n"
+        "    kind: ClassVar[str] = 'a'  # no field\n"
+        "    seen: int = field(default=0, init=False)  # nor this\n"
+        "    share: float\n"
+        "def thing(setting=1, low: int = 2): pass  # of the line, not of low\n"
+        "def other(\n    setting=1,\n    high: int = 4,  # upper end\n    *,\n    end: str,\n): pass\n"
+    )
+    assert class_fields(path, "Thing") == (Field("size", "3", "in metres"), Field("share", "", ""))
+    assert parameters(path, "thing") == (Field("low", "2", ""),)
+    assert parameters(path, "other") == (Field("high", "4", "upper end"), Field("end", "", ""))
+
+
+def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
+    path = PACKAGE / "recipes" / "objective" / "effective_rank.py"
+    said = {
+        field.name: field.comment for field in class_fields(PACKAGE / "train/advantages/hidden_rank.py", "HiddenRank")
+    }
+    assert said["stride"]
+    assert {field.name: field.comment for field in recipe_parameters(path)}["stride"] == said["stride"]
+
+
+def test_every_field_of_every_recipe_is_described() -> None:
+    silent = [name for name, field in common_fields().items() if not field.comment]
+    assert not silent, f"say behind {silent} in setting.py or run.py what they are"
