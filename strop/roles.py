@@ -92,14 +92,17 @@ class Environment(Protocol):
 class World(Protocol):
     """Where do tasks come from? Seeded; train and held-out tasks never meet."""
 
-    is_inline: ClassVar[bool] = False  # its check is ours, pure and quick; any other needs a process that can be killed
-
     if TYPE_CHECKING:
 
         @property
         def name(self) -> str: ...
         @property
         def level(self) -> int: ...
+
+    @fact
+    def is_inline(self) -> bool:
+        """Whether its check is ours, pure and quick; any other needs a process that can be killed."""
+        return False
 
     @fact
     def pays(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from strop.errors import ConfigurationError, DataError
@@ -33,6 +33,11 @@ class FixedTasks:
             aside = {min(places, key=lambda prompt: places[prompt])}
         train = tuple(task for task in tasks if _prompt(task) not in aside)
         return cls(origin, train, tuple(task for task in tasks if _prompt(task) in aside))
+
+    def without(self, ids: frozenset[str]) -> FixedTasks:
+        """The same, less some tasks; nobody changes sides."""
+        train, heldout = (tuple(t for t in side if t.id not in ids) for side in (self.train, self.heldout))
+        return replace(self, train=train, heldout=heldout)
 
     def num_tasks(self, heldout: bool) -> int:
         """How many different tasks one side has."""

@@ -21,13 +21,14 @@ class SingleTurn(Environment):
     """The environment of every world whose attempts are one reply long."""
 
     world: Solves
+    pays: bool = True  # False: the check must run where it can be killed, so a reward asks for it
     task: Task = field(init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
         self.task = task
 
     async def step(self, reply: Message) -> Observation:
-        return Observation(done=True, reward=self.world.check(self.task, reply.content))
+        return Observation(done=True, reward=self.world.check(self.task, reply.content) if self.pays else None)
 
     async def close(self) -> None:
         pass

@@ -8,6 +8,9 @@ from typing import Any
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
+from strop.environments.answers import Rule
+from strop.environments.table import Table
+from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.outcome import Outcome
@@ -33,6 +36,7 @@ class Setting:
     learning_rate: float = 3e-5  # of Adam
     max_tokens: int = 64  # of one reply
     temperature: float = 1.0  # of sampling
+    answer: Rule = "auto"  # how it is found in a reply to a task of a file: text, number, boxed, hashes, math
     lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
     heldout_tasks: int = 128  # per world, to measure on
     heldout_every: int = 20  # steps between two measurements; 0: before and after only
@@ -43,7 +47,9 @@ class Setting:
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
-        worlds = parse_worlds(self.world, self.seed)
+        worlds = parse_worlds(self.world, self.seed, self.answer)
+        if self.answer != "auto" and not any(isinstance(world, Table) for world in worlds):
+            raise ConfigurationError(f"answer={self.answer} is for tasks of files; {self.world} judges replies itself")
         judged: tuple[Reward, ...] = (Outcome(),) if all(world.pays for world in worlds) else (Checked(worlds),)
         plain: dict[str, Any] = {
             "rewards": judged,

@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from strop import environments
 from strop.errors import ConfigurationError, nearest
 from strop.roles import World
 
+_DATASET = "dataset:"
+_TABLES = (".jsonl", ".json", ".parquet", ".csv")
 
-def parse_worlds(text: str, seed: int = 0) -> tuple[World, ...]:
-    """The worlds a text names, joined by +."""
-    return tuple(_parse(part.strip(), seed) for part in text.split("+"))
+
+def parse_worlds(text: str, seed: int = 0, answer: str = "auto") -> tuple[World, ...]:
+    """The worlds a text names, joined by +; `answer` is the rule by which answers to tasks of files are found."""
+    parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
+    return tuple(_parse(part.strip(), seed, answer) for part in parts)
 
 
 def bundled_worlds() -> dict[str, Callable[..., Any]]:
@@ -32,7 +37,7 @@ def _kind(name: str) -> Callable[..., Any] | None:
     return next((kind for kind in kinds if vars(kind).get("name") == name), None)
 
 
-def _parse(text: str, seed: int) -> World:
+def _parse(text: str, seed: int, answer: str) -> World:
     if text.startswith("reasoning_gym/"):
         from strop.environments.reasoning_gym import ReasoningGym
 
@@ -42,14 +47,10 @@ def _parse(text: str, seed: int) -> World:
 
         dataset, _, level = text.removeprefix("drill/").partition(":")
         return Drill(dataset, _level(text, level), seed)
-    if text.startswith("dataset:"):
-        from strop.environments.dataset import Dataset
+    if text.startswith(_DATASET) or text.endswith(_TABLES):
+        from strop.environments.table import Table
 
-        return Dataset(text.removeprefix("dataset:"))
-    if text.endswith(".jsonl"):
-        from strop.environments.jsonl import Jsonl
-
-        return Jsonl(text)
+        return Table(text.removeprefix(_DATASET), answer)
     return _levelled(text, seed)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import pytest
 
-from strop.environments.dataset import Dataset
+from strop.environments.table import Table
 from strop.errors import ConfigurationError, DataError
+from strop.types import Message
 
 datasets = pytest.importorskip("datasets")
 
@@ -21,7 +21,7 @@ def _private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-def contents(world: Dataset) -> set[tuple[str, str]]:
+def contents(world: Table) -> set[tuple[str, str]]:
     tasks = [world.task(index, side) for side in (False, True) for index in range(30)]
     return {(task.messages[0].content, task.answer) for task in tasks}
 
@@ -34,10 +34,10 @@ def test_a_saved_dataset_and_a_split_of_several(tmp_path: Path) -> None:
     table = datasets.Dataset.from_dict(ROWS)
     table.save_to_disk(tmp_path / "one")
     datasets.DatasetDict({"train": table, "test": table.select(range(3))}).save_to_disk(tmp_path / "two")
-    assert contents(Dataset(str(tmp_path / "one"))) == contents(Dataset(str(tmp_path / "two"))) == expected()
-    assert len(contents(Dataset(str(tmp_path / "two"), split="test"))) == 3
+    assert contents(Table(str(tmp_path / "one"))) == contents(Table(str(tmp_path / "two"))) == expected()
+    assert len(contents(Table(str(tmp_path / "two"), split="test"))) == 3
     with pytest.raises(DataError, match="no split 'tran'; did you mean train"):
-        Dataset(str(tmp_path / "two"), split="tran").task(0)
+        Table(str(tmp_path / "two"), split="tran").task(0)
 
 
 def test_files_and_folders_of_files(tmp_path: Path) -> None:
@@ -46,26 +46,33 @@ def test_files_and_folders_of_files(tmp_path: Path) -> None:
     table.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     table.select(range(2)).to_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
     table.to_json(tmp_path / "rows.jsonl")
-    assert contents(Dataset(str(tmp_path / "data"))) == expected()
-    assert contents(Dataset(str(tmp_path / "data" / "train-00000-of-00001.parquet"))) == expected()
-    assert contents(Dataset(str(tmp_path / "rows.jsonl"))) == expected()
+    assert contents(Table(str(tmp_path / "data"))) == expected()
+    assert contents(Table(str(tmp_path / "data" / "train-00000-of-00001.parquet"))) == expected()
+    assert contents(Table(str(tmp_path / "rows.jsonl"))) == expected()
+
+
+def test_a_chat_in_a_column_is_read_as_a_chat(tmp_path: Path) -> None:
+    chat = [{"role": "system", "content": "short"}, {"role": "user", "content": "10+88=?"}]
+    datasets.Dataset.from_dict({"question": [chat], "answer": ["98"]}).save_to_disk(tmp_path / "chats")
+    task = Table(str(tmp_path / "chats"), heldout_share=0.0).task(0)
+    assert task.messages == (Message("system", "short"), Message("user", "10+88=?"))
 
 
 def test_other_columns_and_mistakes(tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
-    path.write_text("\n".join(json.dumps(row) for row in [{"ask": "a", "say": "b"}, {"ask": "c", "say": None}]))
-    with pytest.raises(DataError, match=r"rows\.json has no column 'question'; .*ask"):
-        Dataset(str(path)).task(0)
-    with pytest.raises(DataError, match=r"row 1: column 'say' is empty"):
-        Dataset(str(path), prompt="ask", answer="say").task(0)
+    path = tmp_path / "rows.csv"
+    path.write_text("ask,say\na,b\nc,\n")
+    with pytest.raises(DataError, match=r"rows\.csv, row 0: `prompt` is missing .*; there is 'ask', 'say'"):
+        Table(str(path)).task(0)
+    with pytest.raises(DataError, match=r"row 1: `say` must be text or a number, got None"):
+        Table(str(path), prompt="ask", answer="say").task(0)
     with pytest.raises(DataError, match="does not exist"):
-        Dataset(str(tmp_path / "none")).task(0)
+        Table(str(tmp_path / "none")).task(0)
     (tmp_path / "notes").mkdir()
     with pytest.raises(DataError, match=r"need files of one format .* found none"):
-        Dataset(str(tmp_path / "notes")).task(0)
+        Table(str(tmp_path / "notes")).task(0)
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'strop\[datasets\]'"):
-        Dataset(str(tmp_path)).task(0)
+        Table(str(tmp_path)).task(0)

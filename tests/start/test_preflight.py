@@ -13,7 +13,7 @@ from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.jsonl import Jsonl
+from strop.environments.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.gates.best_and_worst import BestAndWorst
@@ -54,7 +54,7 @@ def in_file(path: Path, count: int, **parts: Any) -> Run:
     """A run on a file of `count` tasks, about a tenth of them held out."""
     rows = [json.dumps({"prompt": f"{n}+0=?", "answer": str(n)}) for n in range(count)]
     path.write_text("\n".join(rows))
-    worlds = (Jsonl(str(path)),)
+    worlds = (Table(str(path)),)
     return make_run(worlds=worlds, sampler=Uniform(worlds), **parts)
 
 

@@ -1,0 +1,98 @@
+"""Tasks from a table: a JSONL or JSON file, or a local Hugging Face dataset (parquet, CSV, or a saved folder)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from strop.environments import answers
+from strop.environments.dataset_rows import dataset_rows
+from strop.environments.fixed import FixedTasks
+from strop.environments.json_rows import json_rows
+from strop.environments.rows import task_of
+from strop.environments.single_turn import SingleTurn
+from strop.errors import ConfigurationError, DataError, nearest
+from strop.roles import World
+from strop.types import Task
+
+
+@dataclass(frozen=True)
+class Table(World):
+    """One task per row, right when the answer that `rule` finds in the reply is the row's (see `answers.py`)."""
+
+    path: str
+    rule: str = "auto"
+    prompt: str = ""  # column; empty: the first of prompt, messages, question, problem
+    answer: str = ""  # column; empty: the first of answer, solution, ground_truth, reward_model
+    split: str = "train"  # of a dataset
+    heldout_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.rule not in answers.RULES:
+            raise ConfigurationError(f"there is no rule {self.rule!r} for answers: {nearest(self.rule, answers.RULES)}")
+
+    @property
+    def name(self) -> str:
+        return Path(self.path).stem
+
+    @property
+    def level(self) -> int:
+        return 0
+
+    @property
+    def is_inline(self) -> bool:
+        """Mathematics is read by a package that is not ours, so not in this process."""
+        return self.chosen[0] != "math"
+
+    @property
+    def pays(self) -> bool:
+        return self.is_inline
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return self._tasks.task(index, heldout)
+
+    def num_tasks(self, heldout: bool = False) -> int:
+        return self._tasks.num_tasks(heldout)
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self, self.pays)
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(answers.is_right(self.chosen[0], reply, task.answer))
+
+    def solution(self, task: Task) -> str:
+        return answers.solution(self.chosen[0], task.answer)
+
+    @cached_property
+    def chosen(self) -> tuple[str, str]:
+        """The rule by which answers are found, and why it was taken."""
+        if self.rule != "auto":
+            return self.rule, "as asked for"
+        return answers.chosen_rule([task.answer for task in self._all])
+
+    def leave_out(self, ids: frozenset[str]) -> None:
+        """Serve these no more."""
+        vars(self)["_tasks"] = self._tasks.without(ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # rows are read again where needed
+
+    @cached_property
+    def _tasks(self) -> FixedTasks:
+        return FixedTasks.split(self._all, self.heldout_share, self.path)
+
+    @cached_property
+    def _all(self) -> list[Task]:
+        path = Path(self.path)
+        if not path.exists():
+            raise DataError(f"{path} does not exist")
+        is_json = path.is_file() and path.suffix in (".jsonl", ".json")
+        tasks = []
+        for place, row in json_rows(path) if is_json else dataset_rows(path, self.split):
+            try:
+                tasks.append(task_of(row, self.name, self.prompt, self.answer))
+            except ValueError as error:
+                raise DataError(f"{place}: {error}") from None
+        return tasks
