@@ -24,6 +24,10 @@ def test_the_worked_example_works(tmp_path: Path) -> None:
     check = "from strop.recipes import build, recipe_named as r; print(build(r('rare_tokens'), {'power': 1.0}).losses)"
     found = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)
     assert "RareTokens(power=1.0" in found.stdout, found.stderr
+    page = subprocess.run(
+        [sys.executable, "-m", "strop", "papers", "rare-tokens"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "RareTokens" in page.stdout and "0 is REINFORCE" in page.stdout, page.stderr
     test = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", names[2]], cwd=tmp_path, capture_output=True, text=True
     )

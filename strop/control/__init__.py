@@ -1,0 +1,1 @@
+"""What is tried next, how often, and how far ahead."""

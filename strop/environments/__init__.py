@@ -1,0 +1,1 @@
+"""Where do tasks come from, and what does the world answer?"""

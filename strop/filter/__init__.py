@@ -1,0 +1,1 @@
+"""What attempts are worth: rewards, and what is kept."""

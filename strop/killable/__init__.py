@@ -1,0 +1,1 @@
+"""Processes in which foreign code runs and can be ended."""

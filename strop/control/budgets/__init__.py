@@ -1,0 +1,1 @@
+"""How many attempts may a task have?"""

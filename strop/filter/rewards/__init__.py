@@ -1,0 +1,1 @@
+"""How good was each attempt?"""

@@ -1,0 +1,1 @@
+"""Which attempts are made?"""

@@ -1,0 +1,1 @@
+"""How much does an off-policy token count?"""

@@ -1,0 +1,1 @@
+"""How do tokens add up?"""

@@ -1,0 +1,1 @@
+"""How far may a step go?"""

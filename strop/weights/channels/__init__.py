@@ -1,0 +1,1 @@
+"""How do weights reach the engines?"""
