@@ -20,7 +20,11 @@ from strop.train.losses.clip import Clip
 from strop.train.values.progress import Progress
 
 
-def spa_rl(setting: Setting = Setting(world="keyvalue:2"), bonus: float = 0.5, clip: float = 0.2) -> Run:
+def spa_rl(
+    setting: Setting = Setting(world="keyvalue:2"),
+    bonus: float = 0.5,  # of a turn that the world carried out
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """The sum of a turn's contributions learns the check of the last reply; the world's own pay is for evaluation."""
     agent = Grounded(Chat(), bonus)
     run = setting.run("spa_rl", ProgressReturns(), (Clip(clip, clip),), values=Progress(), agent=agent)

@@ -16,7 +16,11 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def dapo(setting: Setting = Setting(), low: float = 0.2, high: float = 0.28) -> Run:
+def dapo(
+    setting: Setting = Setting(),
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+) -> Run:
     """Groups without contrast are replaced by others; no KL penalty."""
     run = setting.run("dapo", GroupStandard(), (Clip(low, high),), gates=(ZeroVariance(),))
     run.rewards = (*run.rewards, Overlong(setting.max_tokens, cushion=setting.max_tokens // 5))

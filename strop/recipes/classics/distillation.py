@@ -17,6 +17,9 @@ from strop.train.advantages.constant import Constant
 from strop.train.losses.distillation import Distillation
 
 
-def distillation(setting: Setting = Setting(), teacher: str = "pocket") -> Run:
+def distillation(
+    setting: Setting = Setting(),
+    teacher: str = "pocket",  # a model folder with the same vocabulary
+) -> Run:
     """`teacher` is a model folder with the same vocabulary; rewards are only watched."""
     return setting.run("distillation", Constant(), (Distillation(str(model_folder(teacher))),))

@@ -17,6 +17,9 @@ from strop.train.losses.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def dpo(setting: Setting = Setting(), beta: float = 0.1) -> Run:
+def dpo(
+    setting: Setting = Setting(),
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """Pairs are made by the current policy each step; groups without contrast give none and are replaced."""
     return setting.run("dpo", Constant(), (Dpo(beta),), gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -15,6 +15,9 @@ from strop.train.losses.clip import Clip
 from strop.train.reductions.constant_length import ConstantLength
 
 
-def dr_grpo(setting: Setting = Setting(), clip: float = 0.2) -> Run:
+def dr_grpo(
+    setting: Setting = Setting(),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """Rewards minus the group's mean, every token divided by the same constant length."""
     return setting.run("dr_grpo", GroupMean(), (Clip(clip, clip),), reduction=ConstantLength(setting.max_tokens))

@@ -16,7 +16,11 @@ from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.two_phase import TwoPhase
 
 
-def fixpo(setting: Setting = Setting(), limit: float = 0.2, minibatches: int = 2) -> Run:
+def fixpo(
+    setting: Setting = Setting(),
+    limit: float = 0.2,  # nats that a token may move from where the draw found it
+    minibatches: int = 2,
+) -> Run:
     """No token of a draw moves by more than `limit` nats from where the draw found it."""
     trainer = TwoPhase(TorchTrainer(learning_rate=setting.learning_rate, device=setting.device), limit)
     unclipped = (Clip(low=1.0, high=1e9),)

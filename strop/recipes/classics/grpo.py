@@ -16,7 +16,11 @@ from strop.train.losses.kl import Kl
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def grpo(setting: Setting = Setting(), clip: float = 0.2, kl: float = 0.04) -> Run:
+def grpo(
+    setting: Setting = Setting(),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.04,  # weight of the penalty to the reference
+) -> Run:
     """Group-relative advantages divided by their spread, PPO's clip, k3 penalty to the reference."""
     losses = (Clip(clip, clip), Kl("k3", kl)) if kl else (Clip(clip, clip),)
     return setting.run("grpo", GroupStandard(), losses, reduction=SequenceMean())

@@ -16,6 +16,9 @@ from strop.train.losses.ipo import Ipo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def ipo(setting: Setting = Setting(), tau: float = 0.1) -> Run:
+def ipo(
+    setting: Setting = Setting(),
+    tau: float = 0.1,  # the margin to reach is 1 / (2 tau)
+) -> Run:
     """The best and the worst of fresh attempts as a pair."""
     return setting.run("ipo", Constant(), (Ipo(tau),), gates=(BestAndWorst(),), reduction=SequenceMean())

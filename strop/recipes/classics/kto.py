@@ -15,6 +15,9 @@ from strop.train.losses.kto import Kto
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def kto(setting: Setting = Setting(), beta: float = 0.1) -> Run:
+def kto(
+    setting: Setting = Setting(),
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """Every attempt counts by itself, against the siblings' mean log-ratio."""
     return setting.run("kto", Constant(), (Kto(beta),), reduction=SequenceMean())

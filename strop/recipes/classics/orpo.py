@@ -16,6 +16,9 @@ from strop.train.losses.orpo import Orpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def orpo(setting: Setting = Setting(), odds: float = 0.1) -> Run:
+def orpo(
+    setting: Setting = Setting(),
+    odds: float = 0.1,  # weight of the odds beside the likelihood
+) -> Run:
     """The best and the worst of fresh attempts as a pair."""
     return setting.run("orpo", Constant(), (Orpo(odds),), gates=(BestAndWorst(),), reduction=SequenceMean())

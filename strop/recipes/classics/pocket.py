@@ -9,7 +9,10 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def pocket(setting: Setting = Setting(steps=60, heldout_tasks=200), constant_reward: bool = False) -> Run:
+def pocket(
+    setting: Setting = Setting(steps=60, heldout_tasks=200),
+    constant_reward: bool = False,  # the negative control, which must not move
+) -> Run:
     """Chain sums with a scratchpad; `constant_reward=true` is the negative control, which must not move."""
     run = setting.run("pocket", GroupStandard(), (Clip(),))
     if constant_reward:

@@ -15,7 +15,11 @@ from strop.train.values.critic import Critic
 
 
 def ppo(
-    setting: Setting = Setting(), clip: float = 0.2, trace: float = 0.95, minibatches: int = 2, epochs: int = 1
+    setting: Setting = Setting(),
+    clip: float = 0.2,
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    minibatches: int = 2,
+    epochs: int = 1,
 ) -> Run:
     """A critic of the policy's size says what was expected; several clipped steps per draw."""
     return setting.run(

@@ -23,8 +23,8 @@ from strop.train.losses.kl import Kl
 def reinforce_plus_plus(
     setting: Setting = Setting(),
     credit: str = "draw",  # draw, group or tokens: what is standardised, and where the KL goes
-    clip: float = 0.2,
-    kl: float = 0.01,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
     """The penalty to the reference is k2, whose gradient is the KL's."""
     known: dict[str, Advantage] = {

@@ -13,6 +13,10 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.sapo import Sapo
 
 
-def sapo_soft(setting: Setting = Setting(), rising: float = 1.0, falling: float = 1.05) -> Run:
+def sapo_soft(
+    setting: Setting = Setting(),
+    rising: float = 1.0,  # how quickly tokens that should become likelier fade
+    falling: float = 1.05,  # the same for those that should become less likely
+) -> Run:
     """Tokens fade out of the gradient as they move away from the policy that sampled them."""
     return setting.run("sapo_soft", GroupStandard(), (Sapo(rising, falling),))

@@ -16,6 +16,10 @@ from strop.train.losses.simpo import SimPo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def simpo(setting: Setting = Setting(), beta: float = 2.0, gamma: float = 1.0) -> Run:
+def simpo(
+    setting: Setting = Setting(),
+    beta: float = 2.0,  # scale of mean log-probabilities
+    gamma: float = 1.0,  # the margin to reach
+) -> Run:
     """The best and the worst of fresh attempts as a pair."""
     return setting.run("simpo", Constant(), (SimPo(beta, gamma),), gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -45,10 +45,10 @@ _SETTING = Setting(
 
 def smollm2(
     setting: Setting = _SETTING,
-    unseen: str = _UNSEEN,
-    warmup_steps: int = 60,
+    unseen: str = _UNSEEN,  # worlds that are measured and never trained
+    warmup_steps: int = 60,  # of supervised training first; 0: none
     warmup_examples: int = 64,  # of one step
-    warmup_learning_rate: float = 2e-4,
+    warmup_learning_rate: float = 2e-4,  # of supervised training
 ) -> Run:
     """Supervised warm-up, then RL from its model; `strop train smollm2` does both."""
     setting = replace(setting, device=_device(setting.device))

@@ -17,7 +17,11 @@ from strop.train.losses.intuitive import Intuitive
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def ift(setting: Setting = Setting(group_size=1, groups_per_step=64), share: float = 0.2, decay: float = 0.95) -> Run:
+def ift(
+    setting: Setting = Setting(group_size=1, groups_per_step=64),
+    share: float = 0.2,  # of its own guess in what the policy reads
+    decay: float = 0.95,  # how far an error counts for what follows it
+) -> Run:
     """One demonstration per task, read with a share of the policy's own guesses."""
     losses = (Intuitive(share, decay),)
     return setting.run("ift", Constant(), losses, agent=Demonstrate(), reduction=SequenceMean())

@@ -20,12 +20,12 @@ from strop.train.losses.kdrl import Kdrl
 
 def kdrl(
     setting: Setting = Setting(),
-    teacher: str = "pocket",
-    estimator: str = "k2",
-    mask: str = "none",
-    start: float = 5e-3,
-    floor: float = 1e-3,
-    fall: float = 5e-5,
+    teacher: str = "pocket",  # a model folder with the same vocabulary
+    estimator: str = "k2",  # k2 (reverse KL) or k3 (forward)
+    mask: str = "none",  # none, response (only wrong attempts) or group (only where all are wrong)
+    start: float = 5e-3,  # weight of the teacher at first
+    floor: float = 1e-3,  # its least weight
+    fall: float = 5e-5,  # of its weight in each step
 ) -> Run:
     """`teacher` is a model folder with the same vocabulary; its weight falls; start 0 and floor 0 is GRPO."""
     distilled = Kdrl(str(model_folder(teacher)), estimator, start, floor, fall, mask)

@@ -17,7 +17,9 @@ from strop.train.losses.inverse_soft_q import InverseSoftQ
 
 
 def language_irl(
-    setting: Setting = Setting(group_size=1, groups_per_step=64), penalty: float = 0.1, discount: float = 1.0
+    setting: Setting = Setting(group_size=1, groups_per_step=64),
+    penalty: float = 0.1,  # on the reward that the logits imply
+    discount: float = 1.0,  # of the implied rewards
 ) -> Run:
     """Likelihood, with the reward that the logits imply held small."""
     return setting.run("language_irl", Constant(), (InverseSoftQ(penalty, discount),), agent=Demonstrate())

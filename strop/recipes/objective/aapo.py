@@ -20,7 +20,11 @@ from strop.train.advantages.reference_momentum import ReferenceMomentum
 from strop.train.losses.reinforce import Reinforce
 
 
-def aapo(setting: Setting = Setting(), low: float = -0.2, high: float = 0.28) -> Run:
+def aapo(
+    setting: Setting = Setting(),
+    low: float = -0.2,  # of the lead over the reference, which is cut there
+    high: float = 0.28,  # of the lead over the reference
+) -> Run:
     """Cross-entropy weighted by the credit, token mean, no ratio; the reference doubles what is generated."""
     return setting.run(
         "aapo",

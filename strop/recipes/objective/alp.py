@@ -16,6 +16,10 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def alp(setting: Setting = Setting(world="countdown:3"), beta: float = 1e-3, clip: float = 0.2) -> Run:
+def alp(
+    setting: Setting = Setting(world="countdown:3"),
+    beta: float = 1e-3,  # price of a token in a group that is all right
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """The paper's beta of 1e-7 is for answers a thousand times as long."""
     return setting.run("alp", AdaptiveLength(GroupStandard(), beta), (Clip(clip, clip),))

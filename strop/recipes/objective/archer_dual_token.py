@@ -14,6 +14,10 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.dual_token import DualToken
 
 
-def archer_dual_token(setting: Setting = Setting(), quantile: float = 0.8, kl: float = 0.001) -> Run:
+def archer_dual_token(
+    setting: Setting = Setting(),
+    quantile: float = 0.8,  # of entropy, above which a token is undecided
+    kl: float = 0.001,  # weight of the penalty on decided tokens
+) -> Run:
     """GRPO's advantages with dual-token constraints."""
     return setting.run("archer_dual_token", GroupStandard(), (DualToken(quantile, kl=kl),))

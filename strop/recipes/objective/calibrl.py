@@ -17,7 +17,11 @@ from strop.train.advantages.constant import Constant
 from strop.train.losses.calibrated import Calibrated
 
 
-def calibrl(setting: Setting = Setting(), guidance: float = 0.1, slope: float = 0.5) -> Run:
+def calibrl(
+    setting: Setting = Setting(),
+    guidance: float = 0.1,  # weight of the comparison with the expert
+    slope: float = 0.5,  # of the push where the policy is already on the right side
+) -> Run:
     """One of the group's attempts is the world's demonstration, which is compared with and never trained on."""
     losses = (Calibrated(guidance, slope),)
     return setting.run("calibrl", Constant(), losses, strategy=Demonstrated(Demonstrate()))

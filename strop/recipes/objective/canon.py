@@ -17,7 +17,11 @@ from strop.train.reductions.constant_length import ConstantLength
 
 
 def canon(
-    setting: Setting = Setting(), metric: str = "entropy", mix: float = 1.0, low: float = 0.2, high: float = 0.28
+    setting: Setting = Setting(),
+    metric: str = "entropy",  # entropy or length
+    mix: float = 1.0,  # share of the comparison with the other half; 0.5 is Dr. GRPO
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
 ) -> Run:
     """`mix` 0.5 is Dr. GRPO; `metric` is entropy or length."""
     reduction = ConstantLength(setting.max_tokens)

@@ -21,7 +21,10 @@ from strop.train.values.critic import Critic
 
 
 def concise_reasoning(
-    setting: Setting = Setting(world="countdown:3"), tasks: int = 8, trace: float = 0.95, clip: float = 0.2
+    setting: Setting = Setting(world="countdown:3"),
+    tasks: int = 8,  # of each world, over and over
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    clip: float = 0.2,
 ) -> Run:
     """No term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer they are."""
     advantage, critic = Gae(trace=trace, whiten=False), Critic(device=setting.device)

@@ -21,10 +21,10 @@ from strop.train.losses.entropy import Entropy
 
 def conciser(
     setting: Setting = Setting(world="countdown:3"),
-    stage: int = 2,
-    low: float = 0.2,
-    high: float = 0.28,
-    entropy: float = 0.001,
+    stage: int = 2,  # 1 (right) or 2 (short)
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    entropy: float = 0.001,  # weight of the entropy bonus
 ) -> Run:
     """Stage 1 is GRPO with clip-higher, dynamic sampling and an entropy bonus; start stage 2 from its model."""
     if stage not in (1, 2):

@@ -15,6 +15,10 @@ from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.cpgd import Cpgd
 
 
-def cpgd(setting: Setting = Setting(), clip: float = 0.2, drift: float = 0.001) -> Run:
+def cpgd(
+    setting: Setting = Setting(),
+    clip: float = 0.2,  # bound of the log-ratio is that of 1 ± clip
+    drift: float = 0.001,  # weight of the pull back to the old policy
+) -> Run:
     """Rewards minus the group's mean; no ratio in front of the gradient."""
     return setting.run("cpgd", GroupMean(), (Cpgd(clip, drift),))

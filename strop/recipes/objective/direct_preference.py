@@ -19,7 +19,9 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def direct_preference(
-    setting: Setting = Setting(), temperature_of_distance: float = 0.1, conservatism: float = 1.0
+    setting: Setting = Setting(),
+    temperature_of_distance: float = 0.1,  # divides distances before they are compared
+    conservatism: float = 1.0,  # below 1 the push away from the worse attempt is weaker
 ) -> Run:
     """All pairs of siblings with different rewards; no reference."""
     losses = (DirectPreference(temperature_of_distance, conservatism),)

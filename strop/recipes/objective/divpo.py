@@ -17,6 +17,10 @@ from strop.train.losses.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def divpo(setting: Setting = Setting(), share: float = 0.1, beta: float = 0.1) -> Run:
+def divpo(
+    setting: Setting = Setting(),
+    share: float = 0.1,  # of the group's range of rewards that counts as good, and as bad
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """DPO on the most unusual good attempt and the most usual bad one."""
     return setting.run("divpo", Constant(), (Dpo(beta),), gates=(DiversePair(share),), reduction=SequenceMean())

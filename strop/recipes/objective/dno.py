@@ -21,7 +21,12 @@ from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.trainers.torch import TorchTrainer
 
 
-def dno(setting: Setting = Setting(), period: int = 5, eta: float = 0.1, margin: float = 0.0) -> Run:
+def dno(
+    setting: Setting = Setting(),
+    period: int = 5,  # steps on what one version wrote
+    eta: float = 0.1,  # scale of the log-ratios
+    margin: float = 0.0,  # of win rates, from which a pair is certain; 0: all pairs, softly
+) -> Run:
     """margin 0 fits all win rates softly; above 0 only clear winners count, and for certain."""
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
     return setting.run(

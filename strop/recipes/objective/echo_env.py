@@ -16,6 +16,9 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.echo import Echo
 
 
-def echo_env(setting: Setting = Setting(world="guess:1"), foresight: float = 0.05) -> Run:
+def echo_env(
+    setting: Setting = Setting(world="guess:1"),
+    foresight: float = 0.05,  # weight of the world's words; above 0.05 learning stalled in the paper
+) -> Run:
     """GRPO on what the policy wrote, likelihood on what the world said; made for worlds of several turns."""
     return setting.run("echo_env", GroupStandard(), (Clip(0.2, 0.28), Echo(foresight)))

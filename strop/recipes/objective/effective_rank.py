@@ -16,6 +16,10 @@ from strop.train.advantages.hidden_rank import HiddenRank
 from strop.train.losses.clip import Clip
 
 
-def effective_rank(setting: Setting = Setting(), stride: int = 4, clip: float = 0.2) -> Run:
+def effective_rank(
+    setting: Setting = Setting(),
+    stride: int = 4,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """The paper's stride of 40 tokens is for long answers; those of the pocket model have about 25."""
     return setting.run("effective_rank", HiddenRank(GroupStandard(), stride), (Clip(clip, clip),))

@@ -18,7 +18,12 @@ from strop.train.losses.feature_dpo import FeatureDpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def fpo(setting: Setting = Setting(), beta: float = 0.1, alpha: float = 0.5, features: str = "") -> Run:
+def fpo(
+    setting: Setting = Setting(),
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+    alpha: float = 0.5,  # weight of the distance in feature space
+    features: str = "",  # a sparse autoencoder's file; empty: the last states themselves
+) -> Run:
     """`features` is a sparse autoencoder's file; without one the last states themselves are the features."""
     losses = (FeatureDpo(beta, alpha, features=features or None),)
     return setting.run("fpo", Constant(), losses, gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -16,7 +16,11 @@ from strop.train.losses.clip import Clip
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def gdpo(setting: Setting = Setting(world="countdown:3"), limit: int = 22, clip: float = 0.2) -> Run:
+def gdpo(
+    setting: Setting = Setting(world="countdown:3"),
+    limit: int = 22,  # tokens that still count as brief
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """The world's reward, and a second one for at most `limit` tokens."""
     run = setting.run("gdpo", DecoupledStandard(), (Clip(clip, clip),), reduction=SequenceMean())
     run.rewards = (*run.rewards, Brief(limit))

@@ -16,6 +16,10 @@ from strop.train.losses.h_dpo import HDpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def h_dpo(setting: Setting = Setting(), alpha: float = 0.9, beta: float = 0.1) -> Run:
+def h_dpo(
+    setting: Setting = Setting(),
+    alpha: float = 0.9,  # below 1 the optimum is sharper than DPO's, above flatter
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """alpha 1 is DPO; below, the policy ends up sharper than the reference."""
     return setting.run("h_dpo", Constant(), (HDpo(alpha, beta),), gates=(BestAndWorst(),), reduction=SequenceMean())

@@ -21,7 +21,11 @@ from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.trainers.torch import TorchTrainer
 
 
-def iterative_dpo(setting: Setting = Setting(), period: int = 10, beta: float = 0.1) -> Run:
+def iterative_dpo(
+    setting: Setting = Setting(),
+    period: int = 10,  # steps on what one version wrote
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """A round is `period` steps on pairs of one version, which also is the reference."""
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, snapshots=period)
     run = setting.run(

@@ -18,7 +18,11 @@ from strop.train.losses.clip import Clip
 from strop.train.trainers.torch import TorchTrainer
 
 
-def missing_old_logits(setting: Setting = Setting(lag=4), old: str = "old", limit: float = 2.0) -> Run:
+def missing_old_logits(
+    setting: Setting = Setting(lag=4),
+    old: str = "old",  # old (exact, from kept weights) or averaged (a proxy)
+    limit: float = 2.0,  # mismatch beyond limit or 1 / limit masks a token
+) -> Run:
     """policy / behaviour = mismatch * staleness, each with a rule of its own."""
     snapshots, window = (setting.lag + 1, 0) if old == "old" else (0, max(setting.lag, 1))
     return setting.run(

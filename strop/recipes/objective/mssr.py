@@ -19,7 +19,10 @@ from strop.train.losses.kl import Kl
 
 
 def mssr(
-    setting: Setting = Setting(group_size=1, groups_per_step=64), tasks: int = 256, clip: float = 0.2, kl: float = 0.01
+    setting: Setting = Setting(group_size=1, groups_per_step=64),
+    tasks: int = 256,  # of each world, over and over
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
     """Tasks come again, or no success rate would ever be known."""
     run = setting.run("mssr", BetaBaseline(), (Clip(clip, clip), Kl("k3", kl)))

@@ -16,7 +16,11 @@ from strop.train.advantages.constant import Constant
 from strop.train.losses.nft import Nft
 
 
-def nft(setting: Setting = Setting(), task_weight: str = "linear", negative_weight: float = 1.0) -> Run:
+def nft(
+    setting: Setting = Setting(),
+    task_weight: str = "linear",  # linear (Dr. GRPO's where on-policy), root (GRPO's) or none
+    negative_weight: float = 1.0,  # of wrong attempts; 0 imitates right ones only
+) -> Run:
     """No advantage: the group's pass rate is in the loss; negative_weight 0 imitates right attempts only."""
     return setting.run(
         "nft", Constant(), (Nft(task_weight=task_weight, negative_weight=negative_weight),), gates=(ZeroVariance(),)

@@ -21,7 +21,10 @@ from strop.train.reductions.sequence_mean import SequenceMean
 _LEVELS = (0.0, 0.3, 0.6, 0.9)
 
 
-def noisygrpo(setting: Setting = Setting(group_size=4, groups_per_step=16), strength: float = 0.5) -> Run:
+def noisygrpo(
+    setting: Setting = Setting(group_size=4, groups_per_step=16),
+    strength: float = 0.5,  # share of tokens exchanged at noise level 1
+) -> Run:
     """Nothing corrects for sampling under noise, as in the paper; so tokens are not scored again, either."""
     return setting.run(
         "noisygrpo",

@@ -18,7 +18,12 @@ from strop.train.losses.clip import Clip
 _SIDES = {"both": (), "negative": (OneSided("wrong"),), "positive": (OneSided("right"),)}
 
 
-def nsr_psr(setting: Setting = Setting(), sides: str = "both", positive: float = 0.1, clip: float = 0.2) -> Run:
+def nsr_psr(
+    setting: Setting = Setting(),
+    sides: str = "both",  # both, negative or positive
+    positive: float = 0.1,  # weight of right attempts beside 1 of wrong ones
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """W-REINFORCE; `sides` negative is NSR and positive is PSR."""
     if sides not in _SIDES:
         raise ConfigurationError(f"nsr_psr has no sides {sides!r}: {nearest(sides, _SIDES)}")

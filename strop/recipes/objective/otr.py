@@ -15,7 +15,11 @@ from strop.train.advantages.constant import Constant
 from strop.train.losses.one_token import OneToken
 
 
-def otr(setting: Setting = Setting(group_size=1, groups_per_step=64), draws: int = 256, miss: float = 0.0) -> Run:
+def otr(
+    setting: Setting = Setting(group_size=1, groups_per_step=64),
+    draws: int = 256,  # tokens drawn at each place
+    miss: float = 0.0,  # what a wrong token earns
+) -> Run:
     """At each place of a demonstration the policy draws tokens and is paid for the right one."""
     loss = OneToken(draws, miss, setting.seed)
     return setting.run("otr", Constant(), (loss,), agent=Demonstrate())

@@ -15,6 +15,9 @@ from strop.train.losses.pacs import Pacs
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def pacs(setting: Setting = Setting(), beta: float = 1.0) -> Run:
+def pacs(
+    setting: Setting = Setting(),
+    beta: float = 1.0,  # scale of the log-ratios that tell right from wrong
+) -> Run:
     """Cross-entropy of leave-one-out scores; no advantage."""
     return setting.run("pacs", Constant(), (Pacs(beta),), reduction=SequenceMean())

@@ -22,7 +22,12 @@ from strop.train.losses.kl import Kl
 from strop.train.values.critic import Critic
 
 
-def pairwise_rl(setting: Setting = Setting(), judge: str = "", clip: float = 0.2, kl: float = 0.01) -> Run:
+def pairwise_rl(
+    setting: Setting = Setting(),
+    judge: str = "",  # folder of a generative judge; empty: the worlds' own checks compare
+    clip: float = 0.2,
+    kl: float = 0.01,  # weight of the penalty to the reference
+) -> Run:
     """`judge` is the folder of a generative judge; without one the worlds' own checks compare."""
     worlds = parse_worlds(setting.world, setting.seed)
     who = Generative(str(model_folder(judge))) if judge else Graded(worlds)

@@ -17,7 +17,12 @@ from strop.train.losses.tempered_kl import TemperedKl
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def rapo(setting: Setting = Setting(), kl: float = 0.01, entropy: float = 0.001, floor: float = 0.5) -> Run:
+def rapo(
+    setting: Setting = Setting(),
+    kl: float = 0.01,  # weight of the penalty to the reference
+    entropy: float = 0.001,  # weight of the entropy bonus
+    floor: float = 0.5,  # exponent of the reference where nothing was earned
+) -> Run:
     """Forward KL to a reference tempered by the reward, and an entropy bonus."""
     losses = (Clip(), TemperedKl(floor, weight=kl), Entropy(entropy))
     return setting.run("rapo", GroupStandard(), losses, reduction=SequenceMean())

@@ -20,7 +20,11 @@ from strop.types import Sampling
 
 
 def rl4lms(
-    setting: Setting = Setting(), top_p: float = 0.9, clip: float = 0.2, kl: float = 0.01, minibatches: int = 2
+    setting: Setting = Setting(),
+    top_p: float = 0.9,  # mass of the nucleus
+    clip: float = 0.2,
+    kl: float = 0.01,  # weight of the penalty to the reference
+    minibatches: int = 2,
 ) -> Run:
     """The masking policy is the one that sampled, new with every version."""
     sampling = Sampling(setting.temperature, top_p, max_tokens=setting.max_tokens)

@@ -14,6 +14,9 @@ from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.rover import Rover
 
 
-def rover(setting: Setting = Setting(), scale: float = 1.0) -> Run:
+def rover(
+    setting: Setting = Setting(),
+    scale: float = 1.0,  # of the log-ratio that is Q
+) -> Run:
     """A regression to the centred reward and the mean Q of the next state."""
     return setting.run("rover", GroupMean(), (Rover(scale),))

@@ -18,7 +18,11 @@ from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.turn_by_turn import TurnByTurn
 
 
-def seeupo(setting: Setting = Setting(world="guess:2"), clip: float = 0.2, kl: float = 0.002) -> Run:
+def seeupo(
+    setting: Setting = Setting(world="guess:2"),
+    clip: float = 0.2,
+    kl: float = 0.002,  # weight of the penalty to the reference
+) -> Run:
     """The trainer makes as many steps per draw as the longest attempt has turns."""
     trainer = TurnByTurn(TorchTrainer(learning_rate=setting.learning_rate, device=setting.device))
     losses = (Gspo(clip, clip), Kl("k3", kl))

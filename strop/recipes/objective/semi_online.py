@@ -18,7 +18,11 @@ from strop.train.losses.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def semi_online(setting: Setting = Setting(), period: int = 5, beta: float = 0.1) -> Run:
+def semi_online(
+    setting: Setting = Setting(),
+    period: int = 5,  # steps on what one version wrote
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
+) -> Run:
     """period 1 is online DPO, one as long as the run is offline."""
     return setting.run(
         "semi_online",

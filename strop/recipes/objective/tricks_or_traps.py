@@ -15,6 +15,10 @@ from strop.train.losses.clip import Clip
 from strop.train.reductions.token_mean import TokenMean
 
 
-def tricks_or_traps(setting: Setting = Setting(), low: float = 0.2, high: float = 0.2) -> Run:
+def tricks_or_traps(
+    setting: Setting = Setting(),
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.2,  # the upper bound of a ratio is 1 + high
+) -> Run:
     """The two techniques the paper keeps; `high` up to 0.32 is one of the switches it isolates."""
     return setting.run("tricks_or_traps", SharedSpread(), (Clip(low, high),), reduction=TokenMean())

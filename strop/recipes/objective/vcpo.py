@@ -17,7 +17,11 @@ from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.train.trainers.torch import TorchTrainer
 
 
-def vcpo(setting: Setting = Setting(lag=10), cap: float = 8.0, full: float = 1.0) -> Run:
+def vcpo(
+    setting: Setting = Setting(lag=10),
+    cap: float = 8.0,  # largest importance weight of an attempt
+    full: float = 1.0,  # effective share of the samples that deserves a whole step
+) -> Run:
     """Attempts weighed as wholes, no clip, no reference, one optimizer step per draw."""
     return setting.run(
         "vcpo",

@@ -17,7 +17,10 @@ from strop.train.losses.clip import Clip
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def dra_grpo(setting: Setting = Setting(world="countdown:3"), clip: float = 0.2) -> Run:
+def dra_grpo(
+    setting: Setting = Setting(world="countdown:3"),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """GRPO on rewards divided by how much of each attempt its siblings say, too."""
     advantage = DiversityAdjusted(GroupStandard(epsilon=1e-4))
     return setting.run("dra_grpo", advantage, (Clip(clip, clip),), reduction=SequenceMean())

@@ -16,6 +16,9 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def april(setting: Setting = Setting(lag=5), surplus: float = 2.0) -> Run:
+def april(
+    setting: Setting = Setting(lag=5),
+    surplus: float = 2.0,  # times the groups of a step are in flight
+) -> Run:
     """GRPO with DAPO's clip; a step takes the first groups that are done, and none is ever thrown away."""
     return setting.run("april", GroupStandard(), (Clip(0.2, 0.28),), pace=OverProvision(surplus, setting.lag))

@@ -9,6 +9,11 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.entropy_clamp import EntropyClamp
 
 
-def entropy_band(setting: Setting = Setting(), low: float = 0.2, high: float = 2.0, strength: float = 0.01) -> Run:
+def entropy_band(
+    setting: Setting = Setting(),
+    low: float = 0.2,  # below it entropy is paid for
+    high: float = 2.0,  # above it entropy is punished
+    strength: float = 0.01,  # of both
+) -> Run:
     """A bonus below the band, a penalty above it."""
     return setting.run("entropy_band", GroupStandard(), (Clip(), EntropyClamp(low, high, strength)))

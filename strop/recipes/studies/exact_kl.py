@@ -10,7 +10,11 @@ from strop.train.losses.exact_kl import ExactKl
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def exact_kl(setting: Setting = Setting(), direction: str = "reverse", kl: float = 0.04) -> Run:
+def exact_kl(
+    setting: Setting = Setting(),
+    direction: str = "reverse",  # reverse (stay within the reference) or forward (cover it)
+    kl: float = 0.04,  # weight of the penalty to the reference
+) -> Run:
     """reverse holds the policy within the reference, forward makes it cover all of it."""
     losses = (Clip(), ExactKl(direction, weight=kl))
     return setting.run("exact_kl", GroupStandard(), losses, reduction=SequenceMean())

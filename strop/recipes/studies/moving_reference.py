@@ -15,7 +15,7 @@ def moving_reference(
     setting: Setting = Setting(),
     every: int = 50,  # versions
     keep: float = 0.0,  # of the old reference; 0 resets it, 0.995 every 10 versions is GRPO-CARE's average
-    kl: float = 0.04,
+    kl: float = 0.04,  # weight of the penalty to the reference
 ) -> Run:
     """The reference moves towards the policy every few versions."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))

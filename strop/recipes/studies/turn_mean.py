@@ -8,6 +8,10 @@ from strop.train.advantages.turn_mean import TurnMean
 from strop.train.losses.clip import Clip
 
 
-def turn_mean(setting: Setting = Setting(world="guess:2"), discount: float = 0.9, clip: float = 0.2) -> Run:
+def turn_mean(
+    setting: Setting = Setting(world="guess:2"),
+    discount: float = 0.9,  # of rewards from turn to turn
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """What was paid from a turn on, discounted, so that success soon is better than success late."""
     return setting.run("turn_mean", TurnMean(discount), (Clip(clip, clip),))

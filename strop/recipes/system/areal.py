@@ -17,7 +17,11 @@ from strop.train.losses.decoupled import Decoupled
 from strop.train.trainers.torch import TorchTrainer
 
 
-def areal(setting: Setting = Setting(lag=4), anchor: str = "proximal", minibatches: int = 4) -> Run:
+def areal(
+    setting: Setting = Setting(lag=4),
+    anchor: str = "proximal",  # proximal, averaged or interpolated
+    minibatches: int = 4,
+) -> Run:
     """No critic and no reference; advantages standardised over the batch, several clipped steps per draw."""
     window = max(setting.lag, 1) if anchor == "averaged" else 0
     trainer = TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, average_window=window)

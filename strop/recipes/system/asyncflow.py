@@ -16,6 +16,9 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def asyncflow(setting: Setting = Setting(), clip: float = 0.2) -> Run:
+def asyncflow(
+    setting: Setting = Setting(),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """Forward and backward passes overlap with generation; weights move once, at the end of the draw."""
     return setting.run("asyncflow", GroupStandard(), (Clip(clip, clip),), streams=True)

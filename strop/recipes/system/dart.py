@@ -25,7 +25,11 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def dart(
-    setting: Setting = Setting(lag=1), tasks: int = 64, easy: float = 0.6, least: int = 2, share: float = 0.8
+    setting: Setting = Setting(lag=1),
+    tasks: int = 64,  # of each world, over and over
+    easy: float = 0.6,  # success from which a task gets fewer attempts
+    least: int = 2,  # attempts at any task
+    share: float = 0.8,  # of turns that are credited: those of the highest entropy
 ) -> Run:
     """`tasks` of each world over and over; clip 0.1/0.28 from the weights before the step, weights cut at 1."""
     run = setting.run(

@@ -16,6 +16,9 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def flexmarl(setting: Setting = Setting(world="guess:2"), clip: float = 0.2) -> Run:
+def flexmarl(
+    setting: Setting = Setting(world="guess:2"),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """What is trained first is what was finished first; the gradient is that of the whole draw."""
     return setting.run("flexmarl", GroupStandard(), (Clip(clip, clip),), streams=True)

@@ -15,6 +15,9 @@ from strop.train.advantages.leave_one_out import LeaveOneOut
 from strop.train.losses.aipo import Aipo
 
 
-def llamarl(setting: Setting = Setting(lag=1), cap: float = 8.0) -> Run:
+def llamarl(
+    setting: Setting = Setting(lag=1),
+    cap: float = 8.0,  # largest importance weight
+) -> Run:
     """Leave-one-out baseline; a token's weight is its ratio to the sampler, at most `cap`."""
     return setting.run("llamarl", LeaveOneOut(), (Aipo(cap),))

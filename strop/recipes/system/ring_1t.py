@@ -25,7 +25,7 @@ from strop.train.trainers.torch import TorchTrainer
 def ring_1t(
     setting: Setting = Setting(lag=5),
     low: float = 0.5,  # of the trainer's to the engine's probability: a token below it gets no gradient
-    high: float = 5.0,
+    high: float = 5.0,  # above it, too
     tokens: int = 1600,  # of finished groups make a step; 0: groups_per_step groups, which is IcePop alone
     pool: int = 16,  # groups in flight
 ) -> Run:

@@ -17,6 +17,10 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
 
-def rollart(setting: Setting = Setting(world="guess:2", lag=1), clip: float = 0.2, reward_workers: int = 2) -> Run:
+def rollart(
+    setting: Setting = Setting(world="guess:2", lag=1),
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    reward_workers: int = 2,
+) -> Run:
     """A slow world delays its own group only."""
     return setting.run("rollart", GroupStandard(), (Clip(clip, clip),), reward_workers=reward_workers)

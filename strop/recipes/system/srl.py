@@ -20,7 +20,7 @@ from strop.train.values.critic import Critic
 def srl(
     setting: Setting = Setting(lag=1),
     where: str = "process",  # inline, process or ray: where inference computes
-    engines: int = 1,
+    engines: int = 1,  # how many share the work
     clip: float = 0.2,
     minibatches: int = 2,
 ) -> Run:

@@ -20,11 +20,11 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 def tba(
     setting: Setting = Setting(lag=2),
-    beta: float = 0.05,
-    last_beta: float = 0.05,
-    recent: float = 0.95,
-    answers: int = 0,
-    sharpness: float = 0.0,
+    beta: float = 0.05,  # the policy goes to reference * exp(reward / beta)
+    last_beta: float = 0.05,  # beta at the end of the run
+    recent: float = 0.95,  # share of new groups in a step
+    answers: int = 0,  # of a group that is drawn again; 0: all
+    sharpness: float = 0.0,  # how much better ones are preferred there
 ) -> Run:
     """Siblings are balanced against each other until the policy is reference * exp(reward / beta).
 

@@ -15,7 +15,12 @@ from strop.train.losses.clip import Clip
 from strop.train.values.conservative import Conservative
 
 
-def b_coder(setting: Setting = Setting(), alpha: float = 1.0, trace: float = 0.95, clip: float = 0.2) -> Run:
+def b_coder(
+    setting: Setting = Setting(),
+    alpha: float = 1.0,  # scale of the frozen model's logits in Q
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """The policy learns from its values by clipped steps."""
     critic = Conservative(alpha, device=setting.device)
     return setting.run("b_coder", Gae(trace=trace), (Clip(clip, clip),), values=critic)

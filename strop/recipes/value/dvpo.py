@@ -22,7 +22,11 @@ from strop.train.values.frozen_critic import FrozenCritic
 
 
 def dvpo(
-    setting: Setting = Setting(), critic: str = "", trace: float = 0.95, clip: float = 0.2, kl: float = 0.2
+    setting: Setting = Setting(),
+    critic: str = "",  # checkpoints/step-N/values of the first run; empty: learn it
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    clip: float = 0.2,
+    kl: float = 0.2,  # weight of the penalty to the reference
 ) -> Run:
     """Without `critic` the value model learns and the policy rests; then give its `checkpoints/step-N/values`."""
     if not critic:

@@ -21,7 +21,7 @@ from strop.train.values.probe import Probe
 def poise(
     setting: Setting = Setting(group_size=2, groups_per_step=32),
     low: float = 0.2,
-    high: float = 0.28,
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
     ridge: float = 300.0,  # the paper's 0.01 is for draws of over 1000 attempts: 64 it learns by heart
     window: int = 32,
 ) -> Run:

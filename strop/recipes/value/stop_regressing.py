@@ -15,7 +15,12 @@ from strop.train.losses.clip import Clip
 from strop.train.values.binned_critic import BinnedCritic
 
 
-def stop_regressing(setting: Setting = Setting(), bins: int = 51, trace: float = 0.95, clip: float = 0.2) -> Run:
+def stop_regressing(
+    setting: Setting = Setting(),
+    bins: int = 51,  # of the distribution of returns
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
     """Rewards from 0 to 1, with a margin on both sides."""
     critic = BinnedCritic(bins=bins, device=setting.device)
     return setting.run("stop_regressing", Gae(trace=trace), (Clip(clip, clip),), values=critic)
