@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,8 +13,10 @@ from numpy.typing import DTypeLike, NDArray
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.train.batch import Batch
-from strop.types import FloatArray, Group, IntArray, Trajectory
+from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
 
+_NOTHING = np.zeros(0, dtype=np.int64)
+_FILLER = Turn(np.zeros(1, dtype=np.int64), _NOTHING, _NOTHING.astype(np.float32), _NOTHING, Message("user", ""))
 Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batch`
 
 
@@ -90,6 +92,17 @@ def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
     )
     _check_first_tokens(contexts, attempts)
     return contexts
+
+
+def closed(attempt: Trajectory) -> Trajectory:
+    """With one token more behind each of its contexts: nobody reads its state, so that of the last written one is."""
+    following = [*attempt.turns[1:], None]
+    turns = [
+        each
+        for turn, after in zip(attempt.turns, following, strict=True)
+        for each in ((turn, _FILLER) if after is None or after.fresh else (turn,))
+    ]
+    return replace(attempt, turns=tuple(turns))
 
 
 def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:

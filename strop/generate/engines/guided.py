@@ -97,17 +97,23 @@ class Guided(Engine):
     @torch.no_grad()
     def scores(self, context: IntArray) -> Tensor:
         """Guided logits of the next token: [V]."""
-        if self._judge is None:
-            raise ConfigurationError("Guided has no model yet: call open(model) first")
         read = torch.from_numpy(context).to(self.device)
         base: Tensor = self._base(input_ids=read.unsqueeze(0), use_cache=False).logits[0, -1].float()
         candidates = base.topk(min(self.candidates, len(base))).indices  # [C]
         longer = torch.cat([read.expand(len(candidates), -1), candidates.unsqueeze(1)], 1)
-        states = self._judge.body.base_model(input_ids=longer, use_cache=False).last_hidden_state[:, -1]
-        told = self._judge.head(states)[:, 0]  # [C]
+        told = self.told(longer)
         if self.rule == "vas":
             return guided(base, candidates, linear_offset(told, self.strength), is_centred=True)
         return guided(base, candidates, bernoulli_offset(told, self.strength), is_centred=False)
+
+    @torch.no_grad()
+    def told(self, contexts: Tensor) -> Tensor:
+        """What the value model says after each context [C, T]: [C]."""
+        if self._judge is None:
+            raise ConfigurationError("Guided has no model yet: call open(model) first")
+        states = self._judge.body.base_model(input_ids=contexts, use_cache=False).last_hidden_state[:, -1]
+        found: Tensor = self._judge.head(states)[:, 0]
+        return found
 
     async def load(self, version: WeightVersion) -> str:
         weights = parameters(self._base)

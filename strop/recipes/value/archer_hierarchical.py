@@ -5,7 +5,7 @@ Paper: arXiv 2402.19446 (2024)
 Claim: About 100 times fewer samples than on-policy methods in tasks of several turns.
 Reading: The turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
     expectation.
-Left out: Replay of earlier turns, and actions sampled anew for the actor.
+Left out: Replay of earlier turns, actions sampled anew for the actor, and first steps in which the critic learns alone.
 """
 
 from __future__ import annotations

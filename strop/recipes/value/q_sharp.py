@@ -4,7 +4,8 @@ Title: Q#: Provably Optimal Distributional RL for LLM Post-Training
 Paper: arXiv 2502.20548 (2025)
 Claim: Better accuracy on mathematics at a smaller KL to the reference than other guided methods.
 Reading: `strength` is 1 / kappa, as in the code; the paper's eta is its inverse. Run it twice: the policy rests while
-    the value learns, then `values`, its `checkpoints/step-N/values`, guides attempts.
+    the value learns, then `values`, its `checkpoints/step-N/values`, guides attempts and
+    learns no more: its labels must be those of the reference alone.
 Left out: Rounds that begin with guided tokens, and returns other than 0 and 1.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from strop.generate.engines.guided import Guided
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.train.advantages.constant import Constant
 from strop.train.advantages.residual import Residual
 from strop.train.losses.reinforce import Reinforce
 from strop.train.values.success import Success
@@ -20,7 +22,8 @@ from strop.train.values.success import Success
 
 def q_sharp(setting: Setting = Setting(), values: str = "", strength: float = 10.0) -> Run:
     """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
-    run = setting.run("q_sharp", Residual(), (Reinforce(weight=0.0),), values=Success(device=setting.device))
+    resting = (Reinforce(weight=0.0),)
     if values:
-        run.engine, run.rescore_every = Guided(values, "q_sharp", strength, device=setting.device), 0
-    return run
+        engine = Guided(values, "q_sharp", strength, device=setting.device)
+        return setting.run("q_sharp", Constant(), resting, engine=engine, rescore_every=0)
+    return setting.run("q_sharp", Residual(), resting, values=Success(device=setting.device))

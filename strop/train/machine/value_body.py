@@ -1,4 +1,4 @@
-"""A copy of the model with a linear head, read at the states in which written tokens were chosen; learned value models
+"""A copy of the model with a linear head, read at the states before and after each written token; learned value models
 share it."""
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from strop.errors import CheckpointError, ConfigurationError, NumericsError
 from strop.models.model import load_model
 from strop.train.machine.optimizer import Optimizer
 from strop.train.machine.sequences import Sequences
-from strop.train.pack import fill, lay_out
+from strop.train.pack import closed, fill, lay_out
 from strop.types import Trajectory
 
+BEFORE, AFTER = 0, 1  # which of the two states of a written token
 _BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
 
 
@@ -33,6 +34,11 @@ class Part:
     sequences: Sequences
     rows: Tensor  # [R], the written tokens
     attempts: Sequence[Trajectory]
+
+    @property
+    def last(self) -> list[int]:
+        """Which of the R tokens are the last ones of their attempts: [A]."""
+        return (np.cumsum([attempt.num_tokens for attempt in self.attempts]) - 1).tolist()  # type: ignore[no-any-return]
 
     def column(self, arrays: Sequence[NDArray[Any]]) -> Tensor:
         """One number per written token from one array per attempt: [R]."""
@@ -67,7 +73,7 @@ class ValueBody:
         written = [attempt for attempt in attempts if attempt.num_tokens]
         if not written:
             return []
-        contexts = lay_out(written)
+        contexts = lay_out([closed(attempt) for attempt in written])
         starts, parts = contexts.starts, []
         for first, last in fill(starts, self.max_tokens):
             low, high = starts[first], starts[last]
@@ -78,14 +84,14 @@ class ValueBody:
         return parts
 
     def read(self, part: Part) -> Tensor:
-        """[R, K], at the states in which the written tokens were chosen."""
+        """[R, 2, K], at the state in which each written token was chosen and at the one after it."""
         hidden = part.sequences.hidden_states(self.body)
-        outputs: Tensor = self.head(hidden.index_select(0, part.rows - 1))
+        outputs: Tensor = self.head(hidden[torch.stack([part.rows - 1, part.rows], 1)])
         return outputs
 
     @torch.no_grad()
     def told(self, attempts: Sequence[Trajectory]) -> dict[str, NDArray[np.float32]]:
-        """What it says of each attempt, by id: [N, K]."""
+        """What it says of each attempt, by id: [N, 2, K]."""
         found: dict[str, NDArray[np.float32]] = {}
         for part in self.parts(attempts):
             outputs = self.read(part).float().cpu().numpy()
@@ -94,7 +100,7 @@ class ValueBody:
         return found
 
     def step(self, parts: Sequence[Part], loss: Callable[[Tensor, Part], Tensor], learning_rate: float) -> float:
-        """One optimizer step on the sum of `loss(outputs [R, K], part)`; returns the gradient's norm."""
+        """One optimizer step on the sum of `loss(outputs [R, 2, K], part)`; returns the gradient's norm."""
         self.optimizer.zero_grad()
         total = 0.0
         for part in parts:

@@ -17,7 +17,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
-from strop.train.machine.value_body import Part, ValueBody
+from strop.train.machine.value_body import BEFORE, Part, ValueBody
 from strop.types import Group
 
 _NAME = "binned_critic"
@@ -62,7 +62,7 @@ class BinnedCritic(ValueModel):
         attempts = [attempt for group in groups for attempt in group.scored]
         told = self._ready().told(attempts)
         for attempt in attempts:
-            logits = torch.from_numpy(told.get(attempt.id, np.zeros((attempt.num_tokens, self.bins), np.float32)))
+            logits = torch.from_numpy(told.get(attempt.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
             attempt.values = self.decoded(logits.to(self.device)).cpu().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -74,9 +74,9 @@ class BinnedCritic(ValueModel):
         returns = np.concatenate([*(_array(attempt.returns) for attempt in attempts), np.zeros(0)])
         entropies: list[float] = []
 
-        def loss(logits: Tensor, part: Part) -> Tensor:
+        def loss(outputs: Tensor, part: Part) -> Tensor:
             target = self.target(part.column([_array(attempt.returns) for attempt in part.attempts]))
-            total = -(target * logits.log_softmax(-1)).sum() / count
+            total = -(target * outputs[:, BEFORE].log_softmax(-1)).sum() / count
             entropies.append(float(total.detach()))
             return total
 

@@ -23,7 +23,7 @@ from strop.errors import ConfigurationError
 from strop.models.model import load_model, logits
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
-from strop.train.machine.value_body import Part, ValueBody
+from strop.train.machine.value_body import BEFORE, Part, ValueBody
 from strop.types import Group
 
 _NAME = "conservative"
@@ -54,8 +54,8 @@ class Conservative(ValueModel):
         attempts = [attempt for group in groups for attempt in group.scored]
         told = self._ready().told(attempts)
         for attempt in attempts:
-            raw = told.get(attempt.id, np.zeros((attempt.num_tokens, 1), dtype=np.float32))
-            attempt.values = bounded(torch.from_numpy(raw[:, 0])).numpy()
+            raw = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
+            attempt.values = bounded(torch.from_numpy(raw)).numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         body = self._ready()
@@ -67,7 +67,7 @@ class Conservative(ValueModel):
         metrics = calibration(np.concatenate([*values, np.zeros(0)]), np.concatenate([*rewards, np.zeros(0)]))
 
         def loss(outputs: Tensor, part: Part) -> Tensor:
-            own = bounded(outputs[:, 0])
+            own = bounded(outputs[:, BEFORE, 0])
             goals = part.column(
                 [
                     backed_up(np.asarray(v), a.reward, self.discount)

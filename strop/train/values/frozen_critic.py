@@ -15,7 +15,7 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
-from strop.train.machine.value_body import ValueBody
+from strop.train.machine.value_body import BEFORE, ValueBody
 from strop.types import Group
 
 
@@ -39,7 +39,7 @@ class FrozenCritic(ValueModel):
         attempts = [attempt for group in groups for attempt in group.scored]
         told = self._body.told(attempts)
         for attempt in attempts:
-            attempt.values = told[attempt.id][:, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+            attempt.values = told[attempt.id][:, BEFORE, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing is learned; how well the rewards were foreseen is still said."""

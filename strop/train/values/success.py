@@ -18,7 +18,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
-from strop.train.machine.value_body import Part, ValueBody
+from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group
 
 _NAME = "success"
@@ -26,7 +26,11 @@ _NAME = "success"
 
 @dataclass
 class Success(ValueModel):
-    """p = sigmoid(h) at every state, by binary cross-entropy to the attempt's reward, averaged within attempts."""
+    """p = sigmoid(h) after every token, by binary cross-entropy to the attempt's reward, averaged within attempts.
+
+    The state after the last token, the end of the reply, is among them: decoding asks about just that one before it
+    stops. `values` are p before each token, which is what was expected of it.
+    """
 
     learning_rate: float = 1e-4
     steps: int = 2  # per draw
@@ -42,7 +46,7 @@ class Success(ValueModel):
         attempts = [attempt for group in groups for attempt in group.scored]
         told = self._ready().told(attempts)
         for attempt in attempts:
-            logit = told.get(attempt.id, np.zeros((attempt.num_tokens, 1), dtype=np.float32))[:, 0]
+            logit = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[:, BEFORE, 0]
             attempt.values = torch.from_numpy(logit).sigmoid().numpy()
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -73,7 +77,7 @@ class Success(ValueModel):
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
-    """Mean over each attempt's tokens, summed over attempts."""
+    """Mean over the states after each attempt's tokens, summed over attempts."""
     labels = part.column([np.full(attempt.num_tokens, attempt.reward) for attempt in part.attempts])
     weights = part.column([np.full(attempt.num_tokens, 1 / attempt.num_tokens) for attempt in part.attempts])
-    return torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, 0], labels, weights, reduction="sum")
+    return torch.nn.functional.binary_cross_entropy_with_logits(outputs[:, AFTER, 0], labels, weights, reduction="sum")

@@ -21,9 +21,10 @@ from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.turn_credit import turn_payments
-from strop.train.machine.value_body import Part, ValueBody
+from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group, Trajectory
 
+_SPREAD = 0.1  # of what the heads say at first, for states of unit size
 _NAME, _TARGET = "turn_critic", "turn_target"
 
 
@@ -31,8 +32,9 @@ _NAME, _TARGET = "turn_critic", "turn_target"
 class TurnCritic(ValueModel):
     """Twins Q(o, u) -> r + discount * target V(o'), V(o) -> target Q(o, u); done ends it. Mean squared error.
 
-    V is read before a turn's first token, Q before its last. Fills `values` with V of each token's turn and the note
-    `turn_advantages` with min Q - min V. Targets follow by `rate` after every step.
+    V is read before a turn's first token, Q after its last. The twins begin as different small random heads, or they
+    would stay equal for ever. Fills `values` with V of each token's turn and the note `turn_advantages` with min Q -
+    min V. Targets follow by `rate` after every step.
     """
 
     discount: float = 0.95
@@ -51,6 +53,11 @@ class TurnCritic(ValueModel):
 
     def open(self, model: Path, seed: int) -> None:
         self._body, self._target = (ValueBody.open(model, 4, self.max_tokens, self.device) for _ in range(2))
+        size = self._body.head.weight.shape
+        drawn = torch.randn(size, generator=torch.Generator().manual_seed(seed)) * _SPREAD / size[1] ** 0.5
+        with torch.no_grad():
+            for body in (self._body, self._target):
+                body.head.weight.copy_(drawn)
 
     def predict(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
@@ -83,10 +90,9 @@ class TurnCritic(ValueModel):
             start += attempt.num_tokens
             first, last = turn_bounds(attempt)
             later_actions, later_states = by_turn(slow[attempt.id], attempt)
-            paid = [each for each, turn in zip(turn_payments(attempt), attempt.turns, strict=True) if len(turn.tokens)]
-            goals = action_targets(np.array(paid), later_states, self.discount)
-            total = total + (own[last, :2] - torch.from_numpy(goals).to(own)).square().sum()
-            total = total + (own[first, 2:] - torch.from_numpy(later_actions).to(own)).square().sum()
+            goals = action_targets(np.array(written_payments(attempt)), later_states, self.discount)
+            total = total + (own[last, AFTER, :2] - torch.from_numpy(goals).to(own)).square().sum()
+            total = total + (own[first, BEFORE, 2:] - torch.from_numpy(later_actions).to(own)).square().sum()
         return total / count
 
     @torch.no_grad()
@@ -119,9 +125,22 @@ def turn_bounds(attempt: Trajectory) -> tuple[list[int], list[int]]:
 
 
 def by_turn(told: NDArray[np.float32], attempt: Trajectory) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Q twins at the ends of turns and V twins at their beginnings: [U, 2] each, from [N, 4]."""
+    """Q twins after the ends of turns and V twins before their beginnings: [U, 2] each, from [N, 2, 4]."""
     first, last = turn_bounds(attempt)
-    return told[last, :2], told[first, 2:]
+    return told[last, AFTER, :2], told[first, BEFORE, 2:]
+
+
+def written_payments(attempt: Trajectory) -> list[float]:
+    """What each turn that wrote something was paid, and silent ones after it (before the first: with it): [U]."""
+    found, early = list[float](), 0.0
+    for paid, turn in zip(turn_payments(attempt), attempt.turns, strict=True):
+        if len(turn.tokens):
+            found.append(paid + (0.0 if found else early))
+        elif found:
+            found[-1] += paid
+        else:
+            early += paid
+    return found
 
 
 def action_targets(paid: NDArray[np.float64], states: NDArray[np.float32], discount: float) -> NDArray[np.float64]:

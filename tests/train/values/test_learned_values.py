@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from strop.errors import CheckpointError, ConfigurationError
+from strop.generate.engines.guided import Guided
 from strop.roles import ValueModel
 from strop.train.advantages.gae import Gae
 from strop.train.advantages.turn_advantage import TurnAdvantage
@@ -18,8 +19,8 @@ from strop.train.values.binned_critic import BinnedCritic
 from strop.train.values.conservative import Conservative, action_values, backed_up, bounded, free_rewards
 from strop.train.values.critic import Critic
 from strop.train.values.frozen_critic import FrozenCritic
-from strop.train.values.success import Success
-from strop.train.values.turn_critic import TurnCritic, action_targets, by_turn
+from strop.train.values.success import Success, _loss
+from strop.train.values.turn_critic import TurnCritic, action_targets, by_turn, written_payments
 from strop.types import Group
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
@@ -153,29 +154,130 @@ def test_a_frozen_critic_says_what_it_was_saved_with_and_never_learns(model: Pat
         FrozenCritic(str(tmp_path / "nowhere")).open(model, 0)
 
 
-def test_turn_targets_by_hand_and_the_bandits_exact_gradient() -> None:
-    """Q -> r + discount * V of the next turn; in a one-turn bandit Q = r and A grad log pi is the policy gradient."""
+def test_turn_targets_by_hand() -> None:
+    """Q -> r + discount * V of the next turn."""
     states = np.array([[0.1, 0.2], [0.5, 0.4]], dtype=np.float32)
     assert action_targets(np.array([0.0, 1.0]), states, 0.9) == pytest.approx(np.array([[0.45, 0.36], [1.0, 1.0]]))
-    chance, reward = np.array([0.25, 0.75]), np.array([1.0, 0.0])
-    value = float(chance @ reward)
-    total = np.zeros(2)
-    for action in range(2):
-        group = make_group([reward[action]])
-        group.trajectories[0].notes["turn_advantages"] = np.array([reward[action] - value])
-        TurnAdvantage()([group])
-        found = group.trajectories[0].advantages
-        assert found is not None
-        total += chance[action] * float(found[0]) * (np.eye(2)[action] - chance)
-    assert total.tolist() == pytest.approx([0.1875, -0.1875])
+
+
+def bandit() -> Group:
+    """pi = (.25, .75) of two one-token actions, 5 and 9, of which the first pays 1: four attempts are the policy."""
+    group = make_group([1.0, 0.0, 0.0, 0.0])
+    for attempt, action in zip(group.trajectories, (5, 9, 9, 9), strict=True):
+        attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=np.array([action])),)
+    return group
+
+
+def test_a_turn_critic_learns_the_bandit_and_its_credit_is_the_exact_gradient(model: Path) -> None:
+    """Q = (1, 0), V = .25: A = (.75, -.25), and E[A grad log pi] is (.1875, -.1875), from what was learned alone."""
+    critic, chance = TurnCritic(learning_rate=1e-3, rate=0.2), np.array([0.25, 0.75])
+    critic.open(model, 0)
+    for _ in range(60):
+        group = bandit()
+        critic.predict([group])
+        critic.learn([group])
+    critic.predict([group])
+    TurnAdvantage()([group])
+    credits = np.array([float(each.advantages[0]) for each in group.trajectories if each.advantages is not None])
+    assert credits == pytest.approx([0.75, -0.25, -0.25, -0.25], abs=0.08)
+    gradient = sum(chance[a] * credits[a] * (np.eye(2)[a] - chance) for a in range(2))
+    assert gradient == pytest.approx([0.1875, -0.1875], abs=0.02)
+
+
+def heads(critic: TurnCritic) -> list[torch.Tensor]:
+    assert critic._body is not None and critic._target is not None
+    return [critic._body.head.weight.detach().clone(), critic._target.head.weight.detach().clone()]
+
+
+def test_the_twins_are_two_and_come_from_the_seed(model: Path) -> None:
+    critics = [TurnCritic(learning_rate=1e-3) for _ in range(3)]
+    for critic, seed in zip(critics, (0, 0, 1), strict=True):
+        critic.open(model, seed)
+    own, slow = heads(critics[0])
+    assert torch.equal(own, slow) and torch.equal(own, heads(critics[1])[0])
+    assert not torch.equal(own, heads(critics[2])[0])
+    group = bandit()
+    for _ in range(3):
+        critics[0].predict([group])
+        critics[0].learn([group])
+    for weights in heads(critics[0]):
+        assert not torch.equal(weights[0], weights[1]) and not torch.equal(weights[2], weights[3])
+
+
+def test_credit_is_the_smaller_q_minus_the_smaller_v(model: Path) -> None:
+    """Heads that say only their bias: twins Q (.9, .6) and V (.5, .2)."""
+    critic = TurnCritic()
+    critic.open(model, 0)
+    assert critic._body is not None
+    with torch.no_grad():
+        critic._body.head.weight.zero_()
+        critic._body.head.bias.copy_(torch.tensor([0.9, 0.6, 0.5, 0.2]))
+    group = bandit()
+    critic.predict([group])
+    for attempt in group.trajectories:
+        assert attempt.notes["turn_advantages"].tolist() == pytest.approx([0.4])
+        assert attempt.values is not None and attempt.values.tolist() == pytest.approx([0.2])
+
+
+def test_pay_for_a_silent_turn_belongs_to_the_one_before_it() -> None:
+    attempt = make_group([1.75], turn_rewards=[(0.25, 0.0, 1.0, 0.5)]).trajectories[0]
+    attempt.turns = (turn(0), turn(2), turn(0), turn(1))
+    assert written_payments(attempt) == [1.25, 0.5]
+
+
+def replies(rewards: dict[int, float]) -> list[Group]:
+    """Reply 5 5 END or 6 6 END, by its first token."""
+    groups = []
+    for number, (first, reward) in enumerate(rewards.items()):
+        group = make_group([reward] * 2, lengths=[3, 3], number=number)
+        for attempt in group.trajectories:
+            said = np.array([first, first, 2])
+            attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=said),)
+        groups.append(group)
+    return groups
+
+
+@pytest.mark.parametrize("values", [Success(learning_rate=1e-3, steps=4), Critic(learning_rate=1e-3, learns_ends=True)])
+def test_the_state_after_the_end_is_learned_as_guidance_will_ask_for_it(
+    values: Success | Critic, model: Path, tmp_path: Path
+) -> None:
+    """Right iff the reply says 5: after 5 5 END success is certain, after 6 6 END failure."""
+    values.open(model, 0)
+    for _ in range(40):
+        groups = replies({5: 1.0, 6: 0.0})
+        values.predict(groups)
+        Gae(whiten=False)(groups)
+        values.learn(groups)
+    values.save(tmp_path)
+    rule = "q_sharp" if isinstance(values, Success) else "vas"
+    guided = Guided(str(tmp_path), rule)
+    guided.open(model)
+    for first, expected in ((5, 1.0), (6, 0.0)):
+        for said in ([first], [first, first], [first, first, 2]):
+            told = guided.told(torch.tensor([[3, 4, *said]]))
+            found = float(told.sigmoid() if rule == "q_sharp" else told)
+            assert found == pytest.approx(expected, abs=0.15), (first, said)
+
+
+def test_every_attempt_weighs_the_same_in_a_success_model(model: Path) -> None:
+    """Heads of zeros: the gradient of the bias is the mean over attempts of (0.5 - reward), whatever their lengths."""
+    values = Success()
+    values.open(model, 0)
+    attempts = make_group([1.0, 0.0, 0.0], lengths=[9, 1, 2]).trajectories
+    assert values._body is not None
+    (part,) = values._body.parts(attempts)
+    (_loss(values._body.read(part), part) / 3).backward()  # type: ignore[no-untyped-call]
+    assert values._body.head.bias.grad is not None
+    assert float(values._body.head.bias.grad) == pytest.approx((-0.5 + 0.5 + 0.5) / 3, abs=1e-6)
 
 
 def test_values_of_turns_are_read_where_turns_begin_and_end() -> None:
     group = make_group([1.0])
     attempt = group.trajectories[0]
     attempt.turns = (turn(2), turn(3))
-    actions, states = by_turn(np.arange(20, dtype=np.float32).reshape(5, 4), attempt)
-    assert actions.tolist() == [[4, 5], [16, 17]] and states.tolist() == [[2, 3], [10, 11]]
+    before, after = np.arange(20, dtype=np.float32).reshape(5, 4), -np.arange(20, dtype=np.float32).reshape(5, 4)
+    actions, states = by_turn(np.stack([before, after], 1), attempt)
+    assert actions.tolist() == [[-4, -5], [-16, -17]] and states.tolist() == [[2, 3], [10, 11]]
     with pytest.raises(ConfigurationError, match="set values=TurnCritic"):
         TurnAdvantage()([group])
 
