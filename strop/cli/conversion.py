@@ -59,12 +59,17 @@ def _literal(text: str, values: tuple[Any, ...]) -> Any:
 
 
 def _tuple(text: str, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
-    items = [item.strip() for item in text.strip("()[]").split(",") if item.strip()]
+    items = [_unquoted(item.strip()) for item in text.strip("()[]").split(",") if item.strip()]
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         return tuple(read_as(item, kinds[0]) for item in items)
     if len(items) != len(kinds):
         raise ValueError(text)
     return tuple(read_as(item, kind) for item, kind in zip(items, kinds, strict=True))
+
+
+def _unquoted(item: str) -> str:
+    """Python's way to write text in a list is understood, too."""
+    return item[1:-1] if len(item) > 1 and item[0] == item[-1] and item[0] in "'\"" else item
 
 
 def _whole(text: str) -> int:

@@ -54,7 +54,8 @@ def test_fields_deep_inside_a_run() -> None:
 
 def test_every_recipe_can_be_made_and_seeded() -> None:
     for name in find_recipes():
-        assert made(name, "seed=5", "steps=3").seed == 5
+        run = made(name, "seed=5", "steps=3")
+        assert run.seed == 5 and run.recipe == name
 
 
 @pytest.mark.parametrize(
@@ -100,6 +101,8 @@ class Colour(Enum):
         ("1,2,3", tuple[int, ...], (1, 2, 3)),
         ("", tuple[int, ...], ()),
         ("a,b", tuple[str, ...], ("a", "b")),
+        ("('a', \"b\")", tuple[str, ...], ("a", "b")),
+        ("it's", tuple[str, ...], ("it's",)),
         ("none", int | None, None),
         ("4", int | None, 4),
         ("k3", Literal["k1", "k3"], "k3"),

@@ -19,7 +19,7 @@ from strop.train.losses.clip import Clip
 
 def mc_grpo(
     setting: Setting = Setting(),
-    scale: str = "none",  # none, std or median_mad: what divides
+    scale: str = "none",  # none, median_std or median_mad: what divides
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """`group_size` attempts are trained; the paper's scale, `median_mad`, is 0 in most groups of 0/1 rewards."""
