@@ -167,11 +167,6 @@ def test_an_arm_of_another_seed_is_refused(tmp_path: Path) -> None:
         run_of(path, "negative", Setting(seed=1), 60)
 
 
-def effect(path: Path, runs: Path) -> subprocess.Popen[bytes]:
-    words = ["effect", str(path), "--seeds", "2", "--jobs", "2", "--runs", str(runs)]
-    return subprocess.Popen([sys.executable, "-m", "strop", *words], cwd=path.parent, stdout=subprocess.DEVNULL)
-
-
 def finished(runs: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in runs.glob("alpha-*/*/summary.json")}
 
@@ -183,20 +178,19 @@ def bits(runs: Path) -> dict[str, bytes]:
 
 def test_killed_in_the_middle_and_begun_again_it_is_the_same_result(tmp_path: Path) -> None:
     """kill -9 of the command: its runs end with it, finished ones stay, others go on, and all bits are the same."""
-    path = tiny_experiment(tmp_path, tokens=900)
-    assert effect(path, tmp_path / "whole").wait() == 0
-    whole = (tmp_path / "results" / "alpha.json").read_text()
-    (tmp_path / "results" / "alpha.json").unlink()
-    killed = effect(path, tmp_path / "runs")
-    while not finished(tmp_path / "runs"):
+    path = tiny_experiment(tmp_path, tokens=200)
+    whole, plan = (Plan(load_experiment(path), 2, Setting(), tmp_path / name) for name in ("whole", "runs"))
+    expected = run_experiment(whole, 2)
+    words = ["effect", str(path), "--seeds", "2", "--jobs", "2", "--runs", str(plan.runs)]
+    killed = subprocess.Popen([sys.executable, "-m", "strop", *words], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    while not finished(plan.runs):
         assert killed.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
     killed.kill()
     killed.wait()
-    done = finished(tmp_path / "runs")
+    done = finished(plan.runs)
     assert 1 <= len(done) < 6
-    assert effect(path, tmp_path / "runs").wait() == 0
-    assert done.items() <= finished(tmp_path / "runs").items(), "a finished run was run again"
-    assert len(bits(tmp_path / "whole")) == 6 and bits(tmp_path / "runs") == bits(tmp_path / "whole")
-    again = json.loads((tmp_path / "results" / "alpha.json").read_text())
-    assert again["means"] == json.loads(whole)["means"] and again["area"] == json.loads(whole)["area"]
+    again = run_experiment(plan, 2)
+    assert done.items() <= finished(plan.runs).items(), "a finished run was run again"
+    assert len(bits(whole.runs)) == 6 and bits(plan.runs) == bits(whole.runs)
+    assert again["means"] == expected["means"] and again["area"] == expected["area"]

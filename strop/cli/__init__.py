@@ -210,6 +210,9 @@ def effect(
     debug: Debug = False,
 ) -> None:
     """Does a mechanism do what its paper claims? Treatment, control and negative control at equal tokens."""
+    from strop.start.forks import warm
+
+    warm()  # its imports take seconds, and so do those that follow
     from strop.cli.effect import run_effect
 
     run_effect(key, words or [], seeds, tokens, folder, runs, jobs, overwrite)
@@ -226,6 +229,9 @@ def compare(
     debug: Debug = False,
 ) -> None:
     """Recipes, settings ("grpo minibatches=4") or run folders beside each other: a table, then one page with curves."""
+    from strop.start.forks import warm
+
+    warm()
     from strop.cli.compare import compare as run_comparison
 
     run_comparison(words, seeds, tokens, jobs, runs, name)

@@ -24,12 +24,16 @@ def parse_worlds(text: str, seed: int = 0, answer: str = "auto") -> tuple[World,
 
 def bundled_worlds() -> dict[str, Callable[..., Any]]:
     """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
-    names = sorted(module.name for module in pkgutil.iter_modules(environments.__path__))
-    found = {name: _kind(name) for name in names}
+    found = {name: _kind(name) for name in _modules()}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
+def _modules() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(environments.__path__))
+
+
 def _kind(name: str) -> Callable[..., Any] | None:
+    """Imports this module and no other: libraries that some worlds need take seconds."""
     module = importlib.import_module(f"{environments.__name__}.{name}")
     kinds = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
@@ -56,13 +60,13 @@ def _parse(text: str, seed: int, answer: str) -> World:
 
 def _levelled(text: str, seed: int) -> World:
     name, _, level = text.partition(":")
-    kinds = bundled_worlds()
-    if name not in kinds:
+    kind = _kind(name) if name in _modules() else None
+    if kind is None:
         raise ConfigurationError(
-            f"there is no world {name!r}: {nearest(name, kinds)}; "
+            f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
             "or reasoning_gym/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
         )
-    world: World = kinds[name](_level(text, level), seed)
+    world: World = kind(_level(text, level), seed)
     return world
 
 

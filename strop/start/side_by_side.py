@@ -1,8 +1,7 @@
 """Many runs, several of them side by side, each in a process of its own that has everything imported when it begins.
 
-Processes are forked from one that imports what runs need and does nothing else: it never touches a GPU and starts no
-thread, so a fork of it is safe, and seconds of importing are paid once. A finished run is not run again; an unfinished
-one goes on from its newest whole checkpoint, to the same bits; one that fails is named and stops no other.
+A finished run is not run again; an unfinished one goes on from its newest whole checkpoint, to the same bits; one that
+fails is named and stops no other.
 """
 
 from __future__ import annotations
@@ -29,13 +28,8 @@ from strop.errors import StropError
 from strop.observe.facts import read_summary
 from strop.observe.summary import WARMUP
 from strop.run import Run
+from strop.start.forks import warm
 
-_IMPORTED = (  # by the process that the others are forked from
-    "strop.start.launch",
-    "strop.recipes.setting",
-    "strop.recipes.worlds",
-    "transformers.models.llama.modeling_llama",  # the family of the models that many runs are made with
-)
 _LOOK = 1.0  # seconds between two looks at what has become of them
 _STOPPED = 3  # exit code of a run that was told to stop and has saved where it was
 _OF_GPU = 0.92  # of its memory is shared out; every process takes half a gigabyte beside, for the driver
@@ -78,8 +72,7 @@ class SideBySide:
         """Returns when all are finished; raises once none runs any more, and names those that failed."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._waiting = deque(job for job in jobs if not is_finished(self.root / job.name))
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(_IMPORTED))
+        context = warm()
         share = _OF_GPU / min(self.processes, len(self._waiting) or 1) if self.is_on_gpu else 0.0
         while self._waiting or self._running:
             try:

@@ -1,0 +1,25 @@
+"""The process that runs side by side are forked from: it imports what they need, and does nothing else.
+
+It touches no GPU and starts no thread, so a fork of it is safe; imports that take seconds are paid once, and beside
+those of whoever asks for it early.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.context import ForkServerContext
+from multiprocessing.forkserver import ensure_running
+
+_IMPORTED = (
+    "strop.start.launch",
+    "strop.recipes.setting",
+    "transformers.models.llama.modeling_llama",  # the family of the models that many runs are made with
+)
+
+
+def warm() -> ForkServerContext:
+    """Let it begin to import, if it has not, and give what starts processes from it."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_IMPORTED))
+    ensure_running()
+    return context

@@ -1,0 +1,37 @@
+"""Worlds by name (strop.recipes.worlds): found without importing what other worlds need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.recipes.worlds import bundled_worlds, parse_worlds
+
+_BUILT = """
+import sys
+from strop.recipes import recipe_named
+recipe_named("pocket")()
+print([name for name in ("reasoning_gym", "matplotlib", "datasets", "ray") if name in sys.modules])
+"""
+
+
+def test_a_run_imports_only_the_worlds_it_asks_for() -> None:
+    """reasoning-gym alone takes two seconds of every start."""
+    found = subprocess.run([sys.executable, "-c", _BUILT], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_worlds_with_levels() -> None:
+    assert {"arithmetic", "compose", "countdown"} <= set(bundled_worlds())
+    found = parse_worlds("arithmetic:3+countdown:4", seed=1)
+    assert [(world.name, world.level) for world in found] == [("arithmetic", 3), ("countdown", 4)]
+
+
+@pytest.mark.parametrize("text", ["arithmetik:3", "scratchpad", "single_turn:2"])
+def test_what_is_no_world_is_refused(text: str) -> None:
+    """A module of the room is not yet a world."""
+    with pytest.raises(ConfigurationError, match="there is no world"):
+        parse_worlds(text)
