@@ -24,7 +24,7 @@ class Evaluation:
 
     every: int = 20  # steps; 0: only before and after
     tasks: int = 64  # per world
-    attempts: int = 1
+    attempts: int = 1  # at each task
     # what counts as right: the world's own judgement, whatever the policy is rewarded for
     rewards: tuple[Reward, ...] = (Outcome(),)
     agent: Agent = field(default_factory=Chat)

@@ -64,11 +64,11 @@ class Task:
 class Sampling:
     """How tokens are drawn; kept with every turn, because it defines the distribution its logprobs belong to."""
 
-    temperature: float = 1.0
-    top_p: float = 1.0
+    temperature: float = 1.0  # 0: the likeliest token
+    top_p: float = 1.0  # mass of the nucleus; 1: no limit
     top_k: int = 0  # 0: no limit
-    max_tokens: int = 128
-    stop: tuple[str, ...] = ()
+    max_tokens: int = 128  # of one reply
+    stop: tuple[str, ...] = ()  # texts that end a reply
 
     @property
     def is_truncated(self) -> bool:

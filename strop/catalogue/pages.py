@@ -77,8 +77,11 @@ def _mechanism(module: str, package: Path, root: str) -> list[str]:
     path = _file(module, package)
     name = str(path.relative_to(package.parent))
     kind = mechanism_of(path)
-    title = f"## [{name}]({root}{name})" + (f": {kind}" if kind else "")
-    return [title, _first_line(path), "", *(_table("", class_fields(path, kind)) if kind else [])]
+    if kind is None:
+        return [f"## [{name}]({root}{name})", _first_line(path), ""]
+    said = (ast.get_docstring(kind) or "").replace("\n\n", " ").replace("\n", " ")
+    fields = _table("", class_fields(path, kind.name))
+    return [f"## [{name}]({root}{name}): {kind.name}", _first_line(path), "", said, "", *fields]
 
 
 def _table(title: str, fields: Iterable[Field]) -> list[str]:
@@ -140,11 +143,13 @@ def _file(module: str, package: Path) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def mechanism_of(path: Path) -> str:
-    """The name of a file's first public class that can be set up; empty where there is none."""
+def mechanism_of(path: Path) -> ast.ClassDef | None:
+    """The dataclass that a file is about: the one that begins like its name, else the last public one."""
     kinds = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
-    is_set_up = [node.name for node in kinds if not node.name.startswith("_") and _is_dataclass(node)]
-    return is_set_up[0] if is_set_up else ""
+    public = [node for node in kinds if not node.name.startswith("_") and _is_dataclass(node)]
+    named = [node for node in public if node.name.lower().startswith(path.stem.replace("_", ""))]
+    found = named or public
+    return found[-1] if found else None
 
 
 def _is_dataclass(node: ast.ClassDef) -> bool:

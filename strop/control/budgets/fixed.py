@@ -13,7 +13,7 @@ from strop.types import Task
 class Fixed(Budget):
     """`size` attempts per group, whatever the task."""
 
-    size: int = 8
+    size: int = 8  # attempts at every task
 
     def __post_init__(self) -> None:
         if self.size < 1:

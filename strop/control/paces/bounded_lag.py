@@ -30,7 +30,7 @@ class BoundedLag(Pace):
     must be asked again right after each start, before anything can finish: being asked when full ends a wave.
     """
 
-    lag: int = 0
+    lag: int = 0  # versions; 0: synchronous
     _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
 
     @property

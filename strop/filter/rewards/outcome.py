@@ -13,7 +13,7 @@ from strop.types import Group
 class Outcome(Reward):
     """The sum of an attempt's turn rewards; 0 where the world paid nothing."""
 
-    weight: float = 1.0
+    weight: float = 1.0  # of this reward beside others
 
     is_inline: ClassVar[bool] = True
 

@@ -17,9 +17,9 @@ from strop.types import Group
 class Overlong(Reward):
     """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond."""
 
-    max_tokens: int
-    cushion: int
-    weight: float = 1.0
+    max_tokens: int  # of a reply
+    cushion: int  # tokens before the limit, over which the price rises
+    weight: float = 1.0  # of this reward beside others
 
     is_inline: ClassVar[bool] = True
 

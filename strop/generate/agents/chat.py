@@ -14,7 +14,7 @@ from strop.types import Observation, Origin, Task
 class Chat(Agent):
     """The policy replies and the world answers, at most `max_turns` times."""
 
-    max_turns: int = 8
+    max_turns: int = 8  # of one attempt
 
     origin: ClassVar[Origin] = Origin.POLICY
 

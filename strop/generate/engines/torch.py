@@ -50,10 +50,10 @@ class Request:
 class TorchEngine(Engine):
     """Decodes up to `rows` sequences together; `keep_cache` lets running ones keep old keys across a weight update."""
 
-    rows: int = 64
-    device: str = "cpu"
-    dtype: str = "float32"
-    keep_cache: bool = False
+    rows: int = 64  # replies decoded together
+    device: str = "cpu"  # cpu or cuda
+    dtype: str = "float32"  # of the weights
+    keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
     version: int = field(init=False, repr=False, compare=False, default=0)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _decoder: Decoder[Request] = field(init=False, repr=False, compare=False)

@@ -22,7 +22,7 @@ class BatchStandard(Advantage):
     return of every token is its attempt's reward, and a long attempt counts with all its tokens.
     """
 
-    epsilon: float = 1e-8
+    epsilon: float = 1e-8  # keeps the divisor above 0
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]

@@ -14,7 +14,7 @@ from strop.types import Group
 class Constant(Advantage):
     """A = value, whatever the reward."""
 
-    value: float = 1.0
+    value: float = 1.0  # the credit of every token
 
     is_local: ClassVar[bool] = True
 

@@ -23,9 +23,9 @@ class Gae(Advantage):
     the advantages (not the returns) over all tokens of the draw, with the population std.
     """
 
-    discount: float = 1.0
-    trace: float = 0.95
-    whiten: bool = True
+    discount: float = 1.0  # from token to token
+    trace: float = 0.95  # lambda: 1 trusts rewards alone, 0 the critic alone
+    whiten: bool = True  # over the tokens of the draw
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]

@@ -21,7 +21,7 @@ class GroupStandard(Advantage):
     only one attempt counts says nothing and gets 0.
     """
 
-    epsilon: float = 1e-6
+    epsilon: float = 1e-6  # keeps the divisor above 0
 
     min_group: ClassVar[int] = 2
     is_local: ClassVar[bool] = True

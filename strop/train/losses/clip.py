@@ -28,11 +28,11 @@ class Clip(Loss):
     policy that sampled to that anchor: its target.
     """
 
-    low: float = 0.2
-    high: float = 0.2
+    low: float = 0.2  # the lower bound of a ratio is 1 - low
+    high: float = 0.2  # the upper bound of a ratio is 1 + high
     dual: float | None = None  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
-    weight: float = 1.0
-    anchor: str = "behavior"
+    weight: float = 1.0  # of this loss beside others
+    anchor: str = "behavior"  # the policy a ratio is taken to
 
     scope: ClassVar[str] = "attempt"
 

@@ -29,12 +29,12 @@ class Decoupled(Loss):
     be another, biased loss. With one optimizer step per draw and the proximal anchor, r = 1 and nothing is clipped.
     """
 
-    low: float = 0.2
-    high: float = 0.2
-    cap: float = 5.0
+    low: float = 0.2  # the lower bound of a ratio is 1 - low
+    high: float = 0.2  # the upper bound of a ratio is 1 + high
+    cap: float = 5.0  # a token of larger weight is masked
     dual: float | None = None  # > 1: for A < 0 the surrogate's loss is at most dual * |A|
-    anchor: str = "proximal"
-    weight: float = 1.0
+    anchor: str = "proximal"  # proximal, averaged, interpolated or old
+    weight: float = 1.0  # of this loss beside others
 
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

@@ -27,8 +27,8 @@ class Dpo(Loss):
     and no gradient.
     """
 
-    beta: float = 0.1
-    weight: float = 1.0
+    beta: float = 0.1  # of the reward that log(policy / reference) stands for
+    weight: float = 1.0  # of this loss beside others
     against: str = "reference"  # or old: the weights that wrote the pair, where rounds begin anew from those
 
     scope: ClassVar[str] = "group"

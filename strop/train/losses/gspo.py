@@ -24,9 +24,9 @@ class Gspo(Loss):
     one sequence. The bounds are the paper's; they are small because s is a mean over tokens.
     """
 
-    low: float = 3e-4
-    high: float = 4e-4
-    weight: float = 1.0
+    low: float = 3e-4  # the lower bound of a ratio is 1 - low
+    high: float = 4e-4  # the upper bound of a ratio is 1 + high
+    weight: float = 1.0  # of this loss beside others
 
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"

@@ -27,8 +27,8 @@ _ESTIMATORS = ("k1", "k2", "k3")
 class Kl(Loss):
     """A penalty for leaving the reference; the defaults are GRPO's (2402.03300)."""
 
-    estimator: str = "k3"
-    weight: float = 0.04
+    estimator: str = "k3"  # k1, k2 or k3
+    weight: float = 0.04  # of this loss beside others
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     scope: ClassVar[str] = "attempt"

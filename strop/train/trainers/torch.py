@@ -45,18 +45,18 @@ class TorchTrainer(Trainer):
     """Weights and moments are fp32; `dtype` is what the forward pass computes in."""
 
     learning_rate: float = 1e-4  # may be changed between two steps
-    betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = 0.0
-    warmup_steps: int = 0
-    clip_norm: float | None = 1.0
+    betas: tuple[float, float] = (0.9, 0.999)  # of Adam
+    weight_decay: float = 0.0  # of AdamW
+    warmup_steps: int = 0  # over which the learning rate rises
+    clip_norm: float | None = 1.0  # of a step's gradient; None: no limit
     max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
     chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
-    device: str = "cpu"
+    device: str = "cpu"  # cpu or cuda
     dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
     reference: str | None = None  # model folder; None: the weights training began with
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
-    step_scale: StepScale | None = None
+    step_scale: StepScale | None = None  # how far a step may go
     fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters that learn in place of the weights (peft); 0: none

@@ -29,10 +29,10 @@ class Critic(ValueModel):
     `learns_ends` the state after an attempt's last token learns its reward.
     """
 
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-4  # of Adam
     learns_ends: bool = False
     max_tokens: int = 4096  # of one micro-batch
-    device: str = "cpu"
+    device: str = "cpu"  # cpu or cuda
 
     _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
 
