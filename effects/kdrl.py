@@ -1,7 +1,8 @@
 """KDRL (2506.02208), a teacher beside the reward, against the reward alone.
 
-The teacher is the pocket model after a longer training on the same world; it is made when it is first needed and kept
-in runs/teachers. The term weighs more than in the paper, whose answers have hundreds of times as many tokens.
+The teacher is the pocket model after a longer training on the same world, that of the negative control after one as
+long whose rewards were a coin's; they are made when they are first needed and kept in runs/teachers. The term weighs
+more than in the paper, whose answers have hundreds of times as many tokens.
 Papers: kdrl
 """
 
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.filter.rewards.coin import Coin
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting
@@ -26,16 +28,17 @@ TEACHER_STEPS = 100
 TEACHERS = Path("runs/teachers")
 
 
-def teacher(device: str) -> str:
+def teacher(device: str, is_paid: bool = True) -> str:
     """A folder with the teacher; the first process that needs it makes it, and others wait."""
-    kept = TEACHERS / f"countdown4-dapo-{TEACHER_STEPS}"
+    kept = TEACHERS / f"countdown4-{'dapo' if is_paid else 'coin'}-{TEACHER_STEPS}"
     TEACHERS.mkdir(parents=True, exist_ok=True)
     with (TEACHERS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.is_dir():
             making = Path(tempfile.mkdtemp(dir=TEACHERS))
             sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-            launch(dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes)), making, "run")
+            run = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes))
+            launch(run if is_paid else replace(run, rewards=(Coin(),)), making, "run")
             (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
             shutil.rmtree(making, ignore_errors=True)
     return str(kept.resolve())
@@ -52,13 +55,13 @@ def treatment(setting: Setting) -> Run:
 
 def control(setting: Setting) -> Run:
     """GRPO alone."""
-    run = _run(setting, "pocket")
+    run = _run(setting, teacher(setting.device))
     return replace(run, losses=tuple(loss for loss in run.losses if not isinstance(loss, Kdrl)))
 
 
 def negative(setting: Setting) -> Run:
-    """The same pull towards a teacher that knows no more than the student at its start."""
-    return _run(setting, "pocket")
+    """The same pull towards a teacher that was trained as long and knows no more than the student at its start."""
+    return _run(setting, teacher(setting.device, is_paid=False))
 
 
 experiment = Experiment(

@@ -318,6 +318,7 @@ class Loss(Protocol):
     covers: ClassVar[str] = "written"  # or observed: what the world said, and nothing else
     is_on_policy: ClassVar[bool] = False  # tokens of other weights bias it, unless a correction weighs them
     corrects: ClassVar[bool] = False  # weighs by the sampling distribution, which truncation would change
+    needs_distance: ClassVar[bool] = False  # as long as the policy is the one that sampled, a plain policy gradient
 
     @fact
     def contains_ratio(self) -> bool:
@@ -363,6 +364,7 @@ class Trainer(Protocol):
     """How do weights move? It knows no algorithm's name."""
 
     fills: ClassVar[frozenset[str] | None] = None  # the needs it can fill; None: all
+    makes_several: ClassVar[bool] = False  # optimizer steps of one, each from where the last one ended
 
     @fact
     def snapshots(self) -> int:

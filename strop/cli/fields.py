@@ -23,7 +23,8 @@ def show_fields(name: str) -> None:
     """What can be set in one recipe."""
     console = Console(highlight=False)
     recipe, path = find_recipe(name), recipe_files().get(name, Path(name))
-    parameters, run = parameters_of(recipe), make_run(recipe, {})
+    parameters = parameters_of(recipe)
+    run = make_run(recipe, {key: key.upper() for key, parameter in parameters.items() if parameter.is_required})
     console.print(f"[bold]strop train {name}[/] \\[FIELD=VALUE ...]\n{escape(read_record(path).line)}\n")
     said = {key: field.comment for key, field in common_fields().items()}
     own = said | {field.name: field.comment for field in recipe_parameters(path) if field.comment}

@@ -29,6 +29,10 @@ class Parameter:
     type: Any
     default: Any
 
+    @property
+    def is_required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
 
 def find_recipes() -> dict[str, Recipe]:
     """Every recipe of the package by name."""
@@ -63,13 +67,14 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(recipe).parameters.items():
         if isinstance(parameter.default, Setting):
-            known = {field.name for field in fields(Setting)}
-            arguments[name] = replace(parameter.default, **{k: v for k, v in values.items() if k in known})
+            of_setting = {field.name for field in fields(Setting)}
+            arguments[name] = replace(parameter.default, **{k: v for k, v in values.items() if k in of_setting})
         elif name in values:
             arguments[name] = values[name]
-    unknown = set(values) - set(parameters_of(recipe))
-    if unknown:
-        raise ConfigurationError(
-            f"no field {sorted(unknown)[0]!r}: {nearest(sorted(unknown)[0], parameters_of(recipe))}"
-        )
+    known = parameters_of(recipe)
+    if unknown := sorted(set(values) - set(known)):
+        raise ConfigurationError(f"no field {unknown[0]!r}: {nearest(unknown[0], known)}")
+    if missing := [name for name, parameter in known.items() if parameter.is_required and name not in values]:
+        said = (inspect.getdoc(recipe) or "").splitlines()
+        raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(said[:1])}")
     return recipe(**arguments)

@@ -27,6 +27,18 @@ def _off_policy(run: Run) -> list[str]:
     return doubts
 
 
+def _without_distance(run: Run) -> list[str]:
+    """A ratio that is always 1 does nothing: clips, gates and weights made of it never act."""
+    names = [type(loss).__name__ for loss in run.losses if loss.needs_distance]
+    moves = run.pace.lag > 0 or run.minibatches * run.epochs > 1
+    if not names or moves or any(each.makes_several for each in inside(run.trainer, Trainer)):
+        return []
+    return [
+        f"{', '.join(names)} acts by the ratio to the policy that sampled, which is always 1 at lag 0 with one "
+        "optimizer step per draw: a plain policy gradient under another name; set minibatches=4, epochs=2 or lag=1"
+    ]
+
+
 def _truncated(run: Run) -> list[str]:
     """A ratio to a truncated distribution is biased; where it is a correction that is refused."""
     names = [type(loss).__name__ for loss in run.losses if loss.contains_ratio]
@@ -61,4 +73,4 @@ def _idle_parts(run: Run) -> list[str]:
     return doubts
 
 
-_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_off_policy, _truncated, _heldout, _idle_parts)
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_off_policy, _without_distance, _truncated, _heldout, _idle_parts)

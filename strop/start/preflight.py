@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from strop.abilities import Refuses, inside, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
+from strop.models.folder import check_model_folder
+from strop.models.names import model_folder
+from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss, Trainer
 from strop.run import Run
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
+
+_MODEL = "model:"  # before a folder in what a loss needs
 
 
 def check(run: Run) -> None:
@@ -30,7 +36,10 @@ def _counts(run: Run) -> list[str]:
     floors = {"steps": 0, "groups_per_step": 1, "minibatches": 1, "epochs": 1, "checkpoint_every": 1, "threads": 1}
     problems = [f"need {n} >= {low}, got {getattr(run, n)}" for n, low in floors.items() if getattr(run, n) < low]
     if run.minibatches > run.groups_per_step:
-        problems.append(f"cannot split {run.groups_per_step} groups into {run.minibatches} minibatches")
+        problems.append(
+            f"cannot split {run.groups_per_step} groups into {run.minibatches} minibatches: raise groups_per_step, or "
+            f"set minibatches={run.groups_per_step}"
+        )
     if not run.worlds:
         problems.append("need at least 1 world")
     if not run.losses:
@@ -133,6 +142,20 @@ def _annotations(run: Run) -> list[str]:
     return problems
 
 
+def _teachers(run: Run) -> list[str]:
+    """Another model that is asked for its opinion must have one of its own."""
+    needs = Objective(run.losses, run.correction).needs
+    folders = {need.rpartition(_MODEL)[2] for need in needs if _MODEL in need}
+    for folder in sorted(folders):
+        check_model_folder(Path(folder))
+    return [
+        f"the model in {folder} has the student's own weights and can teach it nothing: give the folder of a better "
+        "one, for example a checkpoint of a longer run: runs/NAME/checkpoints/step-100"
+        for folder in sorted(folders)
+        if same_weights(model_folder(run.model), Path(folder))
+    ]
+
+
 def _greedy(run: Run) -> list[str]:
     """Without chance all siblings are the same attempt."""
     names = [type(part).__name__ for part in _comparing(run) if part.min_group > 1]
@@ -228,6 +251,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _sampling,
     _corrections,
     _annotations,
+    _teachers,
     _greedy,
     _room,
     _depth,

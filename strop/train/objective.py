@@ -10,7 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss, Metrics
-from strop.train.arithmetic.ratios import log_weights
+from strop.train.arithmetic.ratios import log_weights, with_sampler
 from strop.train.batch import Batch, Output, as_figure
 
 _AUX = "aux:"
@@ -43,6 +43,7 @@ class Objective:
         return "group" if any(loss.scope == "group" for loss in self.losses) else "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        batch = with_sampler(batch, output.logprobs)
         share = batch.share
         metrics: Metrics = {}
         if self.correction is not None:
@@ -73,10 +74,10 @@ def _covered(loss: Loss, batch: Batch, share: Tensor) -> tuple[Tensor, Tensor]:
 def policy_figures(output: Output, batch: Batch) -> Metrics:
     """Means over the step's written tokens: entropy, and how far the policy stands from the one that wrote them.
 
-    `drift` is the whole way. Only old logprobs tell its two parts apart: `mismatch`, the same weights in two engines,
-    and `staleness`, the same engine with newer weights.
+    `drift` is the whole way; tokens that nobody sampled have made none. Only old logprobs tell its two parts apart:
+    `mismatch`, the same weights in two engines, and `staleness`, the same engine with newer weights.
     """
-    log_ratio = batch.log_ratio(output.logprobs.detach(), batch.behavior_logprobs)  # [T]
+    log_ratio = log_weights("current", batch, output.logprobs)  # [T], 0 where nobody sampled
     ratio = log_ratio.exp()
     figures = {
         "entropy": output.entropy.detach(),

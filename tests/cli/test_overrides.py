@@ -12,7 +12,7 @@ from strop.cli.conversion import describe, read_as
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import parse_words
 from strop.errors import ConfigurationError
-from strop.recipes import find_recipes
+from strop.recipes import find_recipes, parameters_of
 from strop.run import Run
 
 
@@ -53,9 +53,12 @@ def test_fields_deep_inside_a_run() -> None:
 
 
 def test_every_recipe_can_be_made_and_seeded() -> None:
-    for name in find_recipes():
-        run = made(name, "seed=5", "steps=3")
+    for name, recipe in find_recipes().items():
+        required = [f"{each.name}=FOLDER" for each in parameters_of(recipe).values() if each.is_required]
+        run = made(name, "seed=5", "steps=3", *required)
         assert run.seed == 5 and run.recipe == name
+    with pytest.raises(ConfigurationError, match="kdrl needs teacher="):
+        made("kdrl")
 
 
 @pytest.mark.parametrize(

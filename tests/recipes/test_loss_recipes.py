@@ -44,6 +44,9 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("fpo", {}),
     ("sapo_soft", {}),
     ("exact_kl", {"direction": "forward"}),
+    ("cispo", {}),
+    ("gspo", {}),
+    ("reg_grpo", {}),
     ("entropy_band", {"low": 9.0, "high": 10.0}),
     ("distillation", {"teacher": "TEACHER"}),
     ("ipo", {}),
@@ -56,6 +59,23 @@ RECIPES: list[tuple[str, dict[str, object]]] = [
     ("moving_reference", {"every": 1}),
 ]
 
+# a figure that stays at its neutral value where a mechanism cannot act
+ACTING: dict[str, dict[str, float]] = {
+    "nft": {"drift": 0.0},
+    "cpgd": {"clipped_share": 0.0, "kl": 0.0},
+    "archer_dual_token": {"clipped_share": 0.0, "drift": 0.0},
+    "pacs": {"classified_right": 0.0},
+    "rover": {"q": 0.0, "next_q": 0.0},
+    "sapo_soft": {"gate": 1.0},
+    "cispo": {"drift": 0.0},
+    "gspo": {"clipped_share": 0.0},
+    "reg_grpo": {"moved": 0.0},
+    "kdrl": {"teacher_kl": 0.0},
+    "distillation": {"teacher_kl": 0.0},
+    "calibrl": {"guided_share": 0.0},
+    "rl_plus": {"outside_share": 0.0},
+}
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
@@ -66,11 +86,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize(("name", "values"), RECIPES)
 def test_two_steps(models: tuple[Path, Path], tmp_path: Path, name: str, values: dict[str, object]) -> None:
-    sizes = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 1, "steps": 2}
+    sizes = {"groups_per_step": 4, "group_size": 4, "max_tokens": 8, "heldout_tasks": 1, "steps": 2}
     if name in ("otr", "ift", "language_irl"):
         sizes |= {"group_size": 1, "max_tokens": 40}
     asked = {key: str(models[1]) if value == "TEACHER" else value for key, value in values.items()}
-    run = build(recipe_named(name), {"model": str(models[0]), "learning_rate": 1e-3, **sizes, **asked})
+    rate = 3e-2 if name in ACTING else 1e-3  # far enough for clips and gates
+    run = build(recipe_named(name), {"model": str(models[0]), "learning_rate": rate, **sizes, **asked})
     if not isinstance(run.rewards[0], Pairwise):
         run.rewards = (EvenOrOdd(),)
     check(run)
@@ -80,6 +101,7 @@ def test_two_steps(models: tuple[Path, Path], tmp_path: Path, name: str, values:
     assert rows[-1]["step"] == 2
     assert all(math.isfinite(value) for value in rows[-1].values() if isinstance(value, float))
     assert rows[1]["grad_norm"] > 0
+    assert all(abs(rows[-1][figure] - neutral) > 1e-4 for figure, neutral in ACTING.get(name, {}).items()), rows[-1]
     ledger = Ledger(folder.ledger, read_only=True)
     assert len(set(ledger.fingerprints().values())) == 3
     ledger.close()

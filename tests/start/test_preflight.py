@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,17 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.table import Table
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, ModelError
 from strop.evaluation import Evaluation
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.constant import Constant
-from strop.recipes import find_recipes
+from strop.recipes import build
+from strop.recipes.classics.distillation import distillation
+from strop.recipes.classics.ppo import ppo
+from strop.recipes.distill.kdrl import kdrl
+from strop.recipes.objective.rl4lms import rl4lms
+from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
 from strop.start.advice import advice
@@ -28,14 +34,20 @@ from strop.start.preflight import check
 from strop.train.advantages.batch_standard import BatchStandard
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.corrections.truncated import Truncated
+from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
 from strop.train.losses.entropy import Entropy
+from strop.train.losses.gspo import Gspo
 from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.nft import Nft
+from strop.train.losses.pacs import Pacs
 from strop.train.losses.reinforce import Reinforce
 from strop.train.trainers.torch import TorchTrainer
+from strop.train.trainers.turn_by_turn import TurnByTurn
 from strop.train.values.critic import Critic
 from strop.types import Sampling
 from tests.models import save_pocket_like
+from tests.recipes.every import every_run
 
 WORLDS = (Arithmetic(1),)
 
@@ -63,11 +75,11 @@ class Bounded(Fifo):
     capacity: int = field(default=4)
 
 
-def test_a_plain_run_and_every_recipe_pass() -> None:
+def test_a_plain_run_and_every_recipe_pass(tmp_path: Path) -> None:
     check(make_run())
     assert advice(make_run()) == []
-    for recipe in find_recipes().values():
-        check(recipe())
+    for run in every_run(str(save_pocket_like(tmp_path, seed=1))).values():
+        check(run)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -152,3 +164,45 @@ def test_a_small_heldout_set_is_doubted_and_measured_once_each(
     assert capsys.readouterr().err.count(said) == 1
     wide = summary["heldout_after_high"] - summary["heldout_after_low"]
     assert wide > 3.8 / (size + 3.84), "as wide as a Wilson interval of so many tasks is at 0 or 1"
+
+
+DISTANT = "always 1 at lag 0 with one optimizer step per draw"
+
+
+def test_a_ratio_that_is_always_1_is_said() -> None:
+    for loss in (Cispo(), Gspo(), Nft(), Pacs()):
+        (said,) = advice(make_run(losses=(loss,)))
+        assert said.startswith(type(loss).__name__) and DISTANT in said
+        for moving in ({"minibatches": 2}, {"epochs": 2}, {"pace": BoundedLag(1)}):
+            assert advice(make_run(losses=(loss,), **moving)) == []
+    assert advice(make_run(losses=(Gspo(),), trainer=TurnByTurn(TorchTrainer()))) == []  # a step for each turn
+    assert advice(make_run(losses=(Clip(),))) == []  # on policy that is GRPO as published
+
+
+def test_no_recipe_holds_a_ratio_that_is_always_1() -> None:
+    assert {name for name, run in every_run().items() if any(DISTANT in said for said in advice(run))} == set()
+
+
+def test_a_critic_that_is_asked_is_no_idle_part() -> None:
+    assert advice(ppo()) == [] and advice(rl4lms()) == []
+    with pytest.raises(ConfigurationError, match="Gae needs a value model"):
+        check(replace(ppo(), values=None))
+
+
+def test_a_student_is_not_its_own_teacher(tmp_path: Path) -> None:
+    student, other = save_pocket_like(tmp_path / "student"), save_pocket_like(tmp_path / "other", seed=1)
+    copied = shutil.copytree(student, tmp_path / "copied")
+    for recipe in (kdrl, distillation):
+        for teacher in (student, copied):
+            with pytest.raises(ConfigurationError, match=r"student's own weights.*checkpoints/step-100"):
+                check(recipe(Setting(model=str(student)), teacher=str(teacher)))
+        check(recipe(Setting(model=str(student)), teacher=str(other)))
+        with pytest.raises(ModelError, match="nowhere does not exist"):
+            check(recipe(Setting(model=str(student)), teacher=str(tmp_path / "nowhere")))
+    with pytest.raises(ConfigurationError, match=r"distillation needs teacher=.*runs/NAME/checkpoints"):
+        build(distillation, {})
+
+
+def test_more_minibatches_than_groups_says_what_to_do() -> None:
+    with pytest.raises(ConfigurationError, match=r"2 groups into 4 minibatches: raise groups_per_step, or set"):
+        check(make_run(groups_per_step=2, minibatches=4))

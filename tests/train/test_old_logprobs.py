@@ -79,8 +79,38 @@ def test_each_token_is_scored_under_its_own_version(folder: Path) -> None:
         mine = trainable & (versions == version)
         torch.testing.assert_close(old[mine], expected[version][mine])
         assert (old[mine] - expected[(version + 1) % 3][mine]).abs().max() > 1e-3  # it matters which
-    torch.testing.assert_close(old[trainable & (versions == -1)], expected[2][trainable & (versions == -1)])
+    taught = trainable & (versions == -1)  # a teacher's: under the first weights that sampled for the group
+    torch.testing.assert_close(old[taught], expected[0][taught])
     assert not old[~trainable].any()
+
+
+def test_a_demonstration_is_measured_from_the_weights_of_its_siblings(folder: Path) -> None:
+    trainer = opened(folder, snapshots=3)
+    expected = []
+    for version in range(3):
+        expected.append(torch.cat(proximal(trainer, batches_at(version))))
+        trainer.step(batches_at(version), Objective((Likelihood(),)))
+    groups = stamped([1])
+    for group, versions in zip(groups, ([-1, 1, 2], [-1, -1, -1]), strict=False):
+        for attempt, version in zip(group.trajectories, versions, strict=False):
+            attempt.turns = tuple(replace(turn, versions=np.full(len(turn.tokens), version)) for turn in attempt.turns)
+    groups = groups[:2]
+    groups[1].trajectories = groups[1].trajectories[:3]  # all of them a teacher's
+    batches = pack(groups, TokenMean(), 3, 10)  # siblings are in batches of their own
+    assert len(batches) > 3
+    trainer.annotate(batches, frozenset({"old"}))
+    alone = pack(groups, TokenMean(), 3, 10)
+    trainer.annotate(alone, frozenset({"proximal"}))
+    current = torch.cat([batch.proximal_logprobs for batch in alone if batch.proximal_logprobs is not None])
+    old = torch.cat([batch.old_logprobs for batch in batches if batch.old_logprobs is not None])
+    whole = torch.cat(proximal(opened(folder), batches_at(0)))  # only to know where the first group ends
+    assert len(old) < len(whole)
+    first = [batch for batch in batches if groups[0].number in batch.group_numbers]
+    size = sum(len(batch.tokens) for batch in first)
+    taught = torch.cat([batch.trainable & (batch.versions == -1) for batch in batches])
+    torch.testing.assert_close(old[:size][taught[:size]], expected[1][:size][taught[:size]])
+    torch.testing.assert_close(old[size:][taught[size:]], current[size:][taught[size:]])
+    assert (old - current)[:size][taught[:size]].abs().max() > 1e-3
 
 
 def test_equal_engines_have_no_mismatch_at_any_lag_but_recomputing_says_they_have(folder: Path) -> None:

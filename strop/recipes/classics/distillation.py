@@ -19,7 +19,11 @@ from strop.train.losses.distillation import Distillation
 
 def distillation(
     setting: Setting = Setting(),
-    teacher: str = "pocket",  # a model folder with the same vocabulary
+    *,
+    teacher: str,  # folder of a better model with the same vocabulary
 ) -> Run:
-    """`teacher` is a model folder with the same vocabulary; rewards are only watched."""
+    """`teacher` is a folder with a better model of the same vocabulary, as runs/NAME/checkpoints/step-100.
+
+    Rewards are only watched.
+    """
     return setting.run("distillation", Constant(), (Distillation(str(model_folder(teacher))),))

@@ -3,6 +3,7 @@
 Title: Group Sequence Policy Optimization
 Paper: arXiv 2507.18071 (2025)
 Claim: More stable and efficient than GRPO, also for mixtures of experts without replaying their routes.
+Reading: A draw is trained in four minibatches, as in the paper.
 """
 
 from __future__ import annotations
@@ -14,6 +15,6 @@ from strop.train.losses.gspo import Gspo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def gspo(setting: Setting = Setting(), minibatches: int = 2) -> Run:
+def gspo(setting: Setting = Setting(), minibatches: int = 4) -> Run:
     """One length-normalised ratio per attempt; several steps per draw, where the clip matters."""
     return setting.run("gspo", GroupStandard(), (Gspo(),), reduction=SequenceMean(), minibatches=minibatches)

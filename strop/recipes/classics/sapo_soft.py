@@ -3,6 +3,7 @@
 Title: Soft Adaptive Policy Optimization
 Paper: arXiv 2511.20347 (2025)
 Claim: Steadier training and a higher pass@1 than GRPO and GSPO at an equal budget of training.
+Reading: Tokens are averaged by attempt, and a draw is trained in four minibatches.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.sapo import Sapo
+from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def sapo_soft(
@@ -19,4 +21,5 @@ def sapo_soft(
     falling: float = 1.05,  # the same for those that should become less likely
 ) -> Run:
     """Tokens fade out of the gradient as they move away from the policy that sampled them."""
-    return setting.run("sapo_soft", GroupStandard(), (Sapo(rising, falling),))
+    losses = (Sapo(rising, falling),)
+    return setting.run("sapo_soft", GroupStandard(), losses, reduction=SequenceMean(), minibatches=4)

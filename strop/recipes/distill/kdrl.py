@@ -20,13 +20,17 @@ from strop.train.losses.kdrl import Kdrl
 
 def kdrl(
     setting: Setting = Setting(),
-    teacher: str = "pocket",  # a model folder with the same vocabulary
+    *,
+    teacher: str,  # folder of a better model with the same vocabulary
     estimator: str = "k2",  # k2 (reverse KL) or k3 (forward)
     mask: str = "none",  # none, response (only wrong attempts) or group (only where all are wrong)
     start: float = 5e-3,  # weight of the teacher at first
     floor: float = 1e-3,  # its least weight
     fall: float = 5e-5,  # of its weight in each step
 ) -> Run:
-    """`teacher` is a model folder with the same vocabulary; its weight falls; start 0 and floor 0 is GRPO."""
+    """`teacher` is a folder with a better model of the same vocabulary, as runs/NAME/checkpoints/step-100.
+
+    Its weight falls; start 0 and floor 0 is GRPO.
+    """
     distilled = Kdrl(str(model_folder(teacher)), estimator, start, floor, fall, mask)
     return setting.run("kdrl", GroupStandard(), (Clip(), distilled))

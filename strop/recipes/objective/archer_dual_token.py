@@ -3,7 +3,8 @@
 Title: Stabilizing Knowledge, Promoting Reasoning: Dual-Token Constraints for RLVR
 Paper: arXiv 2507.15778 (2025)
 Claim: Better than earlier RLVR methods on mathematics and code.
-Reading: The leash is averaged over the low tokens of the attempt; the release divides by those of the step.
+Reading: Two minibatches and three epochs per draw, as released. The leash is averaged over the low tokens of the
+    attempt; the release divides by those of the step.
 """
 
 from __future__ import annotations
@@ -19,5 +20,6 @@ def archer_dual_token(
     quantile: float = 0.8,  # of entropy, above which a token is undecided
     kl: float = 0.001,  # weight of the penalty on decided tokens
 ) -> Run:
-    """GRPO's advantages with dual-token constraints."""
-    return setting.run("archer_dual_token", GroupStandard(), (DualToken(quantile, kl=kl),))
+    """GRPO's advantages with dual-token constraints; six optimizer steps per draw."""
+    losses = (DualToken(quantile, kl=kl),)
+    return setting.run("archer_dual_token", GroupStandard(), losses, minibatches=2, epochs=3)

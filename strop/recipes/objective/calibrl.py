@@ -3,7 +3,8 @@
 Title: Controllable Exploration in Hybrid-Policy RLVR for Multi-Modal Reasoning
 Paper: arXiv 2602.20197 (2026)
 Claim: Steady gains on eight benchmarks, with exploration that does not collapse.
-Reading: Both texts are compared place by place, as released; own tokens beyond the expert's end are not guided.
+Reading: Both texts are compared place by place; the demonstration counts in no denominator; four optimizer steps per
+    draw: all as released. Own tokens beyond the expert's end are not guided.
 Left out: Images.
 """
 
@@ -15,6 +16,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
 from strop.train.losses.calibrated import Calibrated
+from strop.train.reductions.own_token_mean import OwnTokenMean
 
 
 def calibrl(
@@ -24,4 +26,11 @@ def calibrl(
 ) -> Run:
     """One of the group's attempts is the world's demonstration, which is compared with and never trained on."""
     losses = (Calibrated(guidance, slope),)
-    return setting.run("calibrl", Constant(), losses, strategy=Demonstrated(Demonstrate()))
+    return setting.run(
+        "calibrl",
+        Constant(),
+        losses,
+        strategy=Demonstrated(Demonstrate()),
+        reduction=OwnTokenMean(),
+        minibatches=4,
+    )

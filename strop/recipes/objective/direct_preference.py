@@ -5,7 +5,7 @@ Paper: arXiv 2301.12842 (2023)
 Claim: As good as or better than learning a reward first, on control tasks and in fine-tuning language models.
 Reading: The distance of a policy to a text is its negative log-likelihood per token: ours. Pairs are siblings with
     different rewards.
-Left out: The preference model of the first stage.
+Left out: The preference model of the first stage, and pairs across tasks.
 """
 
 from __future__ import annotations

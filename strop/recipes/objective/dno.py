@@ -3,8 +3,10 @@
 Title: Direct Nash Optimization: Teaching Language Models to Self-Improve with General Preferences
 Paper: arXiv 2404.03715 (2024)
 Claim: A 7B model wins 33 % against GPT-4-Turbo on AlpacaEval 2, up from 7 %.
-Reading: margin 0 fits all win rates softly; above 0 only clear winners count, and for certain: the practical variant.
-Left out: Pairs of earlier rounds, and the choice of the best round on a validation set.
+Reading: margin 0 fits all win rates softly, against the policy's own attempts; above 0 only clear winners count, and
+    for certain: the practical variant. The demonstration's reference is the weights its siblings were sampled with.
+Left out: Pairs of earlier rounds, the choice of the best round on a validation set, and sampling at temperature 0.7
+    with top_p 0.95: attempts are drawn from the policy itself.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Title: ECHO: Terminal Agents Learn World Models for Free
 Paper: arXiv 2605.24517 (2026)
 Claim: Success on TerminalBench 2.0 about doubles: 2.70 to 5.17 % at 8B, 5.17 to 10.79 % at 14B.
 Reading: Every attempt teaches this, whatever its reward, so groups without contrast are kept.
-Left out: Terminals: the worlds here are the package's own.
+Left out: Terminals: the worlds here are the package's own, and none of them marks its warnings and format hints, which
+    the paper does not learn (`Turn.aux["hints"]`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ Paper: arXiv 2411.07618 (2024)
 Claim: The win rate rises by 5.08 points at lower cost.
 Reading: Online; the last layer's states, as released, where the paper takes an inner one. Without a sparse
     autoencoder's file the states themselves are the features.
-Left out: Features of the reference computed beforehand.
+Left out: Features of the reference computed beforehand, and thresholds of JumpReLU: an autoencoder's features are
+    ReLU(states @ encoder + bias).
 """
 
 from __future__ import annotations

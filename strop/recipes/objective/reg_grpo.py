@@ -3,8 +3,8 @@
 Title: DeepVideo-R1: Video Reinforcement Fine-Tuning via Difficulty-aware Regressive GRPO
 Paper: arXiv 2506.07464 (2025)
 Claim: Better reasoning about videos than GRPO's, without clips.
-Reading: The spread of the log-ratios is held above a floor, because it is 0 at first. The paper's weight of the KL
-    was not found; GRPO's stands in.
+Reading: The spread of the log-ratios is held above a floor, without a gradient below it, because it is 0 at first.
+    The paper's weight of the KL was not found; GRPO's stands in.
 Left out: Difficulty-aware augmentation, and videos.
 """
 

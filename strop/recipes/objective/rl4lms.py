@@ -5,7 +5,8 @@ Title: Is Reinforcement Learning (Not) for Natural Language Processing: Benchmar
 Paper: arXiv 2210.01241 (2022)
 Claim: NLPO is steadier than PPO and fits preferences better on six generation tasks.
 Reading: The masking policy is the one that sampled, new with every version. The release kept its first copy.
-Left out: A mask kept over several versions, and a KL weight that adapts.
+Left out: A mask kept over several versions; a KL within the reward, over the masked policy and with a weight that
+    adapts (here a k2 loss over the whole one); five epochs per draw; a least number of tokens in the nucleus.
 """
 
 from __future__ import annotations

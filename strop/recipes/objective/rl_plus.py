@@ -4,8 +4,8 @@ Title: RL-PLUS: Countering Capability Boundary Collapse of LLMs in Reinforcement
     Optimization
 Paper: arXiv 2508.00222 (2025)
 Claim: Up to 69.2 % above GRPO on average over six mathematics and six other benchmarks.
-Reading: The author is guessed to be uniform, as in the paper; the release's guess of 1 makes the push on rare tokens
-    vanish. Nothing is clipped.
+Reading: The author is guessed to be uniform over the vocabulary, as in the paper; the release's guess of 1 (`guess=1`)
+    makes the push on rare tokens vanish. Nothing is clipped; two optimizer steps per draw, as released.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ from strop.train.losses.rl_plus import RlPlus
 from strop.train.reductions.constant_length import ConstantLength
 
 
-def rl_plus(setting: Setting = Setting(), guess: float = 0.01, focus: float = 0.5, entropy: float = 0.001) -> Run:
+def rl_plus(
+    setting: Setting = Setting(),
+    guess: float | None = None,  # the author's probability of each of his tokens; none: 1 / vocabulary
+    focus: float = 0.5,  # favours tokens that are not yet known
+    entropy: float = 0.001,  # weight of the bonus
+) -> Run:
     """One of the group's attempts is the world's demonstration; its reward counts in the mean."""
     return setting.run(
         "rl_plus",
@@ -28,4 +33,5 @@ def rl_plus(setting: Setting = Setting(), guess: float = 0.01, focus: float = 0.
         (RlPlus(guess, focus), Entropy(entropy)),
         strategy=Demonstrated(Demonstrate()),
         reduction=ConstantLength(setting.max_tokens),
+        minibatches=2,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ class Gae(Advantage):
     discount: float = 1.0  # from token to token
     trace: float = 0.95  # lambda: 1 trusts rewards alone, 0 the critic alone
     whiten: bool = True  # over the tokens of the draw
+
+    needs_values: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]

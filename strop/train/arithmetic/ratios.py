@@ -6,6 +6,9 @@ that both name the same middle, so no part is counted twice and none is forgotte
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
@@ -33,6 +36,16 @@ def logprobs_of(name: str, batch: Batch, current: Tensor) -> Tensor:
     if found is None:
         raise ConfigurationError(f"the batch has no {name} log-probabilities: the trainer was not asked for them")
     return found
+
+
+def with_sampler(batch: Batch, current: Tensor) -> Batch:
+    """The batch with a sampler for every token: nobody sampled those of version -1 (a teacher's), so the policy does.
+
+    Their ratio is 1 and carries the gradient of log policy. They hold no log-probability, which is to say 0: taken for
+    sampled with certainty, their ratio would be the policy's own probability.
+    """
+    sampler = torch.where(batch.versions >= 0, batch.behavior_logprobs, current.detach())
+    return replace(batch, behavior_logprobs=sampler)
 
 
 def log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:

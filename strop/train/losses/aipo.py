@@ -31,13 +31,12 @@ class Aipo(Loss):
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
     corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         current = output.logprobs  # [T]
-        # nobody sampled a teacher's tokens (version -1): their ratio is 1
-        sampler = torch.where(batch.versions >= 0, batch.behavior_logprobs, current.detach())
-        ratio = batch.log_ratio(current, sampler).exp()  # [T]
+        ratio = batch.log_ratio(current, batch.behavior_logprobs).exp()  # [T]
         held = ratio.clamp(max=self.cap)  # [T]
         gain = held.detach() * current if self.is_detached else held
         loss = torch.where(batch.trainable, -batch.advantages * gain, 0.0)

@@ -33,6 +33,7 @@ class Cpgd(Loss):
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.clip < 1:

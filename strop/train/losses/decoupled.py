@@ -38,6 +38,7 @@ class Decoupled(Loss):
 
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
     corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
 
     def __post_init__(self) -> None:

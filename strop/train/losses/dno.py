@@ -15,6 +15,7 @@ from torch.nn import functional
 from strop.errors import ConfigurationError
 from strop.roles import Loss, Metrics
 from strop.train.arithmetic.ratios import check_policy, logprobs_of
+from strop.train.arithmetic.siblings import is_taught
 from strop.train.batch import Batch, Output
 
 
@@ -22,10 +23,11 @@ from strop.train.batch import Batch, Output
 class Dno(Loss):
     """-[z log s(D) + (1 - z) log s(-D)] over all pairs of siblings, D = eta * difference of their log(policy / old).
 
-    z = s(r_1 - r_2), r the share of siblings an attempt beats, a tie counting half; with `is_rated` r is the reward
+    z = s(r_1 - r_2), r the share of the policy's own attempts among the siblings that an attempt beats, a tie counting
+    half; with `is_rated` r is the reward
     itself, where a judge already gives win rates. With `margin` only pairs whose r differ by that much count, and the
-    better one is certain (z = 1): the practical variant, DPO against the weights that wrote the pair. Every token
-    carries its group's whole loss.
+    better one is certain (z = 1): the practical variant, which ranks among all siblings, demonstrations included: DPO
+    against the weights that wrote the pair. Every token carries its group's whole loss.
     """
 
     eta: float = 0.1
@@ -49,7 +51,8 @@ class Dno(Loss):
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         theirs = logprobs_of(self.against, batch, output.logprobs)
         gains = self.eta * batch.per_attempt(batch.log_ratio(output.logprobs, theirs))  # [A]
-        rates = (batch.rewards if self.is_rated else win_rates(batch)).to(gains.dtype)  # [A]
+        opponents = ~is_taught(batch) if self.margin is None else torch.ones_like(batch.groups, dtype=torch.bool)
+        rates = (batch.rewards if self.is_rated else win_rates(batch, opponents)).to(gains.dtype)  # [A]
         first, second = self._pairs(rates, batch)  # [P]
         gap = rates[first] - rates[second]
         wanted = torch.sigmoid(gap) if self.margin is None else torch.ones_like(gap)
@@ -66,11 +69,11 @@ class Dno(Loss):
         return first, second
 
 
-def win_rates(batch: Batch) -> Tensor:
-    """The share of siblings an attempt beats, itself included as a tie: [A]."""
+def win_rates(batch: Batch, opponents: Tensor) -> Tensor:
+    """The share of the siblings among `opponents` [A] bool that an attempt beats, itself as a tie: [A]."""
     beats = (torch.sign(batch.rewards.unsqueeze(1) - batch.rewards) + 1) / 2  # [A, A]
-    same = batch.groups.unsqueeze(1) == batch.groups
-    return (beats * same).sum(1) / same.sum(1)
+    met = (batch.groups.unsqueeze(1) == batch.groups) & opponents
+    return (beats * met).sum(1) / met.sum(1).clamp(min=1)
 
 
 def _mean(losses: Tensor, groups: Tensor, batch: Batch) -> Tensor:

@@ -36,6 +36,7 @@ class DualToken(Loss):
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.reference_logprobs is None:

@@ -24,10 +24,10 @@ from strop.train.batch import Batch, Output
 class FeatureDpo(Loss):
     """-log s(beta * (S - alpha * (D(rejected) - sg D(chosen)))), S the margin of log(policy / reference) per token.
 
-    D is the mean squared difference of the attempt's features between both models, over the union of their `top`
-    strongest. Features are pooled over the attempt's own tokens: ReLU(states @ encoder + bias) of a sparse autoencoder
-    in a safetensors file (`encoder` [H, F], `bias` [F]), or the positive parts of the last states themselves. The paper
-    takes an inner layer; this is the last one, as released.
+    D is 1 / `top` times the squared difference of the attempt's features between both models, summed over the union of
+    their `top` strongest. Features are pooled over the attempt's own tokens: ReLU(states @ encoder + bias) of a sparse
+    autoencoder in a safetensors file (`encoder` [H, F], `bias` [F]), or the positive parts of the last states
+    themselves. The paper takes an inner layer; this is the last one, as released.
     """
 
     beta: float = 0.1
@@ -52,14 +52,14 @@ class FeatureDpo(Loss):
         return loss, {"margin": batch.figure(margin), "feature_drift": batch.figure(batch.on_tokens(drift))}
 
     def _drift(self, states: Tensor, reference: Tensor, batch: Batch) -> Tensor:
-        """Mean squared difference over the strongest features of either model: [A]."""
+        """Squared difference over the strongest features of either model: [A]."""
         encoder = None if self.features is None else load_file(Path(self.features))
         own, other = (_pooled(_encoded(each, encoder), batch) for each in (states, reference))  # [A, F]
         count = min(self.top, own.shape[1])
         strong = torch.zeros_like(own)
         for pooled in (own, other):
             strong = strong.scatter(1, pooled.detach().topk(count, 1).indices, 1.0)
-        return (strong * (own - other).square()).sum(1) / strong.sum(1).clamp(min=1)
+        return (strong * (own - other).square()).sum(1) / count
 
 
 def _encoded(states: Tensor, encoder: dict[str, Tensor] | None) -> Tensor:

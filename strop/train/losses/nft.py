@@ -20,6 +20,7 @@ from strop.train.batch import Batch, Output
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # of a pass rate
 _LARGEST = 10.0  # of a log ratio
+_NOISE = 1e-3  # a ratio of 1 as two engines round it is not counted as held
 _TASK_WEIGHTS = ("linear", "root", "none")
 
 
@@ -32,7 +33,7 @@ class Nft(Loss):
     dropped. negative_weight 0 is fine-tuning on right attempts alone.
     """
 
-    negative_floor: float = 1.0  # of the negative ratio: a wrong token already pushed down is pushed no harder
+    negative_floor: float = 1.0  # of the negative ratio: held there for a wrong token that became more likely (r > 1)
     positive_floor: float = 0.0
     negative_weight: float = 1.0
     task_weight: str = "linear"
@@ -43,6 +44,7 @@ class Nft(Loss):
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # the pass rate of one attempt says nothing
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.task_weight not in _TASK_WEIGHTS:
@@ -59,7 +61,7 @@ class Nft(Loss):
         fit = torch.where(good, _held(ratio, self.positive_floor), _held(negative, self.negative_floor)).log()  # [T]
         weights = batch.on_tokens(self._of_task(rate) * torch.where(right, 1.0, self.negative_weight))
         loss = torch.where(batch.trainable, -weights * fit, 0.0)
-        held = (~good & (negative < self.negative_floor)).to(loss.dtype)
+        held = (~good & (negative < self.negative_floor - _NOISE)).to(loss.dtype)
         return loss, {"pass_rate": batch.figure(pass_rate), "held_share": batch.figure(held)}
 
     def _of_task(self, rate: Tensor) -> Tensor:

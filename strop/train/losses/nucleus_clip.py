@@ -37,6 +37,7 @@ class NucleusClip(Loss):
     needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})
     scope: ClassVar[str] = "attempt"
     anchor: ClassVar[str] = "behavior"  # and not contains_ratio: its ratio to the truncated distribution begins at 1
+    needs_distance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.top_p <= 1:

@@ -25,13 +25,14 @@ _LOW_BITS = (1 << 53) - 1
 class OneToken(Loss):
     """-(1 / draws) * sum over drawn tokens of R log policy; R is 1 for the token that stands there, `miss` for others.
 
-    With miss = 0 the expected gradient is the policy's own probability of the right token times that of supervised
-    learning: what it would never say it does not learn. Draws and `miss` are not in the sources read: ours. Which
-    tokens are drawn depends on seed, step, attempt and position only, however a step is split.
+    Below 0 `miss` pushes down what was wrongly drawn. With miss = 0 the expected gradient is the policy's own
+    probability of the right token times that of supervised learning: what it would never say it does not learn. Draws
+    and `miss` are not in the sources read: ours. Which tokens are drawn depends on seed, step, attempt and position
+    only, however a step is split.
     """
 
     draws: int = 256
-    miss: float = 0.0
+    miss: float = -0.1
     seed: int = 0
     weight: float = 1.0
 

@@ -16,6 +16,8 @@ from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right, per_group
 from strop.train.batch import Batch, Output
 
+_NOISE = 1e-3  # a score of 0 as two engines round it tells nothing apart
+
 
 @dataclass(frozen=True)
 class Pacs(Loss):
@@ -33,6 +35,7 @@ class Pacs(Loss):
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # one attempt has no siblings to stand out from
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         proxy = self.beta * batch.per_attempt(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
@@ -43,7 +46,7 @@ class Pacs(Loss):
             score, right, reduction="none"
         )
         loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
-        agrees = ((score > 0) == (right > 0)).to(loss.dtype)
+        agrees = ((2 * right - 1) * score > _NOISE).to(loss.dtype)
         return loss, {"classified_right": batch.figure(batch.on_tokens(agrees))}
 
 

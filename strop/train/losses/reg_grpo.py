@@ -2,8 +2,8 @@
 
 The optimum under a KL penalty has reward = beta * log(policy / behaviour) + a constant of the task; standardising both
 sides within the group removes beta and the constant. Reading: the spread of the log ratios is held above `floor`,
-without a gradient through it, because it is 0 on the first step; the paper's difficulty-aware augmentation of videos
-is not part of this loss.
+with no gradient where it is held, because it is 0 on the first step; the paper's difficulty-aware augmentation of
+videos is not part of this loss.
 Papers: reg-grpo
 """
 
@@ -35,6 +35,7 @@ class RegGrpo(Loss):
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.floor > 0:
@@ -46,7 +47,8 @@ class RegGrpo(Loss):
         advantages = batch.per_attempt(batch.advantages.to(moved.dtype)) / sizes  # [A]
         centred = moved - _group_sum(moved, batch) / _group_sum(torch.ones_like(moved), batch)
         others = (_group_sum(torch.ones_like(moved), batch) - 1).clamp(min=1)
-        spread = (_group_sum(centred.detach().square(), batch) / others).sqrt().clamp(min=self.floor)
+        # held before the root, whose gradient at 0 is infinite
+        spread = (_group_sum(centred.square(), batch) / others).clamp(min=self.floor**2).sqrt()
         error = batch.on_tokens((advantages - centred / spread).square())  # [T]
         loss = torch.where(batch.trainable, error, 0.0)
         return loss, {"regression_error": batch.figure(loss), "moved": batch.figure(batch.on_tokens(moved.abs()))}

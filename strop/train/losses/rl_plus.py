@@ -20,11 +20,12 @@ from strop.train.batch import Batch, Output
 class RlPlus(Loss):
     """-policy / behaviour * A for own tokens, -2 policy / (w + old) * A * (1 - policy)^focus for others' (version -1).
 
-    w = (old + guess) / 2 stands for the unknown author. The paper's guess is uniform, 1 / vocabulary; its release takes
-    1, with which the push on a rare token vanishes. `focus` favours what is not yet known. Nothing is clipped.
+    w = (old + guess) / 2 stands for the unknown author. Without a guess it is uniform, 1 / vocabulary, as in the paper;
+    its release takes 1, with which the push on a rare token vanishes. `focus` favours what is not yet known. Nothing is
+    clipped.
     """
 
-    guess: float = 0.01
+    guess: float | None = None
     focus: float = 0.5
     weight: float = 1.0
 
@@ -33,7 +34,7 @@ class RlPlus(Loss):
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __post_init__(self) -> None:
-        if not 0 < self.guess <= 1:
+        if self.guess is not None and not 0 < self.guess <= 1:
             raise ConfigurationError(f"RlPlus needs 0 < guess <= 1, a probability, got {self.guess}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -41,13 +42,19 @@ class RlPlus(Loss):
             raise ConfigurationError("RlPlus needs proximal log-probabilities, the batch has none")
         is_outside = batch.trainable & (batch.versions < 0)  # [T]
         own = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
-        ratio = torch.where(is_outside, self._outside(output.logprobs, batch.proximal_logprobs), own)
+        guess = output.over_logits(_uniform, where=is_outside) if self.guess is None else self.guess
+        ratio = torch.where(is_outside, self._outside(output.logprobs, batch.proximal_logprobs, guess), own)
         loss = torch.where(batch.trainable, -ratio * batch.advantages, 0.0)
         return loss, {"outside_share": batch.figure(is_outside.to(loss.dtype)), "ratio": batch.figure(ratio)}
 
-    def _outside(self, logprobs: Tensor, old: Tensor) -> Tensor:
+    def _outside(self, logprobs: Tensor, old: Tensor, guess: Tensor | float) -> Tensor:
         """The weight of an outside token; bounded by 4 / guess: [T]."""
         policy = logprobs.exp()
         known = old.exp().nan_to_num(nan=0.0)  # prompt tokens may hold anything
         focus = (1 - policy.detach()).clamp(min=0) ** self.focus
-        return 2 * policy / (1.5 * known + 0.5 * self.guess) * focus
+        return 2 * policy / (1.5 * known + 0.5 * guess) * focus
+
+
+def _uniform(logits: Tensor, tokens: Tensor) -> Tensor:
+    """The probability of each token for an author who knows nothing: [C]."""
+    return logits.new_full((len(tokens),), 1 / logits.shape[-1])

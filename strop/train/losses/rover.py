@@ -31,6 +31,7 @@ class Rover(Loss):
     needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: nothing to weigh
+    needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         both = self.scale * output.over_both(_advance, "proximal")  # [T, 2]

@@ -30,6 +30,7 @@ class Sapo(Loss):
     needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.rising > 0 and self.falling > 0):

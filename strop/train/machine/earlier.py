@@ -66,7 +66,7 @@ class Earlier:
             self.average.resume(folder)
 
     def _under(self, version: int, now: int, model: Any, batch: Batch) -> Tensor:
-        """A teacher's tokens have no version: the current one serves."""
+        """Where a whole group is a teacher's there is no version (-1): the current one serves."""
         if version < 0 or version == now:
             return self.forward.logprobs(model, batch)
         return self.forward.logprobs(self._with(self.snapshots.of(version, now)), batch)

@@ -66,14 +66,35 @@ class Snapshots:
 def fill_old(batches: Sequence[Batch], score: Callable[[int, Batch], Tensor]) -> None:
     """Score every written token under its own version; `score(version, batch)` gives [T], of a version -1 the current.
 
-    Versions are the outer loop, so that each one's weights are loaded once.
+    A teacher's tokens have no version: those of its siblings' first weights serve, so that a group is measured from one
+    policy. Versions are the outer loop, so that each one's weights are loaded once.
     """
+    first = _first_versions(batches)
+    versions = [_with_siblings(batch, first) for batch in batches]
     for batch in batches:
         batch.old_logprobs = torch.zeros_like(batch.share)
-    written = torch.cat([batch.versions[batch.trainable].cpu() for batch in batches])
+    written = torch.cat([own[batch.trainable].cpu() for own, batch in zip(versions, batches, strict=True)])
     for version in np.unique(written.numpy()).tolist():
-        for batch in batches:
-            mine = batch.trainable & (batch.versions == version)  # [T]
+        for own, batch in zip(versions, batches, strict=True):
+            mine = batch.trainable & (own == version)  # [T]
             if bool(mine.any()):
                 assert batch.old_logprobs is not None
                 batch.old_logprobs = torch.where(mine, score(version, batch).to(batch.share.dtype), batch.old_logprobs)
+
+
+def _first_versions(batches: Sequence[Batch]) -> dict[int, int]:
+    """The oldest weights that sampled for each group, by the group's number."""
+    found: dict[int, int] = {}
+    for batch in batches:
+        sampled = batch.trainable & (batch.versions >= 0)  # [T]
+        versions, groups = batch.versions[sampled].tolist(), batch.groups[batch.attempts[sampled]].tolist()
+        for version, group in set(zip(versions, groups, strict=True)):
+            number = batch.group_numbers[group]
+            found[number] = min(version, found.get(number, version))
+    return found
+
+
+def _with_siblings(batch: Batch, first: Mapping[int, int]) -> Tensor:
+    """The version to score each token under: [T]."""
+    of_group = batch.versions.new_tensor([first.get(number, -1) for number in batch.group_numbers])  # [G]
+    return torch.where(batch.versions < 0, of_group[batch.groups][batch.attempts], batch.versions)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +31,8 @@ class TurnByTurn(Trainer):
 
     inner: Trainer
     clip: float = 0.2  # of a turn's ratio, and of the product over turns
+
+    makes_several: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 < self.clip < 1:

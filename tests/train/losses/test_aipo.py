@@ -46,11 +46,3 @@ def test_detached_it_is_reinforce_with_truncated_weights() -> None:
     batch, output = make_batch([[-0.3, -3.7], [-2.9]], [1.0, -2.0]), say([[-0.9, -0.1], [-1.0]])
     expected = Truncated(cap=4.0)(output.logprobs, batch) * Reinforce()(output, batch)[0]
     assert torch.equal(Aipo(cap=4.0)(output, batch)[0], expected)
-
-
-@pytest.mark.parametrize("is_detached", [True, False])
-def test_a_teachers_token_weighs_one(is_detached: bool) -> None:
-    batch, output = make_batch([[0.0]], [3.0]), say([[-5.0]])
-    batch.versions = torch.full_like(batch.versions, -1)
-    (-Aipo(is_detached=is_detached)(output, batch)[0]).sum().backward()
-    assert written(batch, output.logprobs.grad) == [3.0]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from math import log
+
 import pytest
 import torch
 
@@ -40,6 +42,19 @@ def test_without_guidance_it_is_a_clip_on_own_attempts_only() -> None:
     batch.advantages = lay_out([[0.5] * 3, [-0.5] * 3, [0.0] * 2])
     Clip(dual=3.0)(output, batch)[0].sum().backward()
     assert gradient(Calibrated(guidance=0.0)) == pytest.approx(written(batch, output.logprobs.grad))
+
+
+def test_own_attempts_are_clipped_on_both_sides_and_from_above() -> None:
+    # A = 0.5 and -0.5. Right: r = 1.3 stops at 1.2; 1.1 goes on. Wrong: r = 2 goes on, r = 5 stops at the dual clip 3,
+    # r = 0.7 at 0.8.
+    ratios = [[1.3, 1.1, 1.0], [2.0, 5.0, 0.7], [1.0, 1.0]]
+    batch, output = scene()
+    moved = lay_out([[log(ratio) for ratio in each] for each in ratios])
+    batch.behavior_logprobs = output.logprobs.detach() - moved
+    value, _ = Calibrated(guidance=0.0)(output, batch)
+    value.sum().backward()
+    assert written(batch, value) == pytest.approx([-0.6, -0.55, -0.5, 1.0, 1.5, 0.4, 0.0, 0.0])
+    assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -0.55, -0.5, 1.0, 0.0, 0.0, 0.0, 0.0])
 
 
 def test_with_slope_1_the_push_is_constant() -> None:

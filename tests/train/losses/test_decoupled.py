@@ -97,6 +97,17 @@ def test_interpolation_only_rescales_the_clip_band(lag: int, share: float) -> No
         assert figures["clipped_share"] == float(is_clipped)
 
 
+def test_the_interpolated_anchor_is_a_constant() -> None:
+    # Lag 2: the anchor is the geometric mean of 0.1 and 0.169, 0.13. w = 1.3 and r = 1.3, clipped at 1.2: 1.56 without
+    # a gradient, which a moving w would have.
+    batch, output = make_batch([[log(0.1)]]), say([[log(0.169)]])
+    batch.version = 2
+    value, _ = Decoupled(anchor="interpolated")(output, batch)
+    value.sum().backward()
+    assert written(batch, value) == pytest.approx([-1.56])
+    assert written(batch, output.logprobs.grad) == [0.0]
+
+
 def test_a_teachers_token_weighs_one_and_is_never_interpolated() -> None:
     batch = make_batch([[0.0, 0.0]])
     batch.version = 4

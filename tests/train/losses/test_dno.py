@@ -51,7 +51,22 @@ def test_rock_paper_scissors_stays_where_it_is() -> None:
 
 def test_win_rates_count_siblings_only_and_ties_by_half() -> None:
     batch = make_batch([[0.0]] * 5, groups=[0, 0, 0, 1, 1], rewards=[2.0, 1.0, 1.0, 9.0, 7.0])
-    assert win_rates(batch).tolist() == pytest.approx([2.5 / 3, 1 / 3, 1 / 3, 0.75, 0.25])
+    everybody = torch.ones(5, dtype=torch.bool)
+    assert win_rates(batch, everybody).tolist() == pytest.approx([2.5 / 3, 1 / 3, 1 / 3, 0.75, 0.25])
+
+
+def test_softly_a_demonstration_is_no_opponent_but_with_a_margin_it_is() -> None:
+    # Own rewards 1 and 0, the demonstration's 1: against own attempts 0.75, 0.25 and 0.75; against all three the
+    # two right ones have (1 + 0.5 + 0.5) / 3 and the wrong one 0.5 / 3.
+    batch = make_batch([[-1.0]] * 3, rewards=[1.0, 0.0, 1.0], share=[[1.0], [0.0], [0.0]])
+    batch.old_logprobs = batch.behavior_logprobs
+    batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
+    for share, rates in enumerate(([0.75, 2 / 3], [0.25, 1 / 6], [0.75, 2 / 3])):
+        batch.share = lay_out([[float(share == attempt)] for attempt in range(3)])
+        found = [loss(say([[-1.0]] * 3), batch)[1]["win_rate"] for loss in (Dno(), Dno(margin=0.1))]
+        assert found == pytest.approx(rates)
+    batch.versions = torch.full_like(batch.versions, -1)  # nobody to be compared with
+    assert Dno()(say([[-1.0]] * 3), batch)[1]["win_rate"] == 0.0
 
 
 def test_with_certain_winners_it_is_dpo_against_the_policy_that_wrote() -> None:

@@ -63,8 +63,9 @@ def test_a_sparse_autoencoder_from_a_file(tmp_path: Path) -> None:
     batch, output = scene(states, torch.zeros(3, 2))
     _, figures = FeatureDpo(top=1, features=str(tmp_path / "sae"))(output, batch)
     # Feature 1 is relu(x - 1) = 0, 2, 0, pooled 1 and 0. The zeros of the reference make feature 0 its strongest, so
-    # the union has two: D = 1 / 2 for the chosen attempt, whose tokens have half of the shares.
-    assert figures["feature_drift"] == pytest.approx(0.25)
+    # the union has two; the divisor is `top` all the same: D = 1 for the chosen attempt, whose tokens have half of the
+    # shares.
+    assert figures["feature_drift"] == pytest.approx(0.5)
 
 
 def test_misuse_is_refused() -> None:

@@ -64,6 +64,21 @@ def test_a_lower_floor_lets_a_wrong_token_be_pushed_harder() -> None:
     assert gradient(Nft(), policy)[2] == pytest.approx(0.75 * 0.25 * 2 / 0.75)
 
 
+def test_a_ratio_is_free_far_beyond_1_and_stops_at_e_to_the_10() -> None:
+    batch, output = make_batch(OLD, rewards=PAID), say([[-1.0 + 2.0, -0.5 + 12.0], *OLD[1:]])
+    value, _ = Nft()(output, batch)
+    value.sum().backward()
+    assert written(batch, value)[:2] == pytest.approx([-0.75 * 2, -0.75 * 10])
+    assert written(batch, output.logprobs.grad)[:2] == pytest.approx([-0.75, 0.0])
+
+
+def test_rounding_is_not_counted_as_held() -> None:
+    batch = make_batch(OLD, rewards=PAID)
+    for nudge, share in ((1e-5, 0.0), (1e-2, 3 / 5)):
+        _, figures = Nft()(say([[x + nudge for x in each] for each in OLD]), batch)
+        assert figures["held_share"] == pytest.approx(share)
+
+
 def test_pass_rates_are_held_off_the_ends_and_ratios_bounded() -> None:
     batch, output = make_batch([[-9.0], [-30.0]], rewards=[0.0, 0.0]), say([[-9.0], [0.0]])
     value, _ = Nft()(output, batch)

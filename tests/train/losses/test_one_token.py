@@ -24,15 +24,15 @@ def test_the_loss_of_given_draws_by_hand(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("strop.train.losses.one_token.uniforms", lambda keys, count: chances)
     logits = torch.tensor([[0.25, 0.5, 0.125, 0.125]], dtype=torch.float64).log()
     tokens, keys = torch.tensor([0]), torch.tensor([7])
-    assert OneToken(4)._draw(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]
-    assert OneToken(4, -0.1)._draw(logits, tokens, keys)[0, 0] == pytest.approx(0.6931472 - 0.0693147)
+    assert OneToken(4, 0.0)._draw(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]
+    assert OneToken(4)._draw(logits, tokens, keys)[0, 0] == pytest.approx(0.6931472 - 0.0693147)
     assert log(4) == pytest.approx(1.3862944)
 
 
 def test_in_expectation_it_is_imitation_times_the_probability() -> None:
     logits = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     output, batch = scene(logits, [0, 2, 1])
-    OneToken(draws=200_000)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
+    OneToken(draws=200_000, miss=0.0)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
     assert logits.grad is not None
     scores = logits.log_softmax(-1)
     right = torch.stack([scores[1, 2], scores[2, 1]])
@@ -43,9 +43,19 @@ def test_in_expectation_it_is_imitation_times_the_probability() -> None:
 def test_what_is_never_said_is_never_learned() -> None:
     logits = torch.tensor([[0.0, 0.0], [0.0, -1e4]], dtype=torch.float64, requires_grad=True)
     output, batch = scene(logits, [0, 1])
-    value, figures = OneToken()(output, batch)  # type: ignore[arg-type]
+    value, figures = OneToken(miss=0.0)(output, batch)  # type: ignore[arg-type]
     value.sum().backward()
     assert figures["hit_share"] == 0.0 and not logits.grad.any()  # type: ignore[union-attr]
+
+
+def test_what_is_wrongly_said_is_pushed_down() -> None:
+    # Token 0 has 3/4 and is wrong: the expected gradient on its logit is -miss * (3/4 * 1/4) + that of the hits.
+    logits = torch.tensor([[0.0, 0.0], [3.0, 1.0]], dtype=torch.float64).log().requires_grad_()
+    output, batch = scene(logits, [0, 1])
+    OneToken(draws=100_000)(output, batch)[0].sum().backward()  # type: ignore[arg-type]
+    hits, misses = 0.25 * 0.75, 0.1 * 0.75 * 0.25
+    assert logits.grad is not None
+    assert logits.grad[1].tolist() == pytest.approx([hits + misses, -hits - misses], abs=3e-3)
 
 
 def test_draws_depend_on_seed_step_attempt_and_place_only() -> None:

@@ -37,6 +37,18 @@ def test_scale_and_offset_of_the_moves_do_not_matter(scale: float) -> None:
     assert loss_of((scale * moved + 0.7).tolist())[0] == pytest.approx(expected)
 
 
+def test_above_the_floor_the_gradient_does_not_change_the_scale_of_the_moves() -> None:
+    """Moves (-0.9, 1.5, 0.3): centred (-1.2, 1.2, 0), deviation 1.2, standardised (-1, 1, 0).
+
+    d loss / d p = -2/3 / 1.2 * (A - their part along the standardised moves and the mean) = (5, 5, -10) / 18.
+    """
+    _, output, batch = loss_of([-0.9, 1.5, 0.3])
+    assert output.logprobs.grad is not None
+    found = output.logprobs.grad[batch.trainable].tolist()
+    assert found == pytest.approx([5 / 18, 5 / 18, -10 / 18])
+    assert sum(slope * move for slope, move in zip(found, (-1.2, 1.2, 0.0), strict=True)) == pytest.approx(0, abs=1e-9)
+
+
 def test_on_the_first_step_it_is_a_policy_gradient_with_a_finite_size() -> None:
     """p = 0: d loss / d p_i = -2 A_i / (3 * floor), for centred A."""
     _, output, batch = loss_of([0.0, 0.0, 0.0], floor=0.5)

@@ -31,11 +31,19 @@ def test_the_push_on_an_outside_token_by_hand(probability: float, guess: float, 
     assert written(batch, output.logprobs.grad) == pytest.approx([-2.0 * push], rel=1e-3, abs=1e-9)
 
 
+def test_without_a_guess_the_author_is_uniform_over_the_vocabulary() -> None:
+    # Four words, p = 0.1: 2 p / (1.5 p + 0.5 / 4) * sqrt(0.9) = 8/11 * 0.9486833
+    output, batch = say([[log(0.1)]]), scene(0.1)
+    output.logits, output.tokens = torch.zeros(2, 4, dtype=torch.float64), batch.tokens
+    RlPlus()(output, batch)[0].sum().backward()
+    assert written(batch, output.logprobs.grad) == pytest.approx([-8 / 11 * 0.9486833])
+
+
 def test_without_outside_attempts_it_is_the_unclipped_ratio() -> None:
     batch = make_batch([[-1.0, -2.0], [-0.5]], [1.0, -1.0])
     batch.proximal_logprobs = torch.full_like(batch.share, float("nan"))
     ours, theirs = say([[-0.4, -2.5], [-0.1]]), say([[-0.4, -2.5], [-0.1]])
-    RlPlus()(ours, batch)[0].sum().backward()
+    RlPlus(1.0)(ours, batch)[0].sum().backward()
     Clip(low=1.0, high=1e9)(theirs, batch)[0].sum().backward()
     assert written(batch, ours.logprobs.grad) == pytest.approx(written(batch, theirs.logprobs.grad))
 

@@ -19,6 +19,8 @@ import strop.train.losses
 from strop.errors import ConfigurationError
 from strop.train.batch import Batch, Frozen
 from strop.train.losses.calibrated import Calibrated
+from strop.train.losses.clip import Clip
+from strop.train.losses.decoupled import Decoupled
 from strop.train.losses.dno import Dno
 from strop.train.losses.exact_kl import ExactKl
 from strop.train.losses.h_dpo import HDpo
@@ -28,6 +30,7 @@ from strop.train.losses.kdrl import Kdrl
 from strop.train.losses.nft import Nft
 from strop.train.losses.nucleus_clip import NucleusClip
 from strop.train.losses.one_token import OneToken
+from strop.train.objective import Objective
 from strop.train.split import split
 from tests.building import Said, make_batch
 
@@ -193,3 +196,26 @@ def test_splitting_a_step_by_groups_changes_nothing(loss: Any) -> None:
     for each in expected:
         torch.testing.assert_close(gradient, each)
     assert sums == pytest.approx(figures)
+
+
+TOLD_APART = ("Calibrated", "Dno", "RlPlus")  # they look at demonstrations in a way of their own
+RATIOS = [x for x in LOSSES if (x.contains_ratio or x.anchor != "current") and type(x).__name__ not in TOLD_APART]
+
+
+@pytest.mark.parametrize("loss", [*RATIOS, Clip(anchor="old"), Decoupled(anchor="interpolated")], ids=repr)
+def test_what_nobody_sampled_is_never_taken_for_sampled_with_certainty(loss: Any) -> None:
+    """A teacher's tokens (version -1) hold no log-probability: they count as if the policy had just sampled them."""
+    tokens: list[Attempt] = [[(0.5, -0.9, -0.7), (-1.0, -1.1, -1.0)], [(1.0, -1.0, -1.5)], [(-0.1, 0.0, -0.1)] * 2]
+    found = []
+    for taught in (2, None):
+        batch, output = scene(tokens, [0, 0, 0], (1.0, 0.0, 0.0), taught)
+        batch.advantages = batch.advantages / 1e6 - 0.5
+        own = output.logprobs.detach()
+        if taught is None:
+            batch.behavior_logprobs = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)
+        frozen = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)  # as at a step's beginning
+        batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = frozen
+        value, _ = Objective((loss,))(output, batch)
+        assert output.logits is not None
+        found.append((value.detach(), *torch.autograd.grad(value, output.logits)))
+    torch.testing.assert_close(found[0], found[1])

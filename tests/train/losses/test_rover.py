@@ -70,18 +70,18 @@ def test_at_the_old_policy_it_is_reinforce() -> None:
 
 
 def test_the_target_looks_one_state_ahead_without_gradient() -> None:
-    # Second state: log-ratios of new (.5, .5) to old (.8, .2): log .625 and log 2.5; mean 0.2231436. First state: ratio
-    # of token 0 is log(.6 / .5). A = 1: L = (log 1.2 - 1 - 0.2231436)^2 + (log 2.5 - 1)^2.
-    new = torch.tensor([[0.6, 0.4], [0.5, 0.5]], dtype=torch.float64).log().requires_grad_()
+    # Second state: log-ratios of new (.7, .3) to old (.8, .2): log .875 and log 1.5; mean 0.1359669. First state: ratio
+    # of token 0 is log(.6 / .5). A = 1: L = (log 1.2 - 1 - 0.1359669)^2 + (log 1.5 - 1)^2.
+    new = torch.tensor([[0.6, 0.4], [0.7, 0.3]], dtype=torch.float64).log().requires_grad_()
     old = torch.tensor([[0.5, 0.5], [0.8, 0.2]], dtype=torch.float64).log()
     batch, output = scene(new, old, [[0, 1]], [1.0])
     value, figures = Rover()(output, batch)
-    first, second = 0.1823216 - 1.2231436, 0.9162907 - 1
+    first, second = 0.1823216 - 1.1359669, 0.4054651 - 1
     assert written(batch, value) == pytest.approx([first**2, second**2], rel=1e-6)
     (found,) = torch.autograd.grad(value.sum(), new)
-    expected = torch.tensor([[2 * first * 0.4, -2 * first * 0.4], [-2 * second * 0.5, 2 * second * 0.5]])
+    expected = torch.tensor([[2 * first * 0.4, -2 * first * 0.4], [-2 * second * 0.7, 2 * second * 0.7]])
     torch.testing.assert_close(found, expected.double(), rtol=1e-5, atol=1e-7)
-    assert figures["next_q"] == pytest.approx(0.2231436 / 2)
+    assert figures == pytest.approx({"q": (0.1823216 + 0.4054651) / 2, "next_q": 0.1359669 / 2}, rel=1e-6)
 
 
 def test_following_ends_with_the_attempt() -> None:

@@ -57,6 +57,14 @@ def test_the_optimum_against_a_reward_by_hand() -> None:
     assert theta.softmax(0).tolist() == pytest.approx([0.7071068, 0.2928932], abs=1e-5)
 
 
+@pytest.mark.parametrize(("reward", "held"), [(3.0, 1.0), (-2.0, 0.0)])
+def test_rewards_are_held_in_0_to_1(reward: float, held: float) -> None:
+    theta = torch.tensor([0.3, -1.0, 0.8], dtype=torch.float64)
+    reference = torch.tensor([2.0, 0.0, -1.0], dtype=torch.float64)
+    values = [float(value_of(theta, reference, 1, each, TemperedKl())[0]) for each in (reward, held, 0.5)]
+    assert values[0] == values[1] != values[2]
+
+
 def test_misuse_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="0 <= floor <= 1, got 2"):
         TemperedKl(floor=2.0)

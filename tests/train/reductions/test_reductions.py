@@ -9,9 +9,10 @@ from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.train.reductions.constant_length import ConstantLength
 from strop.train.reductions.group_wise import GroupWise
+from strop.train.reductions.own_token_mean import OwnTokenMean
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.reductions.token_mean import TokenMean
-from strop.types import Group
+from strop.types import Group, Origin
 from tests.building import make_group
 
 
@@ -25,6 +26,8 @@ def draw() -> list[Group]:
         (TokenMean(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),  # 1 + 3 + 4 tokens
         (SequenceMean(), {"0-0": 1 / 3, "0-1": 1 / 9, "1-1": 1 / 12}),  # 3 attempts
         (ConstantLength(10), {"0-0": 1 / 30, "0-1": 1 / 30, "1-1": 1 / 30}),
+        (GroupWise(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),  # 2 groups of 4 tokens
+        (OwnTokenMean(), {"0-0": 1 / 8, "0-1": 1 / 8, "1-1": 1 / 8}),
     ],
 )
 def test_by_hand(reduction: Reduction, shares: dict[str, float]) -> None:
@@ -43,7 +46,9 @@ def test_what_the_shares_add_up_to(reduction: Reduction, total: float) -> None:
     assert sum(float(share.sum()) for share in reduction(draw()).values()) == pytest.approx(total)
 
 
-@pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(8)], ids=repr)
+@pytest.mark.parametrize(
+    "reduction", [TokenMean(), SequenceMean(), ConstantLength(8), GroupWise(), OwnTokenMean()], ids=repr
+)
 def test_nothing_written_or_nothing_left(reduction: Reduction) -> None:
     assert reduction([make_group([1.0, 0.0], failed=[0, 1])]) == {}
     result = reduction([make_group([1.0, 0.0], [0, 2])])
@@ -51,11 +56,28 @@ def test_nothing_written_or_nothing_left(reduction: Reduction) -> None:
     assert np.isfinite(result["0-1"]).all()
 
 
-@pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(8), GroupWise()], ids=repr)
+@pytest.mark.parametrize(
+    "reduction", [TokenMean(), SequenceMean(), ConstantLength(8), GroupWise(), OwnTokenMean()], ids=repr
+)
 def test_a_pruned_attempt_has_no_share_and_thins_nobodys(reduction: Reduction) -> None:
     with_it = reduction([make_group([1.0, 0.0, 0.0], [1, 3, 2], pruned=[2])])
     without = reduction([make_group([1.0, 0.0], [1, 3])])
     assert {name: share.tolist() for name, share in with_it.items()} == {n: s.tolist() for n, s in without.items()}
+
+
+def test_a_demonstration_has_no_share_and_thins_nobodys() -> None:
+    group = make_group([1.0, 0.0, 1.0], [1, 3, 2])
+    group.trajectories[2].origin = Origin.TEACHER
+    shares = OwnTokenMean()([group])
+    assert {name: share.tolist() for name, share in shares.items()} == {
+        "0-0": [0.25],
+        "0-1": [0.25] * 3,
+        "0-2": [0.0, 0.0],
+    }
+    assert OwnTokenMean().mass([group]) == 4 and TokenMean().mass([group]) == 6
+    for attempt in group.trajectories:
+        attempt.origin = Origin.TEACHER
+    assert not any(share.any() for share in OwnTokenMean()([group]).values())
 
 
 def test_an_empty_attempt_does_not_thin_the_others() -> None:

@@ -1,0 +1,62 @@
+"""Every recipe's parts, pinned: a recipe that loses a loss, a gate or a number is not noticed by running it.
+
+The table beside this file (`parts.json`) holds the parts of a plain run, and of each recipe those that differ. To renew
+it on purpose, and look at what `git diff` says: python -m tests.recipes.test_parts
+
+It walks strop.recipes and with them what they are made of: strop.train.losses, strop.train.advantages,
+strop.train.corrections, strop.train.reductions, strop.train.values and strop.filter.gates .
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_mean import GroupMean
+from strop.train.losses.reinforce import Reinforce
+from tests.recipes.every import every_run
+
+TABLE = Path(__file__).parent / "parts.json"
+PARTS = (
+    *("advantage", "losses", "reduction", "gates", "correction", "rewards", "sampler", "budget", "pace", "strategy"),
+    *("agent", "values", "buffer", "trainer", "sampling", "groups_per_step", "minibatches", "epochs", "streams"),
+)
+
+
+def parts_of(run: Run) -> dict[str, str]:
+    """The text of each part; of a warm-up, too."""
+    found = {name: repr(getattr(run, name)) for name in PARTS} | {"lag": repr(run.pace.lag)}
+    warmup = {} if run.warmup is None else parts_of(run.warmup)
+    return found | {f"warmup.{name}": text for name, text in warmup.items()}
+
+
+def made() -> dict[str, dict[str, str]]:
+    plain = parts_of(Setting().run("plain", GroupMean(), (Reinforce(),)))
+    recipes = {name: parts_of(run) for name, run in every_run().items()}
+    own = {name: {k: v for k, v in parts.items() if plain.get(k) != v} for name, parts in recipes.items()}
+    return {"plain": plain, **own}
+
+
+def test_every_recipe_is_made_of_its_parts() -> None:
+    table, found = json.loads(TABLE.read_text()), made()
+    differences = [
+        f"{recipe}.{part}\n  table: {table.get(recipe, {}).get(part, '(as in plain)')}"
+        f"\n  now:   {found.get(recipe, {}).get(part, '(as in plain)')}"
+        for recipe in sorted(table.keys() | found.keys())
+        for part in sorted(table.get(recipe, {}).keys() | found.get(recipe, {}).keys())
+        if table.get(recipe, {}).get(part) != found.get(recipe, {}).get(part)
+    ]
+    message = "\n".join(differences) + "\nIf this is meant: python -m tests.recipes.test_parts"
+    assert not differences and table.keys() == found.keys(), message
+
+
+def test_the_table_is_plain_text() -> None:
+    text = TABLE.read_text()
+    assert not re.search(r" at 0x|/home/|/work/|/tmp/", text)
+
+
+if __name__ == "__main__":
+    TABLE.write_text(json.dumps(made(), indent=1) + "\n")
