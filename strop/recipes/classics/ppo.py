@@ -16,7 +16,7 @@ from strop.train.values.critic import Critic
 
 def ppo(
     setting: Setting = Setting(),
-    clip: float = 0.2,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     trace: float = 0.95,  # lambda of generalized advantage estimation
     minibatches: int = 2,
     epochs: int = 1,

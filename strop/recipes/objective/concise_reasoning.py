@@ -24,7 +24,7 @@ def concise_reasoning(
     setting: Setting = Setting(world="countdown:3"),
     tasks: int = 8,  # of each world, over and over
     trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """No term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer they are."""
     advantage, critic = Gae(trace=trace, whiten=False), Critic(device=setting.device)

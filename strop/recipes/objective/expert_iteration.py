@@ -20,7 +20,11 @@ from strop.train.losses.likelihood import Likelihood
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def expert_iteration(setting: Setting = Setting(), distinct: bool = True, recent: float = 0.5) -> Run:
+def expert_iteration(
+    setting: Setting = Setting(),
+    distinct: bool = True,  # each way to an answer once
+    recent: float = 0.5,  # share of new successes in what a step fits
+) -> Run:
     """Keep what succeeded and raise its likelihood; every kept attempt counts the same. `distinct` drops duplicates.
 
     Of what a step fits, a share `recent` is new, and the rest are successes of earlier steps.

@@ -25,7 +25,7 @@ from strop.train.values.critic import Critic
 def pairwise_rl(
     setting: Setting = Setting(),
     judge: str = "",  # folder of a generative judge; empty: the worlds' own checks compare
-    clip: float = 0.2,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the reference
 ) -> Run:
     """`judge` is the folder of a generative judge; without one the worlds' own checks compare."""

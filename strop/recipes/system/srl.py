@@ -21,7 +21,7 @@ def srl(
     setting: Setting = Setting(lag=1),
     where: str = "process",  # inline, process or ray: where inference computes
     engines: int = 1,  # how many share the work
-    clip: float = 0.2,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     minibatches: int = 2,
 ) -> Run:
     """Parameters travel by version; a sample more than `lag` versions old is never trained."""

@@ -17,7 +17,10 @@ from strop.train.losses.reinforce import Reinforce
 from strop.train.values.turn_critic import TurnCritic
 
 
-def archer_hierarchical(setting: Setting = Setting(world="guess:2"), discount: float = 0.95) -> Run:
+def archer_hierarchical(
+    setting: Setting = Setting(world="guess:2"),
+    discount: float = 0.95,  # of rewards from turn to turn
+) -> Run:
     """On-policy, so no ratio is needed; the same credit for every token of a turn."""
     critic = TurnCritic(discount, device=setting.device)
     return setting.run("archer_hierarchical", TurnAdvantage(), (Reinforce(),), values=critic)

@@ -25,7 +25,7 @@ def dvpo(
     setting: Setting = Setting(),
     critic: str = "",  # checkpoints/step-N/values of the first run; empty: learn it
     trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.2,  # weight of the penalty to the reference
 ) -> Run:
     """Without `critic` the value model learns and the policy rests; then give its `checkpoints/step-N/values`."""

@@ -20,7 +20,11 @@ from strop.train.losses.reinforce import Reinforce
 from strop.train.values.success import Success
 
 
-def q_sharp(setting: Setting = Setting(), values: str = "", strength: float = 10.0) -> Run:
+def q_sharp(
+    setting: Setting = Setting(),
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
+    strength: float = 10.0,  # of guidance, 1 / kappa
+) -> Run:
     """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:

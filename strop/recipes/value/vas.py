@@ -20,7 +20,12 @@ from strop.train.losses.reinforce import Reinforce
 from strop.train.values.critic import Critic
 
 
-def vas(setting: Setting = Setting(), values: str = "", strength: float = 3.0, trace: float = 0.95) -> Run:
+def vas(
+    setting: Setting = Setting(),
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
+    strength: float = 3.0,  # of guidance
+    trace: float = 0.95,
+) -> Run:
     """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
