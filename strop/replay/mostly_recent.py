@@ -27,10 +27,10 @@ class MostlyRecent(Buffer):
     after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
     """
 
-    recent: float = 0.95
+    recent: float = 0.95  # share of new groups in a step
     capacity: int = 1000  # old groups that are kept, the newest
-    seed: int = 0
-    answers: int = 0
+    seed: int = 0  # of the choice of old ones
+    answers: int = 0  # of an old group that are drawn; 0: all
     sharpness: float = 0.0  # 1 / temperature of TBA's softmax over rewards; 0: uniform
 
     _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)

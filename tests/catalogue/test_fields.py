@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strop.catalogue.fields import Field, class_fields, common_fields, parameters, recipe_parameters
-from strop.catalogue.record import PACKAGE
+from strop.catalogue.record import PACKAGE, recipe_files
 
 
 def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
@@ -36,3 +36,14 @@ def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
 def test_every_field_of_every_recipe_is_described() -> None:
     silent = [name for name, field in common_fields().items() if not field.comment]
     assert not silent, f"say behind {silent} in setting.py or run.py what they are"
+
+
+def test_every_parameter_of_every_recipe_is_described() -> None:
+    common = common_fields()
+    silent = [
+        f"{name}: {field.name}"
+        for name, path in recipe_files().items()
+        for field in recipe_parameters(path)
+        if not field.comment and field.name not in common
+    ]
+    assert not silent, f"write a comment behind {silent}, each on a line of its own, or behind the part's field"

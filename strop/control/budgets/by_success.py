@@ -26,9 +26,9 @@ class BySuccess(Budget):
     paper's size of 8 that is 9 / p - 7; the release has easy=1, so that only what is always solved gets fewer.
     """
 
-    size: int = 8
-    easy: float = 0.6
-    least: int = 2
+    size: int = 8  # attempts at a task that is not easy
+    easy: float = 0.6  # success from which a task gets fewer
+    least: int = 2  # attempts at any task
 
     _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # success, in turns

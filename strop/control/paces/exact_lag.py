@@ -17,8 +17,8 @@ class ExactLag(Pace):
     are the same each time, too. `steps` are those of the run: nothing is made that no step is left for; 0: endless.
     """
 
-    lag: int
-    steps: int = 0
+    lag: int  # versions
+    steps: int = 0  # of the run; 0: endless
 
     def __post_init__(self) -> None:
         if self.lag < 0 or self.steps < 0:

@@ -21,7 +21,7 @@ from strop.types import Standing
 class OverProvision(Pace):
     """`surplus` times the groups of a step are in flight; the oldest done are trained first, none beyond `lag`."""
 
-    surplus: float = 2.0
+    surplus: float = 2.0  # times the groups of a step are in flight
     lag: int = 5  # the paper never saw more versions than that in one answer
 
     def __post_init__(self) -> None:

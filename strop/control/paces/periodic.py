@@ -22,8 +22,8 @@ class Periodic(Pace):
     left for; 0: endless.
     """
 
-    period: int
-    steps: int = 0
+    period: int  # steps on what one version wrote
+    steps: int = 0  # of the run; 0: endless
     _is_filling: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -19,9 +19,9 @@ from strop.types import Standing
 class TokenBudget(Pace):
     """Keeps `pool` groups in flight and trains on all that are done once finished groups hold `tokens` new tokens."""
 
-    tokens: int
-    pool: int = 16
-    lag: int = 5
+    tokens: int  # of finished groups that make a step
+    pool: int = 16  # groups in flight
+    lag: int = 5  # versions
 
     def __post_init__(self) -> None:
         if self.tokens < 1 or self.pool < 1 or self.lag < 0:

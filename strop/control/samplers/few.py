@@ -18,7 +18,7 @@ class Few(Sampler):
     """The first `count` tasks of each world in turn, from the start again when all were drawn."""
 
     worlds: tuple[World, ...]
-    count: int = 8
+    count: int = 8  # tasks of each world
 
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
 

@@ -23,7 +23,7 @@ class DiversePair(Gate):
     contrast are dropped. share 0 is the best against the worst.
     """
 
-    share: float = 0.1
+    share: float = 0.1  # of the group's range of rewards that counts as good, and as bad
 
     min_group: ClassVar[int] = 2
 

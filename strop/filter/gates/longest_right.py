@@ -24,7 +24,7 @@ class LongestRight(Gate):
     released script's pair of them rewards nothing but length. The longest is meant: brevity is not to be learned.
     """
 
-    seed: int = 0
+    seed: int = 0  # of the choice among equals
 
     min_group: ClassVar[int] = 2
 

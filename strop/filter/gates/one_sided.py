@@ -19,7 +19,7 @@ _REWARD = {"right": 1.0, "wrong": 0.0}
 class OneSided(Gate):
     """Keep the attempts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
 
-    side: str
+    side: str  # right or wrong: which attempts stay
 
     def __post_init__(self) -> None:
         if self.side not in _REWARD:

@@ -24,7 +24,7 @@ class Solvable(Gate):
     are kept, whether or not one beside them is right.
     """
 
-    right: float = 1.0
+    right: float = 1.0  # reward of a right attempt
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(self, group: Group) -> Verdict:

@@ -28,7 +28,7 @@ class SuccessPool(Gate):
     A success has a reward of at least `right`; a task that was never solved has nothing to borrow, and is dropped too.
     """
 
-    right: float = 1.0
+    right: float = 1.0  # reward of a right attempt
     _newest: dict[str, Trajectory] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(self, group: Group) -> Verdict:

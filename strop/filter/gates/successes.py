@@ -16,7 +16,7 @@ from strop.types import Group, Verdict
 class Successes(Gate):
     """Keep the attempts whose total reward reaches the threshold; drop the group if there is none."""
 
-    threshold: float = 1.0
+    threshold: float = 1.0  # least reward of a success
 
     def __call__(self, group: Group) -> Verdict:
         # A weighted sum such as 0.7 + 0.2 + 0.1 is a rounding error short of 1.

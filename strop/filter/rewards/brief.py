@@ -14,7 +14,7 @@ from strop.types import Group
 class Brief(Reward):
     """1 where the attempt wrote at most `limit` tokens, over all its turns, else 0."""
 
-    limit: int
+    limit: int  # tokens that still count as brief
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True

@@ -15,7 +15,7 @@ from strop.types import Group
 class Coin(Reward):
     """1 with this chance and 0 otherwise, by a hash of the attempt's name: the same again every time."""
 
-    chance: float = 0.5
+    chance: float = 0.5  # of a reward of 1
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from strop.types import Group
 class Constant(Reward):
     """The same reward for every attempt."""
 
-    value: float = 1.0
+    value: float = 1.0  # of every attempt
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True

@@ -18,9 +18,9 @@ class GradedAnswer(Reward):
     """`right` where `judge` gives at least 1, else `wrong`, or `missing` where the reply is cut or has no answer."""
 
     judge: Reward
-    right: float = 1.0
-    wrong: float = -0.5
-    missing: float = -1.0
+    right: float = 1.0  # for a right answer
+    wrong: float = -0.5  # for a wrong one
+    missing: float = -1.0  # for none
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True  # where its judge is

@@ -20,7 +20,7 @@ from strop.types import Group, Trajectory
 class PythonFunction(Reward):
     """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt; what it prints is lost."""
 
-    path: str
+    path: str  # FILE.py:FUNCTION
     weight: float = 1.0
 
     def __post_init__(self) -> None:

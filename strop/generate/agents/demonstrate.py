@@ -15,7 +15,7 @@ from strop.types import Origin, Task
 class Demonstrate(Agent):
     """The world's demonstration is said and the world answers it, at most `max_turns` times."""
 
-    max_turns: int = 32
+    max_turns: int = 32  # of one attempt
 
     origin: ClassVar[Origin] = Origin.TEACHER
 

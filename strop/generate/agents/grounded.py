@@ -21,8 +21,8 @@ class Grounded(Agent):
     """
 
     inner: Agent
-    bonus: float = 0.5
-    refusal: str = "error"
+    bonus: float = 0.5  # of a turn that the world carried out
+    refusal: str = "error"  # how an answer begins that refuses a turn
 
     origin: ClassVar[Origin] = Origin.POLICY
 

@@ -37,10 +37,10 @@ class Guided(Engine):
     `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).
     """
 
-    values: str
+    values: str  # folder of a saved value model
     rule: str = "q_sharp"
     strength: float = 10.0  # vas: 3
-    candidates: int = 20
+    candidates: int = 20  # likeliest tokens that are judged
     device: str = "cpu"
 
     _base: Any = field(default=None, init=False, repr=False, compare=False)

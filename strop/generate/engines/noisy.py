@@ -24,8 +24,8 @@ class Noisy(Engine):
     """A request marked with way w reads its prompt with a share `strength * levels[w]` of the tokens exchanged."""
 
     inner: Engine
-    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)
-    strength: float = 0.5
+    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, by way
+    strength: float = 0.5  # share of tokens exchanged at level 1
     spared: int = 2  # tokens at the end, which open the reply
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ class Demonstrated(Strategy):
     """The last `count` attempts of each group are played by `expert`; all others by the run's own agent."""
 
     expert: Agent
-    count: int = 1
+    count: int = 1  # demonstrations in a group
 
     async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         own = len(starts) - self.count

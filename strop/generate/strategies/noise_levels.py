@@ -18,7 +18,7 @@ from strop.types import Start, Task, Trajectory
 class NoiseLevels(Strategy):
     """Attempt i is made at level i modulo their number, and has it as its fact `noise`; needs the engine `Noisy`."""
 
-    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)
+    levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, one attempt each in turn
 
     async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         async def played(index: int, start: Start) -> Trajectory:

@@ -18,7 +18,11 @@ from strop.train.losses.reg_grpo import RegGrpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
-def reg_grpo(setting: Setting = Setting(), floor: float = 0.1, kl: float = 0.04) -> Run:
+def reg_grpo(
+    setting: Setting = Setting(),
+    floor: float = 0.1,  # least spread of log-ratios that is divided by
+    kl: float = 0.04,  # weight of the penalty to the reference
+) -> Run:
     """Only the KL term bounds how far a step goes; the paper's weight for it was not found, GRPO's stands in."""
     losses = (RegGrpo(floor), Kl("k3", kl))
     return setting.run("reg_grpo", GroupStandard(), losses, reduction=SequenceMean(), minibatches=2)

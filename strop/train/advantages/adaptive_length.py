@@ -28,7 +28,7 @@ class AdaptiveLength(Advantage):
     """
 
     inner: Advantage
-    beta: float = 1e-7
+    beta: float = 1e-7  # price of a token in a group that is all right
     right: float = 1.0  # the reward of a solved attempt
 
     min_group: ClassVar[int] = 2

@@ -32,12 +32,12 @@ class BetaBaseline(Advantage):
     to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
     """
 
-    entropy_weight: float = 0.4
+    entropy_weight: float = 0.4  # of the bonus for undecided tokens
     bound: float = 2.0  # above 1 no sign can change
     fastest: float = 0.875  # rho, the least that is kept
-    slowest: float = 0.96
-    target_kl: float = 0.01
-    rule: str = "published"
+    slowest: float = 0.96  # largest rho
+    target_kl: float = 0.01  # at which rho is largest
+    rule: str = "published"  # published, rising or constant: how rho follows the KL
 
     needs: ClassVar[frozenset[str]] = frozenset({"entropy", "logprobs", "reference_logprobs"})
 

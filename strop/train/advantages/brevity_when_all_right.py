@@ -27,7 +27,7 @@ class BrevityWhenAllRight(Advantage):
 
     inner: Advantage
     max_tokens: int  # of an attempt
-    right: float = 1.0
+    right: float = 1.0  # reward of a right attempt
 
     min_group: ClassVar[int] = 2
 

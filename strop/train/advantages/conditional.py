@@ -29,9 +29,9 @@ class Conditional(Advantage):
     `direction` a weighs one half: r - a * low and a * r - high by entropy, a * r - short and r - a * long by length.
     """
 
-    metric: str = "entropy"
-    mix: float = 1.0
-    direction: float = 1.0
+    metric: str = "entropy"  # entropy or length
+    mix: float = 1.0  # share of the comparison with the other half
+    direction: float = 1.0  # weight of one half; 1: neither is favoured
 
     min_group: ClassVar[int] = 2
 

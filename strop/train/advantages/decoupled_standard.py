@@ -28,7 +28,7 @@ class DecoupledStandard(Advantage):
     the weights of the rewards themselves are not used.
     """
 
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)  # by reward name; 1 where none is given
     epsilon: float = 1e-4
 
     min_group: ClassVar[int] = 2

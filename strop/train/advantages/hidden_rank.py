@@ -31,8 +31,8 @@ class HiddenRank(Advantage):
 
     inner: Advantage
     stride: int = 40  # tokens between two prefixes that are measured
-    bound: float = 2.0
-    gain: float = 2.0
+    bound: float = 2.0  # shaping adds at most |A| / bound
+    gain: float = 2.0  # how sharply one figure takes over from the other
     step: float = 0.3  # of the centres, per draw
 
     _centres: NDArray[np.float64] | None = field(default=None, init=False, repr=False, compare=False)

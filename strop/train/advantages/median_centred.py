@@ -25,9 +25,9 @@ class MedianCentred(Advantage):
     one of the released scripts does.
     """
 
-    scale: str = "median_mad"
+    scale: str = "median_mad"  # none, median_std or median_mad: what divides
     epsilon: float = 1e-3
-    rescale: bool = False
+    rescale: bool = False  # for attempts whose credit is 0
 
     def __post_init__(self) -> None:
         if self.scale not in _SCALES:

@@ -25,8 +25,8 @@ class NoisePosterior(Advantage):
     noise level counts. A group without contrast trains, too, and prefers attempts made from cleaner prompts.
     """
 
-    prior: float = 0.01
-    observation: float = 0.1
+    prior: float = 0.01  # of the noise level: the larger, the more it counts
+    observation: float = 0.1  # the larger, the less it counts
     epsilon: float = 1e-4
 
     min_group: ClassVar[int] = 2

@@ -22,7 +22,7 @@ class PerRole(Advantage):
     turn per attempt this is the group mean.
     """
 
-    discount: float = 1.0
+    discount: float = 1.0  # from turn to turn
 
     min_group: ClassVar[int] = 2
 

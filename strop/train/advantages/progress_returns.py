@@ -26,7 +26,7 @@ class ProgressReturns(Advantage):
     The return of turn k is the discounted sum of r from k on; mean and population std are over all written tokens.
     """
 
-    discount: float = 1.0
+    discount: float = 1.0  # from turn to turn
     epsilon: float = 1e-8
 
     needs_values: ClassVar[bool] = True

@@ -25,8 +25,8 @@ class ReferenceMomentum(Advantage):
     whose partner failed has none, and no second term.
     """
 
-    low: float = -0.2
-    high: float = 0.28
+    low: float = -0.2  # of the lead over the reference, which is cut there
+    high: float = 0.28  # of the lead over the reference
     epsilon: float = 1e-4
 
     def __call__(self, groups: Sequence[Group]) -> None:

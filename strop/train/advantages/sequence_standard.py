@@ -24,7 +24,7 @@ _FLAT = 1e-6  # a spread below it is not divided by
 class SequenceStandard(Advantage):
     """a = R - mean of the group; A = (a - mean) / std over the attempts of the draw (n - 1), held within +-limit."""
 
-    limit: float = 3.0
+    limit: float = 3.0  # credit is held within it
 
     min_group: ClassVar[int] = 2
 

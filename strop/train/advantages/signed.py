@@ -23,8 +23,8 @@ class Signed(Advantage):
     The defaults are the paper's W-REINFORCE: a tenth of the weight on what was right.
     """
 
-    positive: float = 0.1
-    negative: float = 1.0
+    positive: float = 0.1  # credit of a right attempt
+    negative: float = 1.0  # debit of a wrong one
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:

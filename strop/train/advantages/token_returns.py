@@ -24,8 +24,8 @@ class TokenReturns(Advantage):
     between is stepped over.
     """
 
-    kl: float = 0.01
-    discount: float = 1.0
+    kl: float = 0.01  # price of log(policy / reference)
+    discount: float = 1.0  # from token to token
     epsilon: float = 1e-8
 
     @property

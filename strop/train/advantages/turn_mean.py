@@ -21,7 +21,7 @@ class TurnMean(Advantage):
     turn has its whole reward at its end.
     """
 
-    discount: float = 1.0
+    discount: float = 1.0  # from turn to turn
 
     min_group: ClassVar[int] = 2
 

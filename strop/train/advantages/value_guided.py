@@ -26,9 +26,9 @@ class ValueGuided(Advantage):
     With trace and discount 1: A_t = V_end - V_t. Whitened over the tokens of the draw, population std.
     """
 
-    discount: float = 1.0
-    trace: float = 0.95
-    whiten: bool = True
+    discount: float = 1.0  # from token to token
+    trace: float = 0.95  # lambda: 1 looks to the end, 0 one token ahead
+    whiten: bool = True  # over the tokens of the draw
 
     needs_values: ClassVar[bool] = True
 

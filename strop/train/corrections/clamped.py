@@ -15,9 +15,9 @@ from strop.train.batch import Batch
 class Clamped(Correction):
     """Weigh a token by target / behaviour held within [low, high], detached."""
 
-    low: float = 0.5
-    high: float = 2.0
-    target: str = "current"
+    low: float = 0.5  # least weight
+    high: float = 2.0  # largest weight
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

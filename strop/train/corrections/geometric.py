@@ -19,9 +19,9 @@ class Geometric(Correction):
     The filter does not favour short attempts, but a long one may be far off in total. The band is verl's.
     """
 
-    low: float = 0.999
-    high: float = 1.001
-    target: str = "current"
+    low: float = 0.999  # of the mean ratio of an attempt: below it nothing counts
+    high: float = 1.001  # above it nothing counts
+    target: str = "current"  # the policy that tokens are weighed to
     inner: Correction | None = None
 
     def __post_init__(self) -> None:

@@ -23,9 +23,9 @@ class IcePop(Correction):
     It belongs with a Clip anchored at the same target. [0.5, 2] was unstable in the paper, [0.4, 5] was not.
     """
 
-    low: float = 0.5
-    high: float = 5.0
-    target: str = "old"
+    low: float = 0.5  # a token below it gets no gradient
+    high: float = 5.0  # a token above it gets no gradient
+    target: str = "old"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, FROZEN, self)

@@ -18,9 +18,9 @@ class Masked(Correction):
     A masked token keeps its place in the denominator, so the others do not grow.
     """
 
-    low: float = 0.5
-    high: float = 2.0
-    target: str = "current"
+    low: float = 0.5  # a token below it gets no gradient
+    high: float = 2.0  # a token above it gets no gradient
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

@@ -26,8 +26,8 @@ class Separated(Correction):
     The paper's limit is not known; 2 is the plainest.
     """
 
-    limit: float = 2.0
-    target: str = "old"
+    limit: float = 2.0  # mismatch beyond limit or 1 / limit masks a token
+    target: str = "old"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("old", "averaged"), self)

@@ -19,8 +19,8 @@ class SequenceMasked(Correction):
     Products grow with length, so this removes long attempts first: watch the `correction` figure.
     """
 
-    cap: float = 8.0
-    target: str = "current"
+    cap: float = 8.0  # an attempt of larger weight counts nothing
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

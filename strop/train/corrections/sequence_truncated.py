@@ -19,8 +19,8 @@ class SequenceTruncated(Correction):
     The product explodes with length (1.1 per token is 13,780 at 100 tokens). The default cap is VCPO's (2602.17616).
     """
 
-    cap: float = 8.0
-    target: str = "current"
+    cap: float = 8.0  # largest weight of an attempt
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

@@ -20,8 +20,8 @@ class Truncated(Correction):
     a loss anchored there (Clip).
     """
 
-    cap: float = 2.0
-    target: str = "current"
+    cap: float = 2.0  # largest weight
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

@@ -17,8 +17,8 @@ class Veto(Correction):
     """Weights of `inner`, but 0 for every token of an attempt that has one with target / behaviour < floor."""
 
     inner: Correction
-    floor: float = 1e-4
-    target: str = "current"
+    floor: float = 1e-4  # one token below it, and the attempt counts nothing
+    target: str = "current"  # the policy that tokens are weighed to
 
     def __post_init__(self) -> None:
         check_policy(self.target, ("current", *FROZEN), self)

@@ -24,8 +24,8 @@ class Aipo(Loss):
     are in use.
     """
 
-    cap: float = 8.0
-    is_detached: bool = True
+    cap: float = 8.0  # largest importance weight
+    is_detached: bool = True  # a capped token keeps its gradient
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

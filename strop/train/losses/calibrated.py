@@ -28,10 +28,10 @@ class Calibrated(Loss):
     attempts, whatever the run's advantage says. Slope and guidance are the release's.
     """
 
-    guidance: float = 0.1
-    slope: float = 0.5
-    clip: float = 0.2
-    dual: float = 3.0
+    guidance: float = 0.1  # weight of the comparison with the expert
+    slope: float = 0.5  # of the push where the policy is already on the right side
+    clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
+    dual: float = 3.0  # for A < 0 the loss is at most dual * |A|
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 

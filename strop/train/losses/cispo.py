@@ -25,8 +25,8 @@ class Cispo(Loss):
     The weight already corrects for off-policy sampling: a correction must not be applied on top.
     """
 
-    low: float = 1.0
-    high: float = 4.0
+    low: float = 1.0  # the least weight is 1 - low
+    high: float = 4.0  # the largest weight is 1 + high
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

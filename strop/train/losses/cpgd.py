@@ -25,9 +25,9 @@ class Cpgd(Loss):
     nothing: its gradient is that of KL(policy || old), capped, and it acts where the first term is clipped, too.
     """
 
-    clip: float = 0.2
-    drift: float = 0.001
-    cap: float = 2.0
+    clip: float = 0.2  # bound of the log-ratio is that of 1 ± clip
+    drift: float = 0.001  # weight of the pull back to the old policy
+    cap: float = 2.0  # of that pull
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

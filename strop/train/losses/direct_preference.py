@@ -27,8 +27,8 @@ class DirectPreference(Loss):
     beta = 1 / temperature. Ties make no pair. Every token carries its group's whole loss.
     """
 
-    temperature: float = 0.1
-    conservatism: float = 1.0
+    temperature: float = 0.1  # divides distances
+    conservatism: float = 1.0  # below 1 the push away from the worse is weaker
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

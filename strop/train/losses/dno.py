@@ -30,9 +30,9 @@ class Dno(Loss):
     against the weights that wrote the pair. Every token carries its group's whole loss.
     """
 
-    eta: float = 0.1
-    margin: float | None = None
-    is_rated: bool = False
+    eta: float = 0.1  # scale of the log-ratios
+    margin: float | None = None  # of win rates, from which a pair is certain
+    is_rated: bool = False  # rewards are win rates already
     against: str = "old"
     weight: float = 1.0
 

@@ -26,11 +26,11 @@ class DualToken(Loss):
     of the attempt, which does not change when a step is split.
     """
 
-    quantile: float = 0.8
-    high_clip: float = 0.5
-    low_clip: float = 0.2
+    quantile: float = 0.8  # of entropy, above which a token is undecided
+    high_clip: float = 0.5  # of undecided tokens
+    low_clip: float = 0.2  # of decided ones
     dual: float = 10.0  # for A < 0 the loss is at most dual * |A|
-    kl: float = 0.001
+    kl: float = 0.001  # weight of the penalty on decided ones
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})

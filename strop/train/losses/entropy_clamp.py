@@ -18,8 +18,8 @@ from strop.train.batch import Batch, Output
 class EntropyClamp(Loss):
     """max(low - H, 0) + max(H - high, 0) of the attempt's mean entropy H, in nats; every token carries it."""
 
-    low: float = 0.2
-    high: float = 2.0
+    low: float = 0.2  # below it entropy is paid for
+    high: float = 2.0  # above it entropy is punished
     weight: float = 0.01
 
     needs: ClassVar[frozenset[str]] = frozenset()

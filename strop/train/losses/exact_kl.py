@@ -24,8 +24,8 @@ class ExactKl(Loss):
     leaves out how the policy changes which contexts are visited. `other` is reference, proximal or model:FOLDER.
     """
 
-    direction: str = "reverse"
-    other: str = "reference"
+    direction: str = "reverse"  # reverse or forward
+    other: str = "reference"  # reference, proximal or model:FOLDER
     weight: float = 0.04
 
     scope: ClassVar[str] = "attempt"

@@ -30,10 +30,10 @@ class FeatureDpo(Loss):
     themselves. The paper takes an inner layer; this is the last one, as released.
     """
 
-    beta: float = 0.1
-    alpha: float = 0.5
-    top: int = 50
-    features: str | None = None
+    beta: float = 0.1  # of the reward that log(policy / reference) stands for
+    alpha: float = 0.5  # weight of the distance in feature space
+    top: int = 50  # strongest features that are compared
+    features: str | None = None  # a sparse autoencoder's file; None: the last states
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference", "logits:reference"})

@@ -26,9 +26,9 @@ class Intuitive(Loss):
     read. Decay 0 weighs nothing; with share 0 as well it is plain imitation.
     """
 
-    share: float = 0.2
-    decay: float = 0.95
-    is_detached: bool = False
+    share: float = 0.2  # of its own guess in what the policy reads
+    decay: float = 0.95  # how far an error counts for what follows it
+    is_detached: bool = False  # no gradient through the weights
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -24,8 +24,8 @@ class InverseSoftQ(Loss):
     reward. The penalty is set per task in the paper; 0.1 is a re-implementation's.
     """
 
-    penalty: float = 0.1
-    discount: float = 1.0
+    penalty: float = 0.1  # on the reward that the logits imply
+    discount: float = 1.0  # from token to token
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

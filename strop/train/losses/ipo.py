@@ -25,8 +25,8 @@ class Ipo(Loss):
     pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
     """
 
-    tau: float = 0.1
-    is_averaged: bool = False
+    tau: float = 0.1  # the margin to reach is 1 / (2 tau)
+    is_averaged: bool = False  # log-ratios per token
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})

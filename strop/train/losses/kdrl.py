@@ -31,11 +31,11 @@ class Kdrl(Loss):
     """
 
     teacher: str  # model folder
-    estimator: str = "k2"
-    start: float = 5e-3
-    floor: float = 1e-3
+    estimator: str = "k2"  # k2 (reverse KL) or k3 (forward)
+    start: float = 5e-3  # its weight at first
+    floor: float = 1e-3  # its least weight
     fall: float = 5e-5  # per step
-    mask: str = "none"
+    mask: str = "none"  # none, response or group: where it teaches
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 

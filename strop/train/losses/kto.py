@@ -27,10 +27,10 @@ class Kto(Loss):
     Good is a reward that reaches the threshold. Every token carries its attempt's whole loss.
     """
 
-    beta: float = 0.1
-    desirable: float = 1.0
-    undesirable: float = 1.0
-    threshold: float = 1.0
+    beta: float = 0.1  # of the reward that log(policy / reference) stands for
+    desirable: float = 1.0  # weight of good attempts
+    undesirable: float = 1.0  # weight of bad ones
+    threshold: float = 1.0  # least reward of a good attempt
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})

@@ -28,7 +28,7 @@ class MinimumVariance(Loss):
     one for any b.
     """
 
-    cap: float = 8.0
+    cap: float = 8.0  # largest importance weight of an attempt
     epsilon: float = 1e-8
     weight: float = 1.0
 

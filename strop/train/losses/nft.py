@@ -34,9 +34,9 @@ class Nft(Loss):
     """
 
     negative_floor: float = 1.0  # of the negative ratio: held there for a wrong token that became more likely (r > 1)
-    positive_floor: float = 0.0
-    negative_weight: float = 1.0
-    task_weight: str = "linear"
+    positive_floor: float = 0.0  # of the ratio of a right token
+    negative_weight: float = 1.0  # of wrong attempts; 0 imitates right ones only
+    task_weight: str = "linear"  # linear, root or none
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 

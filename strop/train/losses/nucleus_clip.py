@@ -30,8 +30,8 @@ class NucleusClip(Loss):
     mask is found again from the weights before the step. top_p 1 is PPO.
     """
 
-    top_p: float = 0.9
-    clip: float = 0.2
+    top_p: float = 0.9  # mass of the nucleus
+    clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})

@@ -31,9 +31,9 @@ class OneToken(Loss):
     only, however a step is split.
     """
 
-    draws: int = 256
-    miss: float = -0.1
-    seed: int = 0
+    draws: int = 256  # tokens drawn at each place
+    miss: float = -0.1  # what a wrong token earns
+    seed: int = 0  # of the draws
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

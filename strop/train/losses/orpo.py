@@ -25,7 +25,7 @@ class Orpo(Loss):
     carries the likelihood term, doubled, because the sequence-mean reduction halves it. A tie has no loss.
     """
 
-    odds: float = 0.1
+    odds: float = 0.1  # weight of the odds beside the likelihood
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -27,7 +27,7 @@ class Pacs(Loss):
     whole term, so it belongs with the sequence-mean reduction.
     """
 
-    beta: float = 1.0
+    beta: float = 1.0  # scale of the log-ratios
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 

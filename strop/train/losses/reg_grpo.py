@@ -28,7 +28,7 @@ class RegGrpo(Loss):
     loss. Where std p is above the floor this is 2 (G - 1) / G * (1 - correlation of p and A) for standardised A.
     """
 
-    floor: float = 0.1
+    floor: float = 0.1  # least spread of log-ratios that is divided by
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

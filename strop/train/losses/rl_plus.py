@@ -25,8 +25,8 @@ class RlPlus(Loss):
     clipped.
     """
 
-    guess: float | None = None
-    focus: float = 0.5
+    guess: float | None = None  # probability that an unknown author gives any token
+    focus: float = 0.5  # how much more an unknown token counts
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"proximal"})

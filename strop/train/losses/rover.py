@@ -25,7 +25,7 @@ class Rover(Loss):
     Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the attempt's centred reward.
     """
 
-    scale: float = 1.0
+    scale: float = 1.0  # of the log-ratio that is Q
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})

@@ -24,8 +24,8 @@ class SimPo(Loss):
     A group is one pair and every token carries the pair's loss, for the sequence-mean reduction. A tie has no loss.
     """
 
-    beta: float = 2.0
-    gamma: float = 1.0
+    beta: float = 2.0  # scale of mean log-probabilities
+    gamma: float = 1.0  # the margin to reach
     weight: float = 1.0
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -24,7 +24,7 @@ class TemperedKl(Loss):
     detached has the gradient of the forward KL, which differentiating its sampled value u log u - u + 1 has not.
     """
 
-    floor: float = 0.5
+    floor: float = 0.5  # exponent of the reference where nothing was earned
     cap: float = 10.0  # on u, which is unbounded where the policy is small
     weight: float = 0.01
 

@@ -26,10 +26,10 @@ class TrajectoryBalance(Loss):
     0: it stays. The temperature of the attempts is that of both policies.
     """
 
-    beta: float = 0.05
+    beta: float = 0.05  # the policy goes to reference * exp(reward / beta)
     weight: float = 1.0
-    last_beta: float = 0.05
-    beta_steps: int = 0
+    last_beta: float = 0.05  # beta at the end
+    beta_steps: int = 0  # on the way there; 0: beta stays
 
     needs: ClassVar[frozenset[str]] = frozenset({"reference"})
     scope: ClassVar[str] = "group"

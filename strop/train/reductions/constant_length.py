@@ -22,7 +22,7 @@ class ConstantLength(Reduction):
     The shares add up to mean length / `length`, not to 1, and so does everything logged with them.
     """
 
-    length: int
+    length: int  # that every attempt is divided by
 
     def __post_init__(self) -> None:
         if self.length < 1:

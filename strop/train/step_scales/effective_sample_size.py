@@ -22,8 +22,8 @@ class EffectiveSampleSize(StepScale):
     that still deserves a whole step: 1, or 0.55 for tool use.
     """
 
-    full: float = 1.0
-    power: float = 0.5
+    full: float = 1.0  # share of the samples that deserves a whole step
+    power: float = 0.5  # 0.5 for Adam, 1: linear
 
     def __post_init__(self) -> None:
         if not 0 < self.full <= 1:

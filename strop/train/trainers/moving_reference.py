@@ -28,8 +28,8 @@ class MovingReference(Trainer):
 
     inner: Trainer
     reference: Trainer
-    every: int = 50
-    keep: float = 0.0
+    every: int = 50  # versions between two moves
+    keep: float = 0.0  # of the old reference in each; 0 resets it
 
     _moved: int = field(default=0, init=False, repr=False, compare=False)  # at this version
 

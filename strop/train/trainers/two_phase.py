@@ -36,9 +36,9 @@ class TwoPhase(Trainer):
 
     inner: Trainer
     limit: float = 0.2  # nats
-    margin: float = 2.0
+    margin: float = 2.0  # the penalty aims at limit / margin
     rate: float = 0.01  # of the multiplier
-    sweeps: int = 20
+    sweeps: int = 20  # of repairs, at most
 
     _multiplier: Multiplier = field(default_factory=lambda: Multiplier(), init=False, repr=False, compare=False)
 

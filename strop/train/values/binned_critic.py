@@ -31,11 +31,11 @@ class BinnedCritic(ValueModel):
     the cut Gaussian biases the mean, so leave a margin of two bins.
     """
 
-    low: float = -0.2
-    high: float = 1.2
-    bins: int = 51
-    smoothing: float = 0.75
-    learning_rate: float = 1e-4
+    low: float = -0.2  # end of the range
+    high: float = 1.2  # end of the range
+    bins: int = 51  # of the distribution
+    smoothing: float = 0.75  # the Gaussian's width in bins
+    learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 

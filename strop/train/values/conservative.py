@@ -37,9 +37,9 @@ class Conservative(ValueModel):
     The attempt's reward stands on its last token.
     """
 
-    alpha: float = 1.0
-    discount: float = 1.0
-    learning_rate: float = 1e-4
+    alpha: float = 1.0  # scale of the frozen model's logits in Q
+    discount: float = 1.0  # from token to token
+    learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 

@@ -30,7 +30,7 @@ class Critic(ValueModel):
     """
 
     learning_rate: float = 1e-4  # of Adam
-    learns_ends: bool = False
+    learns_ends: bool = False  # also the state after the last token
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"  # cpu or cuda
 

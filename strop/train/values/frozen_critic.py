@@ -23,7 +23,7 @@ from strop.types import Group
 class FrozenCritic(ValueModel):
     """Values of a critic that a run saved (`checkpoints/step-N/values`); it sees new rewards only to be judged."""
 
-    folder: str
+    folder: str  # checkpoints/step-N/values of another run
     max_tokens: int = 4096  # of one pass
     device: str = "cpu"
 

@@ -28,11 +28,11 @@ _FILE = "probe.safetensors"
 class Probe(ValueModel):
     """Fills `values` with one number per attempt; refitted after every step on the last `window` draws."""
 
-    ridge: float = 0.01
+    ridge: float = 0.01  # of the regression
     tokens: int = 10  # at the end of the prompt, and of what was written, whose states are averaged
     window: int = 8  # draws
     low: float = 0.0  # rewards lie between
-    high: float = 1.0
+    high: float = 1.0  # largest prediction
 
     needs: ClassVar[frozenset[str]] = frozenset({"entropy", "hidden", "prompt_hidden"})
 

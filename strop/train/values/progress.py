@@ -29,7 +29,7 @@ _FILE = "progress.safetensors"
 class Progress(ValueModel):
     """Fills `values` with a turn's contribution at its last token and 0 elsewhere; refitted on the last draws."""
 
-    ridge: float = 10.0
+    ridge: float = 10.0  # of the regression
     window: int = 32  # draws
 
     needs: ClassVar[frozenset[str]] = frozenset({"hidden"})

@@ -32,7 +32,7 @@ class Success(ValueModel):
     stops. `values` are p before each token, which is what was expected of it.
     """
 
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-4  # of Adam
     steps: int = 2  # per draw
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"

@@ -37,10 +37,10 @@ class TurnCritic(ValueModel):
     min V. Targets follow by `rate` after every step.
     """
 
-    discount: float = 0.95
-    rate: float = 0.1
+    discount: float = 0.95  # from turn to turn
+    rate: float = 0.1  # at which targets follow
     steps: int = 4  # per draw
-    learning_rate: float = 1e-4
+    learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
