@@ -126,7 +126,8 @@ class Flow:
     def may_start(self) -> bool:
         progress = self.progress
         waiting = len(self.run.buffer) + progress.training
-        return self.run.pace.may_start(len(progress.running), waiting, progress.step, self.run.groups_per_step)
+        count, tokens = self.run.groups_per_step, progress.tally.tokens_since
+        return self.run.pace.may_start(len(progress.running), waiting, progress.step, count, tokens)
 
 
 async def train(flow: Flow) -> None:
@@ -253,6 +254,8 @@ async def learn_from_groups(flow: Flow) -> None:
         progress.stages.enter("training", "waits for groups")
         stream = Stream(run, progress.step) if run.streams else None
         groups = await drawn(flow) if stream is None else await streamed(flow, stream)
+        if not groups:
+            break
         progress.training = len(groups)
         if newest_version(groups) >= progress.step:
             await flow.proven()  # nothing is trained on that may come from other weights than it says
@@ -300,7 +303,7 @@ def is_spent(run: Run, progress: Progress) -> bool:
 
 
 async def drawn(flow: Flow) -> list[Group]:
-    """Wait for a full draw, and say so when none can ever come."""
+    """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
     run, progress = flow.run, flow.progress
     while True:
         count = run.pace.draws(progress.standing(run.groups_per_step))
@@ -308,6 +311,8 @@ async def drawn(flow: Flow) -> list[Group]:
             for group in groups:
                 progress.versions.pop(group.number, None)
             return groups
+        if progress.is_stopping and len(run.buffer) >= (run.pace.lag + 2) * run.groups_per_step:
+            return []  # more wait than any step takes, and still none is due
         _check_starvation(flow)
         if len(run.buffer) >= run.groups_per_step:
             flow.hurry()

@@ -236,8 +236,8 @@ class Pace(Protocol):
         """Whether all that is started belongs to the next step: groups may then be trained as they come."""
         return False
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
-        """`running`: groups in flight; `waiting`: kept and not yet trained; `step`: the current weight version."""
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
+        """`running`: groups in flight; `waiting`: kept, step not published; `tokens`: made since the last step."""
         ...
 
     def draws(self, standing: Standing) -> int:

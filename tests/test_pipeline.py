@@ -26,11 +26,11 @@ from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.pipeline import Flow, Progress, start_of, train
-from strop.roles import Metrics, Reward, World
+from strop.roles import Metrics, Pace, Reward, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Message, Observation, Outcome, Task, Trajectory, WeightVersion
+from strop.types import Group, Message, Observation, Outcome, Standing, Task, Trajectory, WeightVersion
 from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like
 
@@ -316,3 +316,60 @@ def test_an_error_in_any_worker_ends_the_run(model: Path, tmp_path: Path) -> Non
     run = make_run(engine=Scripted(broken))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _), pytest.raises(RuntimeError, match="engine lost"):
         asyncio.run(train(flow))
+
+
+def test_a_budget_of_tokens_trains_without_lag(model: Path, tmp_path: Path) -> None:
+    run = make_run(steps=5, pace=TokenBudget(60, pool=3, lag=0))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        assert [row["step"] for row in recorder.rows] == [1, 2, 3, 4, 5]
+        assert max(row["lag_max"] for row in recorder.rows) == 0
+        assert not flow.ledger.running() and flow.ledger.violations() == []
+
+
+@dataclass
+class NeverDraws(Pace):
+    """Lets anything start and trains on nothing."""
+
+    lag: int = 0
+
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
+        return running < 4
+
+    def draws(self, standing: Standing) -> int:
+        return 0
+
+
+def test_a_run_told_to_stop_ends_where_no_draw_is_due(model: Path, tmp_path: Path) -> None:
+    """Without being told twice, as soon as more groups wait than any step could take."""
+    run = make_run(pace=NeverDraws())
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+
+        async def told_to_stop() -> None:
+            training = asyncio.create_task(train(flow))
+            await flow.progress.until(lambda: len(run.buffer) >= 20)
+            flow.progress.is_stopping = True
+            await asyncio.wait_for(training, 1000)
+
+        run_virtually(told_to_stop())
+        assert recorder.rows == [] and flow.ledger.counts().keys() == {"waiting"}
+
+
+@dataclass(frozen=True)
+class Learns(Fixed):
+    """A budget that remembers what it was shown."""
+
+    shown: list[int] = field(default_factory=list)
+
+    def observe(self, group: Group) -> None:
+        self.shown.append(group.number)
+
+
+def test_a_budget_is_shown_every_group_kept_or_not(model: Path, tmp_path: Path) -> None:
+    budget = Learns(3)
+    run = make_run(steps=3, budget=budget, gates=(ZeroVariance(),))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        finished = flow.ledger._rows("SELECT number FROM groups WHERE fate != 'running' ORDER BY number")
+        assert sorted(budget.shown) == [number for (number,) in finished]
+        assert "gated" in flow.ledger.counts()

@@ -41,7 +41,7 @@ class BoundedLag(Pace):
         if self.lag < 0:
             raise ConfigurationError(f"BoundedLag needs lag >= 0, got {self.lag}")
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         has_room = running + waiting < (self.lag + 1) * groups_per_step
         if not has_room:
             self._is_filling = False

@@ -24,7 +24,7 @@ class ExactLag(Pace):
         if self.lag < 0 or self.steps < 0:
             raise ConfigurationError(f"ExactLag needs lag >= 0 and steps >= 0, got {self.lag} and {self.steps}")
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         return running + waiting < self._depth(step) * groups_per_step
 
     def draws(self, standing: Standing) -> int:

@@ -30,7 +30,7 @@ class OverProvision(Pace):
                 f"OverProvision needs surplus >= 1 and lag >= 0, got {self.surplus} and {self.lag}"
             )
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         return running + waiting < min(math.ceil(self.surplus * groups_per_step), (self.lag + 1) * groups_per_step)
 
     def draws(self, standing: Standing) -> int:

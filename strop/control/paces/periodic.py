@@ -35,7 +35,7 @@ class Periodic(Pace):
         """How many versions old a token may be when it is trained."""
         return self.period - 1
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int) -> bool:
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         has_room = step % self.period == 0 and running + waiting < self._depth(step) * groups_per_step
         if not has_room:
             self._is_filling = False
