@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit benchmark chaos mutants clean
+.PHONY: demo test lint types unit benchmark chaos mutants pages clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -35,6 +35,10 @@ chaos: $(VENV)/dev
 # one change at a time in the rooms of training, gates and recipes: would a test notice? About half an hour on two cores
 mutants: $(VENV)/dev
 	$(BIN)/python -m tests.mutation --room all --number 40 --jobs 2
+
+# docs/papers.md, docs/papers/ and docs/rooms/ anew, from what docstrings and comments say
+pages: $(VENV)/run
+	$(BIN)/python -m strop.catalogue
 
 # torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
 $(VENV)/torch:

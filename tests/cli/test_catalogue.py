@@ -83,3 +83,10 @@ def test_fields_of_a_recipe_are_described() -> None:
     text = " ".join(out.split())
     assert "attempts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
     assert "trainer.weight_decay" in text and "sampling.stop" in text and "gates" in text and "--place" in text
+
+
+def test_a_recipe_is_imported_alone() -> None:
+    program = "import sys; from strop.recipes import recipe_named; recipe_named('rollart')\n"
+    program += "print([m for m in sys.modules if m.startswith('strop.recipes.') and m.count('.') == 3])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "['strop.recipes.system.rollart']", done.stderr
