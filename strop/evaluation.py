@@ -6,9 +6,11 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
+from strop.errors import ConfigurationError
 from strop.filter.rewards.outcome import Outcome
 from strop.filter.score import Scorer
 from strop.generate.agents.chat import Chat
@@ -16,6 +18,8 @@ from strop.generate.play import play
 from strop.generate.policy import Policy, attempt_key
 from strop.roles import Agent, Metrics, Reward, World
 from strop.types import FloatArray, Group, Start, Task
+
+_LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,21 @@ async def _of_world(
         await scorer(group)
         return group
 
-    # a task that came twice would be the same attempt again, and make the interval too narrow
-    tasks = min(evaluation.tasks, world.num_tasks(heldout=True) or evaluation.tasks)
-    groups = await asyncio.gather(*(attempt(world.task(i, heldout=True), i) for i in range(tasks)))
+    tasks = enumerate(_fitting(world, evaluation.tasks, policy))
+    groups = await asyncio.gather(*(attempt(task, number) for number, task in tasks))
     failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
     right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)
     return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)
+
+
+def _fitting(world: World, count: int, policy: Policy) -> list[Task]:
+    """Held-out tasks whose prompts leave room for a reply, each once: twice it would be the same attempt again."""
+    known = world.num_tasks(heldout=True)
+    candidates = (world.task(index, heldout=True) for index in range(_LOOKED_AT * count if known is None else known))
+    tasks = list(islice(filter(policy.fits, candidates), count))
+    if count and not tasks:
+        raise ConfigurationError(f"no held-out prompt of {world.name} leaves room for a reply: raise context")
+    return tasks
 
 
 def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Metrics:

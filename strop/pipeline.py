@@ -168,7 +168,18 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
         task, number = flow.run.sampler.next(), progress.next_number
         progress.next_number += 1
         flow.ledger.admitted(number, task, progress.step)
-        launch(number, task, progress.step)
+        if flow.policy.fits(task):
+            launch(number, task, progress.step)
+        else:
+            _skip(flow, number)
+
+
+def _skip(flow: Flow, number: int) -> None:
+    """A prompt that leaves no room for a reply: nobody attempts it, and a world of nothing else ends the run."""
+    reason = f"its prompt fills the context of {flow.run.context} tokens"
+    flow.ledger.skipped(number, reason, flow.progress.step)
+    flow.progress.dropped[reason] += 1
+    _check_starvation(flow)
 
 
 async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:

@@ -34,7 +34,7 @@ from strop.roles import (
 )
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Sampling
+from strop.types import FilePath, Sampling
 from strop.weights.channels.memory import Memory
 
 
@@ -48,7 +48,7 @@ class Run:
     losses: tuple[Loss, ...]  # what is minimized; they add up
 
     recipe: str = "custom"  # the name it goes by
-    model: str = "pocket"  # a Hugging Face folder, or the bundled model
+    model: FilePath = "pocket"  # a Hugging Face folder, or the bundled model
     seed: int = 0  # of tasks, sampling and whatever else is left to chance
     steps: int = 100  # optimizer draws; each makes one weight version
     groups_per_step: int = 8  # groups, not attempts: a step trains groups_per_step * attempts per group

@@ -57,6 +57,9 @@ def train(
     name: Annotated[str, typer.Option("--name", help="Of the run folder.")] = "",
     runs: Runs = Path("runs"),
     resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run.")] = None,
+    changed_anyway: Annotated[
+        bool, typer.Option("--changed-anyway", help="With --resume: although its data, code or model changed.")
+    ] = False,
     track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; several joined by ,")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     place: Annotated[str, typer.Option("--place", help="Where engines compute: inline, process or ray.")] = "inline",
@@ -76,7 +79,7 @@ def train(
 
     if resume is not None:
         moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
-        code = resume_run(resume, [*(words or []), *moved], quiet)
+        code = resume_run(resume, [*(words or []), *moved], quiet, changed_anyway)
     else:
         code = start_run(wish, name, runs, track, quiet, place, engines)
     raise typer.Exit(code)

@@ -7,6 +7,9 @@ from pathlib import Path
 from rich.console import Console
 
 from strop.cli.models import hush
+from strop.disk.folder import RunFolder
+from strop.disk.source import from_source
+from strop.start.origin import differences
 from strop.start.retrain import Replayed, retrain
 
 
@@ -19,6 +22,9 @@ def replay_run(path: Path, quiet: bool) -> int:
     last = made[-1]
     if not last.is_equal:
         console.print(f"[red]parted at step {last.step}[/red]: {_others(last)}, trained again {last.fingerprint}")
+        folder = RunFolder(path)
+        found = differences(folder, from_source(folder.recipe)) or ["nothing that origin.json records is different"]
+        console.print("between then and now: " + "; ".join(found), soft_wrap=True, markup=False)
         return 1
     if not compared:
         console.print("nothing to compare with: the ledger names no fingerprint and no checkpoint is left")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import Wish
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.source import from_source
+from strop.environments.answers import MEANINGS, gold
+from strop.environments.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
@@ -26,11 +28,13 @@ from strop.observe.report import short
 from strop.observe.trackers import Tracker
 from strop.pipeline import Watcher
 from strop.placement.place import place
+from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
 
 INTERRUPTED = 130
+_SHOWN = 60  # letters of an answer
 
 
 def start_run(
@@ -49,7 +53,7 @@ def start_run(
     return _train(run, folder, quiet, lambda watchers: launch(run, root, folder.path.name, watchers))
 
 
-def resume_run(path: Path, words: list[str], quiet: bool) -> int:
+def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool = False) -> int:
     """Go on with a run; returns the exit code."""
     if words:
         raise ConfigurationError(f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set")
@@ -58,16 +62,18 @@ def resume_run(path: Path, words: list[str], quiet: bool) -> int:
         others = [each.name for each in path.parent.iterdir() if each.is_dir()] if path.parent.is_dir() else []
         hint = nearest(path.name, others) if others else f"{path.parent} holds no run"
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
-    return _train(from_source(folder.recipe), folder, quiet, lambda watchers: relaunch(path, watchers))
+    folder.read_origin()  # one of another version is refused before its code is executed
+    run: Run = from_source(folder.recipe)
+    return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway))
 
 
 def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
     hush()
     console = Console(quiet=quiet, highlight=False)
-    console.print(opening(run, folder.path), soft_wrap=True)
+    first = Opening(run, folder.path, console)
     try:
         with ProgressBar(run.recipe, run.steps, console, run.max_generated_tokens) as bar:
-            summary = go([] if quiet else [bar])
+            summary = go([] if quiet else [first, bar])
     except (KeyboardInterrupt, asyncio.CancelledError):
         _say_how_to_resume(folder.path)
         return INTERRUPTED
@@ -76,6 +82,38 @@ def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]
         _say_how_to_resume(Path(summary["folder"]))
         return INTERRUPTED
     return 0
+
+
+@dataclass
+class Opening:
+    """Says what is trained once nothing stands in its way any more."""
+
+    run: Run
+    path: Path
+    console: Console
+    is_said: bool = False
+
+    def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
+        if not self.is_said:
+            self.console.print("\n".join([opening(self.run, self.path), *rules(self.run)]), soft_wrap=True)
+        self.is_said = True
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        pass
+
+
+def rules(run: Run) -> list[str]:
+    """By which rule answers are found in replies to tasks of files, why, and what it makes of an answer."""
+    said = []
+    for table in (world for world in run.worlds if isinstance(world, Table)):
+        (rule, why), answer = table.chosen, table.task(0).answer
+        example = f"the answer {_cut(answer)!r} is read as {gold(rule, answer)!r}"
+        said.append(f"{escape(table.name)}: answer={rule} ({why}): {MEANINGS[rule]}; {escape(example)}")
+    return said
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"... {text[-_SHOWN:]}"
 
 
 def opening(run: Run, path: Path) -> str:

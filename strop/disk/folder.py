@@ -11,9 +11,12 @@ from typing import Any, TextIO
 
 from strop.errors import BusyError, ConfigurationError
 
+FORMAT = 2  # of run folders; one of another format is refused
+_LONGEST_NAME = 100
+
 
 class RunFolder:
-    """`runs/<name>/`: recipe.py, metrics.jsonl, timing.jsonl, ledger.db, checkpoints/, summary.json, report.html."""
+    """`runs/<name>/`: recipe.py, origin.json, metrics.jsonl, timing.jsonl, ledger.db, checkpoints/, summary.json."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,6 +25,25 @@ class RunFolder:
     @property
     def recipe(self) -> Path:
         return self.path / "recipe.py"
+
+    @property
+    def origin(self) -> Path:
+        return self.path / "origin.json"
+
+    def read_origin(self) -> dict[str, Any]:
+        """What the run was made from; a folder of another version of strop is refused."""
+        try:
+            origin: dict[str, Any] = json.loads(self.origin.read_text())
+        except FileNotFoundError:
+            origin = {}
+        except ValueError as error:
+            raise ConfigurationError(f"{self.origin} is no JSON: {error}") from None
+        if (found := origin.get("format")) != FORMAT:
+            raise ConfigurationError(
+                f"{self.path} was made by another version of strop (format {found or 'before 2'}, this one reads "
+                f"{FORMAT}): go on with that version, or train anew; its checkpoints can be loaded as models"
+            )
+        return origin
 
     @property
     def metrics(self) -> Path:
@@ -62,8 +84,11 @@ class RunFolder:
 
     def acquire(self) -> None:
         """Take the folder for this process; it is given back when the process ends, however it ends."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        lock = (self.path / "lock").open("a+")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "lock").open("a+")
+        except OSError as error:
+            raise ConfigurationError(f"no run can be written to {self.path}: {error.strerror}; see --runs") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -84,8 +109,12 @@ class RunFolder:
 
 def fresh_folder(root: Path, name: str) -> RunFolder:
     """`root/name`, or with a number behind it where that exists."""
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise ConfigurationError(f"a run's name is made of letters, digits, '.', '-' and '_', got {name!r}")
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ConfigurationError(
+            f"a run's name is made of letters, digits, '.', '-' and '_' and begins with a letter or digit, got {name!r}"
+        )
+    if len(name) > _LONGEST_NAME:
+        raise ConfigurationError(f"a run's name has at most {_LONGEST_NAME} letters, got {len(name)}")
     path, number = root / name, 1
     while path.exists():
         number += 1

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from strop.disk.folder import FORMAT
 from strop.disk.turns import decode_turns, encode_turns, message_from, plain_message
 from strop.errors import CheckpointError
 from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
@@ -28,7 +29,7 @@ CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS groups (
     number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
-    fate TEXT NOT NULL CHECK (fate IN ('running', 'waiting', 'gated', 'failed', 'trained')),
+    fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
     reason TEXT NOT NULL DEFAULT '', at INTEGER);
 CREATE TABLE IF NOT EXISTS attempts (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number), outcome TEXT NOT NULL,
@@ -59,13 +60,22 @@ class Ledger:
     """Written by the pipeline, read by resume, reports and proofs."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
-        if read_only:
-            self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-            return
-        self._database = sqlite3.connect(path)
-        self._database.execute("PRAGMA journal_mode=WAL")
-        self._database.execute("PRAGMA synchronous=NORMAL")
-        self._database.executescript(_SCHEMA)
+        self._database = sqlite3.connect(f"file:{path}?mode=ro" if read_only else path, uri=read_only)
+        try:
+            self._check_format(path)
+            if not read_only:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                self._database.execute("PRAGMA synchronous=NORMAL")
+                self._database.executescript(f"{_SCHEMA} PRAGMA user_version={FORMAT};")
+        except sqlite3.OperationalError:  # it cannot be opened or written: whoever asked says what to do
+            raise
+        except sqlite3.DatabaseError as error:
+            raise CheckpointError(f"{path} is no ledger of strop: {error}") from error
+
+    def _check_format(self, path: Path) -> None:
+        ((found,),) = self._rows("PRAGMA user_version")
+        if found != FORMAT and self._rows("SELECT name FROM sqlite_master"):
+            raise CheckpointError(f"{path} was made by another version of strop (format {found}, need {FORMAT})")
 
     # ---- what the pipeline writes
 
@@ -79,6 +89,10 @@ class Ledger:
         self._run(
             "INSERT INTO groups (number, task, version, fate) VALUES (?, ?, ?, 'running')", (number, task.id, version)
         )
+
+    def skipped(self, number: int, reason: str, at: int) -> None:
+        """No attempt at this task can be made."""
+        self._run("UPDATE groups SET fate='skipped', reason=?, at=? WHERE number=?", (reason, at, number))
 
     def finished(self, group: Group, kept: Group | None, reason: str, at: int) -> None:
         """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason."""
@@ -223,6 +237,10 @@ class Ledger:
         """Attempts by fate."""
         return dict(self._rows("SELECT fate, COUNT(*) FROM attempts GROUP BY fate ORDER BY fate"))
 
+    def num_skipped(self) -> int:
+        """Tasks that nobody could attempt."""
+        return int(self._rows("SELECT COUNT(*) FROM groups WHERE fate='skipped'")[0][0])
+
     def violations(self) -> list[str]:
         """Broken promises: an attempt without exactly one fate, trained twice, or trained though failed."""
         checks = {
@@ -232,8 +250,8 @@ class Ledger:
             "ON a.id = t.attempt WHERE a.fate != 'trained'",
             "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
             "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
-            "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate != 'running' AND number NOT IN "
-            "(SELECT number FROM attempts)",
+            "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
+            "AND number NOT IN (SELECT number FROM attempts)",
             "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
             "WHERE g.fate = 'running'",
             "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",

@@ -8,7 +8,8 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
-from strop.errors import ConfigurationError
+from strop.disk.paths import absolute, is_path, own_modules, root_of
+from strop.errors import ConfigurationError, StropError
 
 _WIDTH = 100
 Names: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it is called in the file
@@ -18,7 +19,9 @@ def to_source(run: Any, title: str) -> str:
     """The file `recipe.py` of a run folder."""
     names: Names = {}
     body = _spell(run, names, 0)
-    imports = "\n".join(_import(module, name, names[module, name]) for module, name in sorted(names))
+    imports = _own_folders(run) + "\n".join(
+        _import(module, name, names[module, name]) for module, name in sorted(names)
+    )
     footer = 'if __name__ == "__main__":\n    from strop.start.launch import launch\n\n    launch(run)\n'
     return f'"""{title}"""\n\n{imports}\n\nrun = {body}\n\n{footer}'
 
@@ -27,10 +30,25 @@ def from_source(path: Path) -> Any:
     """The `run` that a recipe file defines."""
     if not path.is_file():
         raise ConfigurationError(f"{path} does not exist")
-    names = runpy.run_path(str(path))
+    try:
+        names = runpy.run_path(str(path))
+    except StropError:
+        raise
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"{path} needs the module {error.name}, which is not found: put it back, or run from where it lies"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(f"{path} cannot be executed: {type(error).__name__}: {error}") from error
     if "run" not in names:
         raise ConfigurationError(f"{path} defines no `run`")
     return names["run"]
+
+
+def _own_folders(run: Any) -> str:
+    """Where modules that are not installed lie, so that the file can be executed from anywhere."""
+    folders = sorted({str(root_of(module)) for module in own_modules(run)})
+    return "import sys\n\n" + "".join(f"sys.path.append({each!r})\n" for each in folders) + "\n" if folders else ""
 
 
 def _import(module: str, name: str, called: str) -> str:
@@ -70,7 +88,9 @@ def _spell_dataclass(value: Any, names: Names, depth: int) -> str:
     called = _called(kind, names)
     # the top level is complete, so that a later change of a default cannot change an old run
     shown = [f for f in fields(value) if f.init and (depth == 0 or _is_set(f, getattr(value, f.name)))]
-    items = [f"{f.name}={_spell(getattr(value, f.name), names, depth + 1)}" for f in shown]
+    values = {f.name: getattr(value, f.name) for f in shown}
+    values |= {f.name: absolute(values[f.name]) for f in shown if is_path(f) and values[f.name]}
+    items = [f"{name}={_spell(each, names, depth + 1)}" for name, each in values.items()]
     return _join(f"{called}(", items, ")", depth)
 
 

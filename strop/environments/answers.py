@@ -22,6 +22,13 @@ from strop.environments.scratchpad import final_answer
 
 Rule: TypeAlias = Literal["auto", "text", "number", "boxed", "hashes", "math"]
 RULES: tuple[str, ...] = get_args(Rule)
+MEANINGS = {
+    "text": "the whole reply must be the answer",
+    "number": "the last number of a reply counts",
+    "boxed": "what a reply puts into its last \\boxed{} counts",
+    "hashes": "what a reply says after its last #### counts",
+    "math": "the expression that math-verify finds in a reply counts",
+}
 _NUMBER = re.compile(r"(?:(?<![\w)])[-\u2212])?\d[\d,]*(?:\.\d+)?")
 _PLAIN_NUMBER = re.compile(r"\$?\s*[-+\u2212]?\s*\$?\d[\d,]*(?:\.\d+)?\s*%?")
 _LATEX = re.compile(r"\\[a-zA-Z]+|\$|[\^_]")

@@ -15,14 +15,14 @@ from strop.environments.rows import task_of
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import World
-from strop.types import Task
+from strop.types import FilePath, Task
 
 
 @dataclass(frozen=True)
 class Table(World):
     """One task per row, right when the answer that `rule` finds in the reply is the row's (see `answers.py`)."""
 
-    path: str
+    path: FilePath
     rule: str = "auto"
     prompt: str = ""  # column; empty: the first of prompt, messages, question, problem
     answer: str = ""  # column; empty: the first of answer, solution, ground_truth, reward_model

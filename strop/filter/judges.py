@@ -10,7 +10,7 @@ from typing import Any
 from strop.errors import ConfigurationError
 from strop.processes.foreign import checked
 from strop.roles import World
-from strop.types import Task
+from strop.types import FilePath, Task
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Generative:
     The verdict's probability is taken among the two verdict tokens alone.
     """
 
-    model: str  # folder
+    model: FilePath  # folder
     verdicts: tuple[str, str] = ("1", "2")
     question: str = "{task}\n1: {first}\n2: {second}\nbetter: "
 

@@ -47,6 +47,10 @@ class Policy:
             raise ConfigurationError(f"context={context} is more than the {limit} positions of the model in {folder}")
         return cls(template, engine, sampling, context)
 
+    def fits(self, task: Task) -> bool:
+        """Whether the task's prompt leaves room for a reply."""
+        return len(self.template.opening(task.messages)) < self.context
+
     def dialogue(self, task: Task, start: Start, most_turns: int = 0) -> Talk:
         """Open an attempt's conversation, or take it up where `start` left it; `most_turns` 0: without a limit."""
         if start.turns:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from strop.models.smollm2 import smollm2_folder
 
+BUNDLED = ("pocket", "smollm2")  # names that are no folders
 POCKET = Path(__file__).parent.parent / "pocket" / "model"
 
 

@@ -9,6 +9,8 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from strop.kernels.cpu.build import compiler_here, library
+
 _PACKAGE = Path(__file__).parent.parent
 _SHOWN = 12  # digits of a hash
 
@@ -38,6 +40,14 @@ def commit() -> str:
     found = _told(*where, "rev-parse", f"--short={_SHOWN}", "HEAD")
     is_changed = _told(*where, "status", "--porcelain", "--untracked-files=no") not in ("", "unknown")
     return f"{found}+" if is_changed else found
+
+
+def compiler() -> str:
+    """What compiled the kernels for the CPU, or that torch computes in their place: last bits depend on it."""
+    command = compiler_here()
+    if command is None or library("train") is None:
+        return "none: plain torch"
+    return _told(command, "--version").partition("\n")[0]
 
 
 def code() -> str:

@@ -223,6 +223,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         counts, broken, selection = ledger.counts(), ledger.violations(), selection_of(ledger)
+        skipped = ledger.num_skipped()
         steps = sorted({step for step in (1, facts.step) if step > 0})
         decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
         samples = [(s, [_readable(t, decode) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps]
@@ -231,6 +232,8 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     finally:
         ledger.close()
     proof = f"Broken promises: {'; '.join(broken)}." if broken else "Each has exactly one fate."
+    if skipped:
+        proof += f" {skipped:,} tasks were skipped: their prompts fill the context."
     return {
         "samples": [(step, attempts) for step, attempts in samples if attempts],
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],

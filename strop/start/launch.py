@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -20,12 +21,11 @@ from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
 from strop.disk.source import from_source, to_source
-from strop.errors import CheckpointError, ConfigurationError, StropError
+from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
 from strop.evaluation import evaluate, heldout_metrics
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
-from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
 from strop.observe.facts import read_summary
 from strop.observe.journal import Journal
@@ -36,10 +36,18 @@ from strop.pipeline import Flow, Progress, Watcher, is_spent, train
 from strop.roles import Metrics
 from strop.run import Run
 from strop.start.advice import advice
-from strop.start.preflight import check
+from strop.start.origin import check_origin, differences, write_origin
+from strop.start.ready import fit, make_ready
 from strop.start.stopping import gentle_stop
 
 _KEPT = 2  # checkpoints; the one before the newest serves if the newest is damaged
+
+
+@runtime_checkable
+class Begins(Protocol):
+    """A watcher that has a line for each phase, once its parts are opened."""
+
+    def begins(self, title: str, steps: int, max_tokens: int = 0) -> None: ...
 
 
 @dataclass
@@ -55,38 +63,44 @@ class Watchers:
 
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
-    check(run)
-    check_model_folder(model_folder(run.model))
-    for doubt in advice(run):
+    left_out = make_ready(run)
+    for doubt in [*advice(run), *(f"{each}: they are left out" for each in left_out)]:
         print(f"warning: {doubt}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
-    with _owned(folder):
-        folder.recipe.write_text(to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}."))
+    with _owned(folder), _gone_if_refused(folder):
+        recipe = to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}.")
+        write_origin(folder, run, recipe, left_out)
+        folder.recipe.write_text(recipe)  # last: with it, there is a run to go on with
         summary = _conduct(run, folder, watchers, resume=False)
     write_report(folder)
     return summary
 
 
-def relaunch(path: Path, watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
-    """Go on with a run from its newest whole checkpoint."""
+def relaunch(path: Path, watchers: Sequence[Watcher] = (), changed_anyway: bool = False) -> dict[str, Any]:
+    """Go on with a run from its newest whole checkpoint; only `changed_anyway` with other files than it began with."""
     folder = RunFolder(path)
     if not folder.recipe.is_file():
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py")
-    run: Run = from_source(folder.recipe)
-    check_model_folder(model_folder(run.model))
     with _owned(folder):
-        summary = _conduct(run, folder, watchers, resume=True)
+        check_origin(folder, changed_anyway)
+        run: Run = from_source(folder.recipe)
+        fit(run)
+        for difference in differences(folder, run):
+            print(f"warning: {difference}: bits may differ from here on", file=sys.stderr)
+        if not changed_anyway:
+            _check_ledger(folder)
+        summary = _conduct(run, folder, watchers, resume=True, changed_anyway=changed_anyway)
     write_report(folder)
     return summary
 
 
-def _warm_up(folder: RunFolder, watchers: Sequence[Watcher]) -> dict[str, Any]:
+def _warm_up(folder: RunFolder, watchers: Sequence[Watcher], changed_anyway: bool) -> dict[str, Any]:
     """Make the model that a run begins with, in a folder within its own; where it is made already, nothing is done."""
     inner = RunFolder(folder.path / WARMUP)
     if inner.summary.is_file() and (summary := read_summary(inner))["is_complete"]:
         return summary
     if inner.recipe.is_file():
-        return relaunch(inner.path, watchers)
+        return relaunch(inner.path, watchers, changed_anyway)
     # from the file, so that nothing keeps its engine and trainer in memory once it is over
     summary = launch(from_source(folder.recipe).warmup, folder.path, WARMUP, watchers)
     gc.collect()
@@ -102,6 +116,32 @@ def warmed(run: Run, folder: RunFolder) -> Run:
     return replace(run, model=str(model), warmup=None)
 
 
+def _check_ledger(folder: RunFolder) -> None:
+    """What was trained stands in the ledger; without it, group numbers and tasks would begin anew."""
+    saved = [int(path.name.removeprefix("step-")) for path in checkpoint.listed(folder.checkpoints)]
+    if not saved:
+        return
+    ledger = Ledger(folder.ledger)
+    known = ledger.fingerprints()
+    ledger.close()
+    if any(step not in known for step in saved):
+        raise CheckpointError(
+            f"{folder.ledger} knows nothing of step {max(saved)}, which is saved: it was deleted or is another run's. "
+            f"Put it back, or go on without it: strop train --resume {folder.path} --changed-anyway"
+        )
+
+
+@contextmanager
+def _gone_if_refused(folder: RunFolder) -> Iterator[None]:
+    """What is refused only once the model is loaded leaves no folder either."""
+    try:
+        yield
+    except (ConfigurationError, ModelError, DataError):
+        if not any(folder.path.rglob("checkpoints/step-*")):
+            shutil.rmtree(folder.path)
+        raise
+
+
 @contextmanager
 def _owned(folder: RunFolder) -> Iterator[None]:
     folder.acquire()
@@ -111,15 +151,14 @@ def _owned(folder: RunFolder) -> Iterator[None]:
         folder.release()
 
 
-def _conduct(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
+def _conduct(
+    run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool, changed_anyway: bool = False
+) -> dict[str, Any]:
     if run.warmup is not None:
-        before = _warm_up(folder, watchers)
+        before = _warm_up(folder, watchers, changed_anyway)
         if not before["is_complete"]:
             return before | {"folder": str(folder.path)}
         run = warmed(run, folder)
-    for watcher in watchers:
-        if (begins := getattr(watcher, "begins", None)) is not None:  # one that has a line for each phase
-            begins(run.recipe, run.steps, run.max_generated_tokens)
     # the promise of the same bits is for CPUs; on a GPU it would cost much and hold between equal machines at best
     computing.set_up(run.threads, is_deterministic=not uses_gpu((run.engine, run.trainer)))
     torch.manual_seed(run.seed)
@@ -147,6 +186,9 @@ def _heap_at_rest() -> Iterator[None]:
 async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
     model = model_folder(run.model)
     policy = _open(run, model)
+    for watcher in watchers:
+        if isinstance(watcher, Begins):
+            watcher.begins(run.recipe, run.steps, run.max_generated_tokens)
     ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
     scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import Refuses, inside, parts
+from strop.abilities import OnDevice, Refuses, inside, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
+from strop.models.computing import device_problem
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
 from strop.models.same import same_weights
@@ -20,6 +22,7 @@ from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
 
 _MODEL = "model:"  # before a folder in what a loss needs
+_THREADS = 16  # for each processor: with thousands of them, torch crashes
 
 
 def check(run: Run) -> None:
@@ -35,6 +38,10 @@ def check(run: Run) -> None:
 def _counts(run: Run) -> list[str]:
     floors = {"steps": 0, "groups_per_step": 1, "minibatches": 1, "epochs": 1, "checkpoint_every": 1, "threads": 1}
     problems = [f"need {n} >= {low}, got {getattr(run, n)}" for n, low in floors.items() if getattr(run, n) < low]
+    if run.threads > (most := _THREADS * (os.cpu_count() or 1)):
+        problems.append(f"threads={run.threads} is too many for {os.cpu_count()} processors: at most {most}")
+    if not 0 <= run.seed < 2**63:
+        problems.append(f"need 0 <= seed < 2**63, got {run.seed}")
     if run.minibatches > run.groups_per_step:
         problems.append(
             f"cannot split {run.groups_per_step} groups into {run.minibatches} minibatches: raise groups_per_step, or "
@@ -71,6 +78,8 @@ def _sampling(run: Run) -> list[str]:
         problems.append(f"need temperature >= 0, got {sampling.temperature}")
     if not 0 < sampling.top_p <= 1:
         problems.append(f"need 0 < top_p <= 1, got {sampling.top_p}")
+    if sampling.top_k < 0:
+        problems.append(f"need top_k >= 1, or 0 for no limit, got {sampling.top_k}")
     if sampling.max_tokens < 1:
         problems.append(f"need max_tokens >= 1, got {sampling.max_tokens}")
     weighing: list[Any] = [run.correction] if run.correction is not None else []
@@ -212,6 +221,11 @@ def _again(run: Run) -> list[str]:
     ]
 
 
+def _devices(run: Run) -> list[str]:
+    found = dict.fromkeys(part.device for part in inside(run, OnDevice))
+    return [problem for device in found if (problem := device_problem(device))]
+
+
 def _clocks(run: Run) -> list[str]:
     floors = {"reward_seconds": 1e-9, "world_seconds": 1e-9, "rescore_every": 0, "stall_seconds": 0}
     return [
@@ -246,6 +260,7 @@ def _comparing(run: Run) -> list[Advantage | Loss | Gate]:
 
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _counts,
+    _devices,
     _group_size,
     _streaming,
     _sampling,

@@ -48,6 +48,7 @@ def retrain(path: Path, told: Callable[[Replayed], None] = lambda replayed: None
     folder = RunFolder(path)
     if not folder.recipe.is_file() or not folder.ledger.is_file():
         raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
+    folder.read_origin()  # one of another version is refused
     run: Run = warmed(from_source(folder.recipe), folder)
     ledger = Ledger(folder.ledger, read_only=True)
     try:

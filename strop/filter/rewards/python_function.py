@@ -13,14 +13,14 @@ from typing import Any
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import FilePath, Group, Trajectory
 
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
     """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt; what it prints is lost."""
 
-    path: str  # FILE.py:FUNCTION
+    path: FilePath  # FILE.py:FUNCTION
     weight: float = 1.0
 
     def __post_init__(self) -> None:

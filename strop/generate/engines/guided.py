@@ -24,7 +24,7 @@ from strop.models.model import parameters
 from strop.models.reading import read_model
 from strop.roles import Engine
 from strop.train.machine.value_body import ValueBody
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.types import Completion, FilePath, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
 
 _FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safetensors"}
@@ -37,7 +37,7 @@ class Guided(Engine):
     `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).
     """
 
-    values: str  # folder of a saved value model
+    values: FilePath  # folder of a saved value model
     rule: str = "q_sharp"
     strength: float = 10.0  # vas: 3
     candidates: int = 20  # likeliest tokens that are judged

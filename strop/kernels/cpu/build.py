@@ -23,8 +23,7 @@ _SECONDS = 60.0
 def library(name: str) -> ctypes.CDLL | None:
     """The compiled functions of `name`.c; None where nothing can compile them."""
     source = Path(__file__).with_name(f"{name}.c")
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
+    if (compiler := compiler_here()) is None:
         return None
     try:
         path = _folder() / f"{_name(compiler, source)}.so"
@@ -33,6 +32,10 @@ def library(name: str) -> ctypes.CDLL | None:
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def compiler_here() -> str | None:
+    return os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def _folder() -> Path:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_MISSING = "TensorBoard is not installed: pip install 'strop[tensorboard]'"
 
 
 @dataclass
@@ -17,11 +23,14 @@ class TensorBoard:
     folder: str = "tensorboard"
     _writer: Any = field(default=None, init=False, repr=False, compare=False)
 
+    def problems(self, run: Run) -> list[str]:
+        return [] if find_spec("tensorboard") else [_MISSING]
+
     def open(self, folder: Path, settings: dict[str, Any]) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise ConfigurationError("TensorBoard is not installed: pip install 'strop[tensorboard]'") from None
+            raise ConfigurationError(_MISSING) from None
         self._writer = SummaryWriter(str(folder / self.folder))
         self._writer.add_text("settings", "\n\n".join(f"{name}: {value}" for name, value in settings.items()))
 

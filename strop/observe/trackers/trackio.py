@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_MISSING = "trackio is not installed: pip install 'strop[trackio]'"
 
 
 @dataclass
@@ -17,11 +23,14 @@ class Trackio:
     project: str = "strop"
     _run: Any = field(default=None, init=False, repr=False, compare=False)
 
+    def problems(self, run: Run) -> list[str]:
+        return [] if find_spec("trackio") else [_MISSING]
+
     def open(self, folder: Path, settings: dict[str, Any]) -> None:
         try:
             import trackio
         except ImportError:
-            raise ConfigurationError("trackio is not installed: pip install 'strop[trackio]'") from None
+            raise ConfigurationError(_MISSING) from None
         self._run = trackio.init(project=self.project, name=folder.resolve().name, config=settings, resume="allow")
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strop.errors import ConfigurationError
 from strop.roles import Metrics
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_MISSING = "Weights & Biases is not installed: pip install 'strop[wandb]'"
 
 
 @dataclass
@@ -19,11 +25,14 @@ class Wandb:
     mode: str = "online"
     _run: Any = field(default=None, init=False, repr=False, compare=False)
 
+    def problems(self, run: Run) -> list[str]:
+        return [] if find_spec("wandb") else [_MISSING]
+
     def open(self, folder: Path, settings: dict[str, Any]) -> None:
         try:
             import wandb
         except ImportError:
-            raise ConfigurationError("Weights & Biases is not installed: pip install 'strop[wandb]'") from None
+            raise ConfigurationError(_MISSING) from None
         place = folder.resolve()
         self._run = wandb.init(
             project=self.project,

@@ -15,6 +15,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss, Metrics
 from strop.train.batch import Batch, Output
+from strop.types import FilePath
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Distillation(Loss):
     Rewards play no part. Whole distributions instead of sampled tokens: `ExactKl(other="model:FOLDER")`.
     """
 
-    teacher: str  # model folder
+    teacher: FilePath  # model folder
     weight: float = 1.0
 
     scope: ClassVar[str] = "attempt"

@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss, Metrics
 from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.train.batch import Batch, Output
+from strop.types import FilePath
 
 _ESTIMATORS = ("k2", "k3")
 _MASKS = ("none", "response", "group")
@@ -30,7 +31,7 @@ class Kdrl(Loss):
     `mask` response distils only where an attempt is wrong, group only where all its siblings are wrong, too.
     """
 
-    teacher: str  # model folder
+    teacher: FilePath  # model folder
     estimator: str = "k2"  # k2 (reverse KL) or k3 (forward)
     start: float = 5e-3  # its weight at first
     floor: float = 1e-3  # its least weight

@@ -27,7 +27,7 @@ from strop.train.machine.memory import bytes_needed, compute_layers_again, free_
 from strop.train.machine.old_logprobs import Snapshots
 from strop.train.machine.optimizer import Optimizer
 from strop.train.notes import take_notes
-from strop.types import Group
+from strop.types import FilePath, Group
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -53,7 +53,7 @@ class TorchTrainer(Trainer):
     chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
     device: str = "cpu"  # cpu or cuda
     dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
-    reference: str | None = None  # model folder; None: the weights training began with
+    reference: FilePath | None = None  # model folder; None: the weights training began with
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
     step_scale: StepScale | None = None  # how far a step may go
@@ -77,8 +77,8 @@ class TorchTrainer(Trainer):
             if (choice := getattr(self, name)) not in _CHOICES:
                 raise ConfigurationError(f"TorchTrainer has no {name}={choice!r}: {nearest(choice, _CHOICES)}")
         for name in ("learning_rate", "max_tokens", "chunk"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"TorchTrainer needs {name} > 0, got {getattr(self, name)}")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(self, name)}")
         if self.lora < 0:
             raise ConfigurationError(f"lora is the rank of adapters: need lora >= 1, or 0 for none, got {self.lora}")
 

@@ -16,14 +16,14 @@ from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import BEFORE, ValueBody
-from strop.types import Group
+from strop.types import FilePath, Group
 
 
 @dataclass
 class FrozenCritic(ValueModel):
     """Values of a critic that a run saved (`checkpoints/step-N/values`); it sees new rewards only to be judged."""
 
-    folder: str  # checkpoints/step-N/values of another run
+    folder: FilePath  # checkpoints/step-N/values of another run
     max_tokens: int = 4096  # of one pass
     device: str = "cpu"
 

@@ -1,0 +1,30 @@
+"""Everything that can be refused before a run has a folder: its settings, its model folder, its prompts."""
+
+from __future__ import annotations
+
+from strop.errors import ConfigurationError
+from strop.generate.template import Template
+from strop.models.folder import check_model_folder, read_config
+from strop.models.names import model_folder
+from strop.run import Run
+from strop.start.fitting import LeftOut, leave_out_long
+from strop.start.preflight import check
+
+
+def make_ready(run: Run) -> list[LeftOut]:
+    """Raise what stands in the way of a run; returns which prompts are left out because they are too long."""
+    check(run)
+    if run.warmup is not None:
+        make_ready(run.warmup)
+    return fit(run)
+
+
+def fit(run: Run) -> list[LeftOut]:
+    """Hold a run against its model: the template can be used, the context is there, and prompts leave room in it."""
+    folder = model_folder(run.model)
+    check_model_folder(folder)
+    template = Template.load(folder)
+    limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or run.context
+    if run.context > limit:
+        raise ConfigurationError(f"context={run.context} is more than the {limit} positions of the model in {folder}")
+    return leave_out_long(run, template)
