@@ -35,7 +35,7 @@ class Interrupts:
         if step == self.step:
             os.kill(os.getpid(), signal.SIGINT)
 
-    def close(self) -> None:
+    def end(self) -> None:
         pass
 
 
