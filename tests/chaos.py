@@ -124,7 +124,7 @@ class Campaign:
         found: dict[str, list[tuple[int, str]]] = {"controller": [(controller, "")]}
         for pid, command in descendants(controller):
             for kind, part in KINDS.items():
-                if command.startswith(part) or f"-m {part}" in command:
+                if command.startswith(part) or f"processes.entry {part}" in command:
                     found.setdefault(kind, []).append((pid, command))
         kind = self.random.choice(sorted(found))
         return kind, *self.random.choice(sorted(found[kind]))

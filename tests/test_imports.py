@@ -18,7 +18,7 @@ LAYERS = [
     ["models"],
     ["weights"],
     ["disk"],
-    ["generate", "environments", "filter", "control", "replay", "train", "observe", "killable", "placement"],
+    ["generate", "environments", "filter", "control", "replay", "train", "observe", "placement"],
     ["evaluation"],
     ["pipeline"],
     ["run"],

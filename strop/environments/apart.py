@@ -7,20 +7,19 @@ killed with all it started after any other.
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from strop.errors import ConfigurationError
-from strop.killable.pipes import frame
-from strop.killable.process import START_SECONDS, Killable
 from strop.processes.answers import NoAnswer, entries, number, shown
+from strop.processes.child import Child
 from strop.processes.foreign import checked
+from strop.processes.parts import packed
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task, ToolCall
 
+_ITS_OWN = "a process of its own"
 _LONGEST_ERROR = 500
 _ROLES = ("system", "user", "assistant", "tool")
 _Read = TypeVar("_Read")
@@ -32,7 +31,7 @@ class Apart(World):
 
     world: World
     seconds: float = 60.0
-    _idle: list[Killable] = field(default_factory=list, init=False, repr=False, compare=False)
+    _idle: list[Child] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -59,7 +58,7 @@ class Apart(World):
     def environment(self) -> Environment:
         return _Inside(self)
 
-    async def lend(self) -> Killable:
+    async def lend(self) -> Child:
         """A process that holds the world and is nobody else's; `take_back` ends that."""
         while self._idle:
             process = self._idle.pop()
@@ -68,7 +67,7 @@ class Apart(World):
             await process.kill()
         return await self._start()
 
-    def take_back(self, process: Killable) -> None:
+    def take_back(self, process: Child) -> None:
         self._idle.append(process)
 
     async def close(self) -> None:
@@ -79,13 +78,14 @@ class Apart(World):
     def __reduce__(self) -> Any:
         return Apart, (self.world, self.seconds)  # processes stay where they are
 
-    async def _start(self) -> Killable:
-        process = await Killable.start("strop.environments.inside")
+    async def _start(self) -> Child:
+        world = packed(self.world, f"world {self.name}", _ITS_OWN)
+        process = Child("strop.environments.inside")
         try:
-            ready = await process.exchange(self._setup(), START_SECONDS)
+            ready = (await process.ask({}, {"world": world})).head
             if "error" in ready:
                 raise ConfigurationError(
-                    f"world {self.name} cannot be loaded in a process of its own: {ready['error']}; "
+                    f"world {self.name} cannot be loaded in {_ITS_OWN}: {ready['error']}; "
                     "define it in a file that can be imported there"
                 )
             entries(ready, ready=bool)
@@ -94,19 +94,13 @@ class Apart(World):
             raise
         return process
 
-    def _setup(self) -> bytes:
-        try:
-            return frame({"path": sys.path, "world": pickle.dumps(self.world, protocol=5)})
-        except Exception as error:
-            raise ConfigurationError(f"world {self.name} cannot be sent to a process of its own: {error}") from error
-
 
 @dataclass
 class _Inside(Environment):
     """The parent's end of one environment."""
 
     home: Apart
-    _process: Killable | None = field(default=None, init=False, repr=False, compare=False)
+    _process: Child | None = field(default=None, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
         self._process = await self.home.lend()
@@ -130,7 +124,8 @@ class _Inside(Environment):
         if self._process is None:
             raise NoAnswer("its process is gone")
         try:
-            answer = await self._process.exchange(frame((verb, subject)), self.home.seconds)
+            question = {"subject": packed(subject, f"a {type(subject).__name__}", _ITS_OWN)}
+            answer = (await self._process.ask({"verb": verb}, question, self.home.seconds)).head
             if "error" in answer:
                 raise NoAnswer(str(answer["error"])[:_LONGEST_ERROR])
             return read(answer)

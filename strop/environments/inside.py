@@ -1,40 +1,32 @@
-"""The process in which an environment runs when its world is `Apart`; see `killable/pipes.py` for how it is asked."""
+"""The process in which an environment runs when its world is `Apart`."""
 
 from __future__ import annotations
 
 import asyncio
-import pickle
-import sys
 from dataclasses import asdict
 from typing import Any
 
-from strop.filter.keeper import fork_kept, has_children
-from strop.killable.pipes import Pipes
-from strop.processes.limits import limit_memory
+from strop.processes.frames import Frame, Frames
+from strop.processes.keeper import has_children
+from strop.processes.parts import unpacked
 from strop.roles import Environment, World
 from strop.types import Observation
 
 _LONGEST_ERROR = 500
 
 
-def main() -> None:
-    """Load the world, say so, then play environments one after the other until stdin ends."""
-    fork_kept()
-    limit_memory()
-    pipes = Pipes.take()
-    setup = pipes.read()
-    if setup is None:
-        return
-    sys.path[:] = setup["path"]
+def serve(frames: Frames) -> None:
+    """Load the world, say so, then play environments one after the other."""
+    setup = frames.take()
     try:
-        world: World = pickle.loads(setup["world"])
+        stage = Stage(unpacked(setup.arrays["world"]))
     except Exception as error:
-        return pipes.answer(_failure(error))
-    pipes.answer({"ready": True})
-    stage = Stage(world)
+        return frames.answer(setup, _failure(error))
+    frames.answer(setup, {"ready": True})
     with asyncio.Runner() as runner:
-        while (request := pipes.read()) is not None:
-            pipes.answer(runner.run(stage.answer(*request)))
+        while True:
+            question = frames.take()
+            frames.answer(question, runner.run(stage.answer(question)))
 
 
 class Stage:
@@ -44,9 +36,9 @@ class Stage:
         self._world = world
         self._environment: Environment | None = None
 
-    async def answer(self, verb: str, subject: Any) -> dict[str, Any]:
+    async def answer(self, question: Frame) -> dict[str, Any]:
         try:
-            return await self._answer(verb, subject)
+            return await self._answer(question.head["verb"], unpacked(question.arrays["subject"]))
         except Exception as error:
             return _failure(error)
 
@@ -70,7 +62,3 @@ def _plain(observation: Observation) -> dict[str, Any]:
 
 def _failure(error: Exception) -> dict[str, Any]:
     return {"error": f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]}
-
-
-if __name__ == "__main__":
-    main()

@@ -3,52 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from numpy.typing import NDArray
+
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, from_json
-from strop.killable.pipes import frame
-from strop.killable.process import START_SECONDS, Killable
 from strop.processes.answers import NoAnswer, entries
+from strop.processes.child import Child
+from strop.processes.frames import Arrays
+from strop.processes.parts import packed
 from strop.roles import Reward
 from strop.types import Group
 
 _STARTS = 3  # a machine may kill a process that is not to blame
 
 
-def setup_frame(rewards: Sequence[Reward]) -> bytes:
-    """What a worker is told first; each reward is pickled by itself, so that the one that cannot be is named."""
-    return frame({"path": sys.path, "rewards": [_pickled(reward) for reward in rewards]})
+def setup_of(rewards: Sequence[Reward]) -> Arrays:
+    """What a worker is told first; each reward is packed by itself, so that the one that cannot be is named."""
+    return {str(index): _packed(reward) for index, reward in enumerate(rewards)}
 
 
-def _pickled(reward: Reward) -> bytes:
-    try:
-        return pickle.dumps(reward, protocol=5)
-    except Exception as error:
-        raise RewardError(
-            f"reward {type(reward).__name__} cannot be sent to its worker process ({error}); define it at the top of an"
-            " importable file, or set `is_inline = True` if it is pure and quick"
-        ) from error
+def _packed(reward: Reward) -> NDArray[Any]:
+    name = f"reward {type(reward).__name__}"
+    return packed(
+        reward, name, "its worker process", ", or set `is_inline = True` if it is pure and quick", RewardError
+    )
 
 
 class Worker:
     """A process that marks groups, one at a time."""
 
-    def __init__(self, process: Killable) -> None:
+    def __init__(self, process: Child) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, setup: bytes, rewards: Sequence[Reward]) -> Worker:
+    async def start(cls, setup: Arrays, rewards: Sequence[Reward]) -> Worker:
         """A worker that has loaded the rewards; what it cannot load stops the run, and so does one that always dies."""
         faults: list[str] = []
         while len(faults) < _STARTS:
-            worker = cls(await Killable.start("strop.filter.worker"))
+            worker = cls(Child("strop.filter.worker"))
             try:
-                _require_ready(await worker._process.exchange(setup, START_SECONDS), rewards)
+                _require_ready((await worker._process.ask({}, setup)).head, rewards)
                 return worker
             except NoAnswer as error:
                 await worker.kill()
@@ -65,7 +63,9 @@ class Worker:
     async def ask(self, index: int, group: Group, seconds: float) -> list[Mark]:
         """The marks of reward number `index`; a worker that does not answer as it should is dead afterwards."""
         try:
-            answer = entries(await self._process.exchange(frame((index, group)), seconds), marks=list, is_alone=bool)
+            question = {"group": packed(group, "a group", "its worker process")}
+            found = await self._process.ask({"index": index}, question, seconds)
+            answer = entries(found.head, marks=list, is_alone=bool)
             marks = from_json(answer["marks"], len(group.trajectories))
         except BaseException as error:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
@@ -86,7 +86,7 @@ class Pool:
 
     def __init__(self, rewards: Sequence[Reward], size: int) -> None:
         self._rewards = rewards
-        self._setup = setup_frame(rewards)
+        self._setup = setup_of(rewards)
         self._free = asyncio.Semaphore(size)
         self._idle: list[Worker] = []
 

@@ -1,25 +1,20 @@
 """The process that hosts an engine: it reads requests between two decode steps and answers as they finish.
 
-The first message holds the engine as a pickle, written by the parent; every other one is JSON and arrays. When the
-pipe ends, so does the process.
+The first message holds the engine; when the pipe ends, so does the process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import gc
 import os
-import pickle
-import signal
-import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 from strop.abilities import Hurries, generated, outermost
-from strop.filter.keeper import fork_kept
-from strop.placement.frames import Frame, Frames
+from strop.placement.hosted import arrived
+from strop.processes.frames import Frame, Frames
 from strop.roles import Engine
 from strop.types import Sampling, WeightVersion
 
@@ -124,55 +119,23 @@ class Host:
         return Frame({"fingerprint": await self._engine.load(version), "step": version.step})
 
 
-def main() -> None:
-    """Take the engine, open its model, say so, then serve."""
-    fork_kept()
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)  # stacks on demand
-    frames = Frames(*_private_pipes())
-    try:
-        setup = frames.wait()[0]
-        engine = _opened(setup, frames)
-        if engine is not None:
-            gc.collect()
-            gc.freeze()  # a model and its libraries are many objects, and none of them is ever garbage
-            asyncio.run(Host(engine, frames, setup.head["in_step"]).serve())
-    except EOFError:
-        pass
-    os._exit(0)  # at once: whatever the engine still has running is of no use to anybody
-
-
-def _private_pipes() -> tuple[int, int]:
-    """Move the conversation to descriptors that the engine does not know; its stdout becomes stderr."""
-    reading, writing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return reading, writing
+def serve(frames: Frames) -> None:
+    """Take the engine, open its model, say so, then answer."""
+    setup = frames.take()
+    engine = _opened(setup, frames)
+    if engine is not None:
+        gc.collect()
+        gc.freeze()  # a model and its libraries are many objects, and none of them is ever garbage
+        asyncio.run(Host(engine, frames, setup.head["in_step"]).serve())
 
 
 def _opened(setup: Frame, frames: Frames) -> Engine | None:
     """The engine with its model, or None once the parent knows why not."""
-    sys.path[:] = setup.head["path"]
     try:
-        engine: Engine = pickle.loads(setup.arrays["engine"].tobytes())
-        _set_threads(setup.head["threads"], setup.head["deterministic"])
+        engine = arrived(setup.arrays["engine"], setup.head["computing"])
         engine.open(Path(setup.head["model"]))
     except Exception as error:
-        frames.send({"kind": "refused", "error": type(error).__name__, "message": str(error)})
+        frames.answer(setup, {"kind": "refused", "error": type(error).__name__, "message": str(error)})
         return None
-    frames.send({"kind": "ready", "pid": os.getpid()})
+    frames.answer(setup, {"kind": "ready", "pid": os.getpid()})
     return engine
-
-
-def _set_threads(threads: int, deterministic: bool) -> None:
-    """As the parent computes, so that equal questions get equal bits."""
-    if "torch" in sys.modules:
-        from strop.models import computing
-
-        computing.set_up(threads, deterministic)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from strop.abilities import Hurries, outermost
+from strop.processes.parts import unpacked
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 
@@ -22,13 +24,9 @@ if TYPE_CHECKING:
 class Hosted:
     """Every verb of an engine, to be called from afar; an engine without weights loads no torch here."""
 
-    def __init__(self, path: Sequence[str], engine: bytes, threads: int, is_deterministic: bool) -> None:
+    def __init__(self, path: Sequence[str], engine: NDArray[Any], computing: Mapping[str, Any]) -> None:
         sys.path += [each for each in path if each not in sys.path]  # before the engine, whose module may lie there
-        self._engine: Engine = pickle.loads(engine)  # from whoever started this process
-        if "torch" in sys.modules:
-            from strop.models import computing
-
-            computing.set_up(threads, is_deterministic)
+        self._engine = arrived(engine, computing)
 
     async def open(self, model: str) -> int:
         """Read the model; answers with the process that computes."""
@@ -39,7 +37,7 @@ class Hosted:
         return await self._engine.sample(prompt, sampling, key)
 
     async def load(self, version: WeightVersion, location: Any) -> str:
-        weights = unpacked(location) if isinstance(location, Mapping) else location
+        weights = from_bytes(location) if isinstance(location, Mapping) else location
         return await self._engine.load(replace(version, location=weights))
 
     async def abort(self, key: int) -> None:
@@ -56,7 +54,23 @@ class Hosted:
         return None
 
 
-def packed(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+def computing_here(threads: int) -> dict[str, Any]:
+    """How an engine elsewhere has to compute, so that equal questions get equal bits."""
+    torch = sys.modules.get("torch")
+    return {"threads": threads, "deterministic": bool(torch and torch.are_deterministic_algorithms_enabled())}
+
+
+def arrived(engine: NDArray[Any], computing: Mapping[str, Any]) -> Engine:
+    """The engine that the parent sent; the process computes as it was told."""
+    found: Engine = unpacked(engine)
+    if "torch" in sys.modules:
+        from strop.models.computing import set_up
+
+        set_up(computing["threads"], computing["deterministic"])
+    return found
+
+
+def as_bytes(weights: Mapping[str, Tensor]) -> dict[str, Any]:
     """Type, shape and bytes of each: numpy, which can be mapped without a copy, does not know every type torch has."""
     import torch
 
@@ -70,7 +84,7 @@ def packed(weights: Mapping[str, Tensor]) -> dict[str, Any]:
     }
 
 
-def unpacked(found: Mapping[str, Any]) -> dict[str, Tensor]:
+def from_bytes(found: Mapping[str, Any]) -> dict[str, Tensor]:
     """The inverse, over the same memory."""
     import torch
 

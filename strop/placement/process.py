@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import pickle
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from strop import errors
-from strop.errors import ConfigurationError, DeliveryError, EngineError, StropError
-from strop.placement.child import Child, Lost
-from strop.placement.frames import Arrays, Frame
+from strop.errors import ConfigurationError, DeliveryError, EngineError
+from strop.placement.hosted import computing_here
+from strop.placement.in_step import InStep
+from strop.processes.answers import NoAnswer
+from strop.processes.child import START_SECONDS, Child
+from strop.processes.frames import Arrays, Frame
+from strop.processes.limits import whole_environment
+from strop.processes.parts import packed, told
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.delivery import check
 
-_START_SECONDS = 300.0  # imports and a model from disk, on a machine that is busy
-_RELOAD = 0  # the number of the load that a new process begins with
-# Passes of the event loop before the process hears what was asked; as many as the torch engine gives its callers
-# between two steps, so that both see the same requests together.
-_PASSES = 12
+_SETUP, _RELOAD = -1, 0  # the numbers of what a new process begins with
 
 
 @dataclass(eq=False)
@@ -75,10 +73,7 @@ class LocalProcess(Engine):
     _numbers: Iterator[int] = field(init=False, repr=False, compare=False, default_factory=lambda: itertools.count(1))
     _supervisor: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
     _error: Exception | None = field(init=False, repr=False, compare=False, default=None)
-    _unsaid: list[tuple[dict[str, Any], Arrays]] = field(init=False, repr=False, compare=False, default_factory=list)
-    _passes_left: int = field(init=False, repr=False, compare=False, default=0)
-    _num_finished: int = field(init=False, repr=False, compare=False, default=0)
-    _saying: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
+    _step: InStep = field(init=False, repr=False, compare=False, default_factory=InStep)
 
     # ---- the engine's role
 
@@ -124,8 +119,8 @@ class LocalProcess(Engine):
 
     def stacks(self) -> str:
         """What the process is doing right now; may be asked from any thread."""
-        child, pid = self._child, self.pid
-        return child.stacks(pid) if child is not None and pid else "no process\n"
+        child = self._child
+        return child.stacks() if child is not None and self.pid else "no process\n"
 
     # ---- asking
 
@@ -147,26 +142,10 @@ class LocalProcess(Engine):
         """Tell the process, if there is one; to a new one, `_say_again` tells all that still matters."""
         if not self._is_up or self._child is None:
             return
-        if not self.in_step:
+        if self.in_step:
+            self._step.say(self._child, head, arrays)
+        else:
             self._child.send(head, arrays)
-            return
-        self._unsaid.append((head, arrays))
-        self._say_soon()
-
-    def _say_soon(self) -> None:
-        if self._saying is None or self._saying.done():
-            self._passes_left = _PASSES
-            self._saying = asyncio.get_running_loop().create_task(self._say_what_follows())
-
-    async def _say_what_follows(self) -> None:
-        while self._passes_left:
-            self._passes_left -= 1
-            await asyncio.sleep(0)
-        if self._child is not None:
-            for head, arrays in self._unsaid:
-                self._child.send(head, arrays)
-            self._child.send({"kind": "settled", "after": self._num_finished})
-        self._unsaid.clear()
 
     def _hear(self, frame: Frame) -> None:
         head = frame.head
@@ -174,10 +153,8 @@ class LocalProcess(Engine):
         match head["kind"]:
             case "ready" | "refused":
                 self._answer_hello(frame)
-            case "finished":
-                self._num_finished = head["number"]
-                self._say_soon()
-                self._passes_left = _PASSES
+            case "finished" if self._child is not None:
+                self._step.finished(self._child, head["number"])
             case "answer" if head["id"] == _RELOAD:
                 self._answer_hello(frame)
             case "answer" if head["id"] in self._asked:
@@ -220,7 +197,7 @@ class LocalProcess(Engine):
             self._is_up = True
             self._say_again()
             await child.until_silent(self.silence_seconds)
-        except Lost as loss:
+        except NoAnswer as loss:
             self._count(f"{loss}; {self._end_child()}".removeprefix("; "))
 
     async def _reload(self, child: Child) -> None:
@@ -236,7 +213,7 @@ class LocalProcess(Engine):
 
     async def _reply(self, child: Child) -> Frame:
         self._hello = asyncio.get_running_loop().create_future()
-        frame: Frame = await child.wait_for(self._hello, _START_SECONDS)
+        frame: Frame = await child.wait_for(self._hello, START_SECONDS)
         return frame
 
     def _say_again(self) -> None:
@@ -258,16 +235,15 @@ class LocalProcess(Engine):
     def _start(self) -> Child:
         if self._model is None:
             raise ConfigurationError("LocalProcess has no model yet: call open(model) first")
-        setup = {"path": sys.path, "threads": self.threads, "in_step": self.in_step, "model": str(self._model)}
-        engine = np.frombuffer(_pickled(self.inner), np.uint8)
-        child = Child(self.threads)
-        child.send({**setup, "kind": "open", "deterministic": _is_deterministic()}, {"engine": engine})
+        engine = packed(self.inner, self._name, "a process of its own")
+        child = Child("strop.placement.host", whole_environment(self.threads))
+        setup = {"in_step": self.in_step, "model": str(self._model), "computing": computing_here(self.threads)}
+        child.send({**setup, "id": _SETUP}, {"engine": engine})
         return child
 
     def _end_child(self, patience: float = 0.2) -> str:
         child, self._child, self._is_up = self._child, None, False
-        self._unsaid.clear()
-        self._num_finished = 0
+        self._step.over()
         return child.end(patience) if child is not None else ""
 
     def _refuse_all(self, error: Exception) -> None:
@@ -302,24 +278,4 @@ def _settle(future: asyncio.Future[Frame], frame: Frame) -> None:
     if "error" not in frame.head:
         future.set_result(frame)
         return
-    future.set_exception(_error_of(frame.head["error"], frame.head["message"]))
-
-
-def _error_of(name: str, message: str) -> StropError:
-    """The error that was raised in the process, where it is one of ours."""
-    kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, StropError):
-        return kind(message)
-    return StropError(f"the engine's process failed: {name}: {message}")
-
-
-def _pickled(engine: Engine) -> bytes:
-    try:
-        return pickle.dumps(engine, protocol=5)
-    except Exception as error:
-        raise ConfigurationError(f"{type(engine).__name__} cannot be sent to a process of its own: {error}") from error
-
-
-def _is_deterministic() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.are_deterministic_algorithms_enabled())
+    future.set_exception(told(frame.head["error"], frame.head["message"], "the engine's process"))

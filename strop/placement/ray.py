@@ -9,47 +9,37 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import os
-import pickle
 import sys
-import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strop.abilities import uses_gpu
 from strop.errors import ConfigurationError, EngineError, StropError
 from strop.generate.engines.several import Several
-from strop.placement.hosted import Hosted, packed
-from strop.roles import Channel, Engine, Trainer
+from strop.placement.hosted import Hosted, computing_here
+from strop.placement.ray_cluster import join, leave, ray_package, require_ray
+from strop.placement.ray_store import ObjectStore, stored
+from strop.processes.child import START_SECONDS
+from strop.processes.parts import packed
+from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 from strop.weights.channels.memory import Memory
-from strop.weights.delivery import as_held, check, deliver
-from strop.weights.fingerprint import fingerprint
+from strop.weights.delivery import check
 
 if TYPE_CHECKING:
     from strop.run import Run
 
-_START_SECONDS = 300.0  # imports and a model from disk, on a machine that is busy
-_MIN_STORE = 1 << 28  # bytes of the object store of a Ray of our own
 _CONCURRENCY = 10_000  # requests that an actor may hold; the engine inside decides how many it decodes
-_MISSING = "placing engines on Ray needs the ray package: pip install 'strop[ray]'"
-_OWN_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing leaves the machine
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # what makes Ray listen on the loopback alone; read at its import
-}
-_users: set[int] = set()  # open engines on a Ray of our own: there is one per process, and the last of them ends it
 
 
 def place(run: Run, engines: int) -> Run:
     """The same run with `engines` copies of its engine as actors, each on a GPU of its own where they use one."""
     if isinstance(run.engine, RayActor | Several):
         raise ConfigurationError(f"the engine of this run is placed already: {run.engine}")
-    if find_spec("ray") is None:
-        raise ConfigurationError(_MISSING)
+    require_ray()
     gpus = float(uses_gpu(run.engine))
     actors = tuple(RayActor(copy.deepcopy(run.engine), gpus=gpus) for _ in range(engines))
     channel = ObjectStore() if isinstance(run.channel, Memory) else run.channel
@@ -88,9 +78,7 @@ class RayActor(Engine):
         if self.threads < 1 or self.restarts < 0 or self.silence_seconds <= 0:
             raise ConfigurationError(f"need threads >= 1, restarts >= 0 and silence_seconds > 0, got {self}")
         self._model, self._error = Path(model).resolve(), None
-        self._is_ours = _connect(self.address, _size(self._model))
-        if self._is_ours:
-            _users.add(id(self))
+        self._is_ours = join(self, self.address, self._model)
         self._actor = self._start()
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
@@ -113,7 +101,7 @@ class RayActor(Engine):
 
     async def load(self, version: WeightVersion) -> str:
         """Have the actor take new weights; from now on a replacement begins with them."""
-        self._newest = version = replace(version, location=_stored(version.location))
+        self._newest = version = replace(version, location=stored(version.location))
         answer = await self._ask(lambda actor: _load(actor, version))
         return str(answer)
 
@@ -137,10 +125,7 @@ class RayActor(Engine):
         if self._watcher is not None:
             self._watcher.cancel()
         self._drop()
-        if self._is_ours:
-            _users.discard(id(self))
-            if not _users:
-                _ray().shutdown()
+        leave(self)
 
     # ---- keeping an actor
 
@@ -152,11 +137,11 @@ class RayActor(Engine):
             try:
                 return await reference
             except asyncio.CancelledError:
-                _ray().cancel(reference)
+                ray_package().cancel(reference)
                 raise
-            except _ray().exceptions.RayActorError as error:
+            except ray_package().exceptions.RayActorError as error:
                 self._count(actor, error)
-            except _ray().exceptions.RayTaskError as error:
+            except ray_package().exceptions.RayTaskError as error:
                 raise _told(error) from None
 
     async def _ready(self) -> Any:
@@ -168,15 +153,15 @@ class RayActor(Engine):
                     raise self._error
                 actor = self._actor = self._actor or self._start()
                 try:
-                    await asyncio.wait_for(self._raise(actor), _START_SECONDS)
+                    await asyncio.wait_for(self._raise(actor), START_SECONDS)
                 except TimeoutError:
                     self._error = EngineError(
-                        f"no actor for {self._name} within {_START_SECONDS:g} s: has the cluster {self.cpus:g} CPUs "
+                        f"no actor for {self._name} within {START_SECONDS:g} s: has the cluster {self.cpus:g} CPUs "
                         f"and {self.gpus:g} GPUs to spare?"
                     )
-                except _ray().exceptions.RayActorError as error:
+                except ray_package().exceptions.RayActorError as error:
                     self._count(actor, error)
-                except _ray().exceptions.RayTaskError as error:
+                except ray_package().exceptions.RayTaskError as error:
                     self._error = _told(error)
         return self._actor
 
@@ -201,16 +186,16 @@ class RayActor(Engine):
                     await actor.ping.remote()
                 await asyncio.sleep(self.silence_seconds / 4)
         except TimeoutError:
-            _ray().kill(actor)
-        except _ray().exceptions.RayError:
+            ray_package().kill(actor)
+        except ray_package().exceptions.RayError:
             return  # whoever waits for an answer hears of it too
 
     def _start(self) -> Any:
         if self._model is None:
             raise ConfigurationError("RayActor has no model yet: call open(model) first")
         cpus = 0.0 if self._is_ours else self.cpus
-        actor = _ray().remote(Hosted).options(max_concurrency=_CONCURRENCY, num_cpus=cpus, num_gpus=self.gpus)
-        return actor.remote(sys.path, _pickled(self.inner), self.threads, _is_deterministic())
+        actor = ray_package().remote(Hosted).options(max_concurrency=_CONCURRENCY, num_cpus=cpus, num_gpus=self.gpus)
+        return actor.remote(sys.path, packed(self.inner, self._name, "an actor"), computing_here(self.threads))
 
     def _count(self, actor: Any, error: Exception) -> None:
         """Note the loss of an actor, once for all who waited for it."""
@@ -227,71 +212,12 @@ class RayActor(Engine):
 
     def _drop(self) -> None:
         actor, self._actor, self._is_up = self._actor, None, False
-        if actor is not None and _ray().is_initialized():
-            _ray().kill(actor)
+        if actor is not None and ray_package().is_initialized():
+            ray_package().kill(actor)
 
     @property
     def _name(self) -> str:
         return type(self.inner).__name__
-
-
-@dataclass
-class ObjectStore(Channel):
-    """A channel that puts a version's weights into the store once, for all actors; on each node they share memory."""
-
-    _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
-    _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
-
-    def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None:
-        self._trainer, self._engines = trainer, tuple(engines)
-
-    async def publish(self, step: int) -> WeightVersion:
-        """Store the current weights and have every engine prove that it holds them."""
-        if self._trainer is None:
-            raise ConfigurationError("ObjectStore has no trainer yet: call connect(trainer, engines) first")
-        weights = as_held(self._trainer.weights(), self._engines)
-        version = WeightVersion(step, fingerprint(weights), _stored(weights))
-        await deliver(version, self._engines)
-        return version
-
-
-# ---- Ray
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise ConfigurationError(_MISSING) from None
-    return ray
-
-
-def _connect(address: str, model_bytes: int) -> bool:
-    """Reach a cluster, or start a Ray of our own; answers whether it is ours to end."""
-    address = address or os.environ.get("RAY_ADDRESS", "")
-    for name, value in {} if address else _OWN_ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    ray = _ray()
-    if ray.is_initialized():
-        return bool(_users)
-    quiet = {"log_to_driver": False, "configure_logging": False}
-    if address:
-        ray.init(address=address, **quiet)
-        return False
-    room = max(_MIN_STORE, 4 * model_bytes)  # the newest version, the one before, and one that is being written
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        ray.init(address="local", num_cpus=1, include_dashboard=False, object_store_memory=room, **quiet)
-    return True
-
-
-def _stored(location: Any) -> Any:
-    """A reference to weights in the object store; a folder, or what is there already, stays as it is."""
-    if isinstance(location, str | Path | _ray().ObjectRef):
-        return location
-    if not isinstance(location, Mapping):
-        raise ConfigurationError(f"weights must be a folder or tensors by name, got {type(location).__name__}")
-    return _ray().put(packed(location))
 
 
 def _load(actor: Any, version: WeightVersion) -> Any:
@@ -299,23 +225,7 @@ def _load(actor: Any, version: WeightVersion) -> Any:
     return actor.load.remote(replace(version, location=None), version.location)
 
 
-def _pickled(engine: Engine) -> bytes:
-    try:
-        return pickle.dumps(engine, protocol=5)
-    except Exception as error:
-        raise ConfigurationError(f"{type(engine).__name__} cannot be sent to an actor: {error}") from error
-
-
 def _told(error: Any) -> Exception:
     """The error that was raised in the actor, where it is one of ours."""
     cause = getattr(error, "cause", None)
     return cause if isinstance(cause, StropError) else StropError(f"the engine's actor failed: {cause or error}")
-
-
-def _size(model: Path) -> int:
-    return sum(path.stat().st_size for path in model.glob("*.safetensors"))
-
-
-def _is_deterministic() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.are_deterministic_algorithms_enabled())

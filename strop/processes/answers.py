@@ -1,11 +1,10 @@
 """What a process that runs foreign code answers, read as if an enemy had written it: exactly as expected, or no answer.
 
-Answers are JSON objects, one a line. Nothing in them is executed, unpickled or believed beyond its type.
+Nothing in an answer is executed, unpickled or believed beyond its type.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -14,17 +13,6 @@ _SHOWN = 80
 
 class NoAnswer(Exception):  # noqa: N818 (it says what happened)
     """The process hung, died, raised or answered with something else."""
-
-
-def parsed(line: bytes) -> dict[str, Any]:
-    """The object on a line."""
-    try:
-        answer = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise NoAnswer(f"answered with something that is not JSON ({type(error).__name__})") from None
-    if not isinstance(answer, dict):
-        raise NoAnswer(f"answered {shown(answer)}, need an object")
-    return answer
 
 
 def entries(plain: Any, **kinds: Any) -> dict[str, Any]:
@@ -51,7 +39,3 @@ def number(plain: Any) -> float:
 def shown(plain: Any) -> str:
     """A value for a message, and not much of it."""
     return f"{type(plain).__name__} {str(plain)[:_SHOWN]}"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")

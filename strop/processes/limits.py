@@ -1,4 +1,4 @@
-"""What a process that runs foreign code may have: hardly any environment, and a part of the machine's memory."""
+"""What a process may have: one that runs foreign code hardly any environment, and a part of the machine's memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _KEPT = frozenset(
 )
 _OURS = "STROP_"
 _CONFINED = "STROP_CONFINED"
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _SHARE = 4  # a process may take one part in so many of the machine's memory
 _LEAST = 2 << 30  # bytes; below this no library loads
 
@@ -22,7 +23,12 @@ _LEAST = 2 << 30  # bytes; below this no library loads
 def lean_environment() -> dict[str, str]:
     """The environment of such a process."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_OURS)}
-    return {**kept, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", _CONFINED: "1"}
+    return {**kept, **dict.fromkeys(_THREADS, "1"), _CONFINED: "1"}
+
+
+def whole_environment(threads: int) -> dict[str, str]:
+    """The environment of a process that runs our code."""
+    return os.environ | dict.fromkeys(_THREADS, str(threads))
 
 
 def is_confined() -> bool:

@@ -11,7 +11,7 @@ from typing import cast
 
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
-from tests.filter.foul import TROUBLE
+from tests.filter.foul import forge
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ async def trouble(word: str) -> None:
     if word == "exit":
         os._exit(3)
     if word.startswith("forge "):
-        TROUBLE[word]()
+        forge(word.removeprefix("forge "), 5)  # after the world, reset and two steps
     if word == "fork":
         subprocess.Popen(["sleep", "300"], start_new_session=True)
 

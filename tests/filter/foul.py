@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from strop.processes.frames import encode
 from strop.processes.limits import memory_bytes
 from strop.roles import Reward
 from strop.types import Group
@@ -147,8 +150,9 @@ def _eat_memory() -> float:
     return float(len(bytearray(memory_bytes() // 2)))
 
 
-def _answer(line: bytes) -> float:
-    """Write to every pipe there is, the protocol's among them."""
+def forge(name: str, number: int) -> float:
+    """Write to every pipe there is, the conversation's among them; a worker's first group is question 2."""
+    line = FORGED[name](number)
     for entry in Path("/proc/self/fd").iterdir():
         if int(entry.name) > 2 and entry.exists() and stat.S_ISFIFO(entry.stat().st_mode):
             with suppress(OSError):
@@ -157,30 +161,49 @@ def _answer(line: bytes) -> float:
 
 
 def _write(descriptor: int, line: bytes) -> None:
+    os.set_blocking(descriptor, True)
     while line:
         line = line[os.write(descriptor, line) :]
 
 
-FORGED = {
-    "bytes": b"\xff\xfe\x00 \x80\n",
-    "number": b"3\n",
-    "list": b"[]\n",
-    "nothing": b"{}\n",
-    "empty": b"\n",
-    "nested": b"[" * 200_000 + b"\n",
-    "huge": b"[" + b"1," * (9 << 20) + b"1]\n",
-    "digits": b'{"marks": [1' + b"0" * 400 + b'], "is_alone": true}\n',
-    "more digits": b'{"marks": [1' + b"0" * 9000 + b'], "is_alone": true}\n',
-    "nan": b'{"marks": [NaN], "is_alone": true}\n',
-    "infinity": b'{"marks": [1e999], "is_alone": true}\n',
-    "truth": b'{"marks": [true], "is_alone": true}\n',
-    "text": b'{"marks": ["1"], "is_alone": true}\n',
-    "fault": b'{"marks": [[]], "is_alone": true}\n',
-    "fault of numbers": b'{"marks": [[1, 2, 3]], "is_alone": true}\n',
-    "two": b'{"marks": [1, 1], "is_alone": true}\n',
-    "no marks": b'{"marks": null, "is_alone": true}\n',
-    "extra": b'{"marks": [1], "is_alone": true, "reward": 1}\n',
-    "alone": b'{"marks": [1], "is_alone": 1}\n',
+def _raw(text: bytes, body: bytes = b"") -> bytes:
+    return struct.pack(">IQ", len(text), len(body)) + text + body
+
+
+def _saying(number: int, **head: Any) -> bytes:
+    return encode({"id": number, **head}, {})
+
+
+def _marks(plain: Any) -> Callable[[int], bytes]:
+    return lambda number: _saying(number, marks=plain, is_alone=True)
+
+
+# by the number of the question that they pretend to answer
+FORGED: dict[str, Callable[[int], bytes]] = {
+    "bytes": lambda number: b"\xff\xfe\x00 \x80\n" * 9,
+    "number": lambda number: _raw(b"3"),
+    "list": lambda number: _raw(b"[]"),
+    "nothing": lambda number: _raw(b""),
+    "nested": lambda number: _raw(b"[" * 200_000),
+    "huge": lambda number: _raw(b"[" + b"1," * (9 << 20) + b"1]"),
+    "objects": lambda number: _raw(b'[{}, [["x", "O", [1]]]]', b"12345678"),
+    "layout": lambda number: _raw(b'[{}, [["x", "f4", [9, -1]]]]', b"12345678"),
+    "no dtype": lambda number: _raw(b'[{}, [["x", "f4,(", [2]]]]', b"12345678"),
+    "leftover": lambda number: _raw(f'[{{"id": {number}, "marks": [1], "is_alone": true}}, []]'.encode(), b"12"),
+    "other": lambda number: _saying(number + 1, marks=[1], is_alone=True),
+    "twice": lambda number: 2 * _saying(number, marks=[[]], is_alone=True),
+    "digits": _marks([10**400]),
+    "longer": lambda number: _raw(b'[{"marks": [1' + b"0" * 9000 + b'], "is_alone": true}, []]'),
+    "nan": _marks([float("nan")]),
+    "infinity": _marks([float("inf")]),
+    "truth": _marks([True]),
+    "text": _marks(["1"]),
+    "fault": _marks([[]]),
+    "faults": _marks([[1, 2, 3]]),
+    "two": _marks([1, 1]),
+    "no marks": _marks(None),
+    "extra": lambda number: _saying(number, marks=[1], is_alone=True, reward=1),
+    "alone": lambda number: _saying(number, marks=[1], is_alone=1),
 }
 
 
@@ -202,5 +225,5 @@ TROUBLE = {
     "eat": _eat_memory,
     "environment": lambda: len(os.environ),
     "secret": lambda: float("secret" in "".join(os.environ.values())),
-    **{f"forge {name}": partial(_answer, line) for name, line in FORGED.items()},
+    **{f"forge {name}": partial(forge, name, 2) for name in FORGED},
 }

@@ -23,7 +23,8 @@ from strop.errors import ConfigurationError, DeliveryError, EngineError, ModelEr
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
 from strop.placement.place import place
-from strop.placement.ray import ObjectStore, RayActor
+from strop.placement.ray import RayActor
+from strop.placement.ray_store import ObjectStore
 from strop.recipes import build, recipe_named
 from strop.roles import Metrics
 from strop.run import Run

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import faulthandler
-import json
 import math
-import os
-import pickle
-import shutil
-import signal
-import sys
-import threading
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -25,18 +17,18 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
-from strop.errors import CheckpointError, StropError
+from strop.errors import CheckpointError, ModelError, StropError
 from strop.models import computing
 from strop.models.model import load_model
+from strop.processes.frames import Frame, Frames
+from strop.processes.parts import unpacked
 from strop.roles import Objective
 from strop.train.batch import Batch
 from strop.train.machine.forward import Forward
 from strop.train.machine.optimizer import Optimizer, read_state, write_state
 from strop.train.machine.shards import ShardedModel
-from strop.train.machine.wire import read_batches, take_order
+from strop.train.machine.wire import read_batches
 from strop.train.trainers.torch import TorchTrainer, copy_tokenizer, noting
-
-_TRIES = 100  # to remove what the ranks left
 
 
 class Rank:
@@ -55,7 +47,7 @@ class Rank:
         self._load(self.source)
         return {}
 
-    def annotate(self, batches: str, needs: frozenset[str], into: str) -> dict[str, Any]:
+    def annotate(self, batches: str, needs: list[str], into: str) -> dict[str, Any]:
         if "reference" in needs and self.reference is None:
             folder = self.source if self.settings.reference is None else Path(self.settings.reference)
             self.reference = self._sharded(folder)
@@ -109,7 +101,7 @@ class Rank:
     def resume(self, folder: str) -> dict[str, Any]:
         try:
             self._load(Path(folder))
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, ModelError) as error:
             raise CheckpointError(f"cannot read the model in {folder}: {error}") from error
         moments, num_steps = read_state(Path(folder), "trainer", self.policy.shapes)
         self.optimizer.restore(self.policy.cut(moments), num_steps)
@@ -173,34 +165,16 @@ def _state(model: Any, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def main() -> None:
-    """Join the others, then follow orders until the trainer is gone."""
-    faulthandler.register(signal.SIGUSR1)  # stacks on demand
-    orders, answers = _private_pipes()
-    setup = take_order(orders)
-    if setup is not None:
-        threading.Thread(target=_end_with, args=(setup.pop("trainer"), setup["scratch"]), daemon=True).start()
-        sys.path[:] = setup["path"]
-        _follow(_joined(**setup), orders, answers)
-        if setup["rank"] == 0:
-            shutil.rmtree(setup["scratch"], ignore_errors=True)  # the trainer may be gone
-    os._exit(0)  # the others may be gone already: nothing here may wait for them
+def serve(frames: Frames) -> None:
+    """Join the others, then follow orders."""
+    setup = frames.take()
+    rank = _joined(unpacked(setup.arrays["settings"]), **setup.head)
+    while True:
+        order = frames.take()
+        frames.answer(order, {"at": time.monotonic()} | _followed(rank, order))
 
 
-def _end_with(trainer: int, scratch: str) -> None:
-    """End when the trainer is killed, also while waiting for other ranks, which may be gone; and leave nothing."""
-    while os.getppid() == trainer:
-        time.sleep(0.5)
-    for _ in range(_TRIES):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not Path(scratch).exists():
-            break
-        time.sleep(0.05)  # whoever joins the others just now writes there
-    os._exit(1)
-
-
-def _joined(path: list[str], settings: bytes, rank: int, ranks: int, scratch: str, seconds: float) -> Rank:
-    trainer: TorchTrainer = pickle.loads(settings)
+def _joined(trainer: TorchTrainer, rank: int, ranks: int, scratch: str, seconds: float) -> Rank:
     computing.set_up(1, is_deterministic=True)
     if trainer.device == "cuda":
         torch.cuda.set_device(rank)
@@ -214,25 +188,14 @@ def _joined(path: list[str], settings: bytes, rank: int, ranks: int, scratch: st
     return Rank(trainer, rank, ranks)
 
 
-def _follow(rank: Rank, orders: BinaryIO, answers: TextIO) -> None:
-    while (order := take_order(orders)) is not None:
-        try:
-            answer = getattr(rank, order.pop("verb"))(**order)
-        except StropError as error:
-            answer = {"error": str(error), "kind": type(error).__name__}
-        except Exception as error:
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}", "kind": ""}
-        answers.write(json.dumps({"at": time.monotonic()} | answer) + "\n")
-        answers.flush()
-
-
-def _private_pipes() -> tuple[BinaryIO, TextIO]:
-    """Move the protocol to descriptors that nobody prints to by accident; stdout becomes stderr."""
-    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return orders, answers
-
-
-if __name__ == "__main__":
-    main()
+def _followed(rank: Rank, order: Frame) -> dict[str, Any]:
+    """The answer to an order; an error is one too."""
+    parts = {name: unpacked(array) for name, array in order.arrays.items()}
+    try:
+        answer: dict[str, Any] = getattr(rank, order.head["verb"])(**order.head["order"], **parts)
+        return answer
+    except StropError as error:
+        return {"error": str(error), "kind": type(error).__name__}
+    except Exception as error:
+        traceback.print_exc()
+        return {"error": f"{type(error).__name__}: {error}", "kind": ""}

@@ -1,35 +1,18 @@
-"""What a trainer and its ranks say to each other: small words over pipes, tensors through files both can map."""
+"""Batches on their way from a trainer to its ranks: tensors in files that both can map."""
 
 from __future__ import annotations
 
 import json
-import pickle
-import struct
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
 from strop.train.batch import Batch
-
-_LENGTH = struct.Struct(">Q")
-
-
-def give_order(pipe: IO[bytes], order: dict[str, Any]) -> None:
-    """From the trainer to a rank, which it started itself: only this way are pickles read."""
-    body = pickle.dumps(order, protocol=5)
-    pipe.write(_LENGTH.pack(len(body)) + body)
-    pipe.flush()
-
-
-def take_order(pipe: IO[bytes]) -> Any:
-    """The next order, or None when the trainer is gone."""
-    head = pipe.read(_LENGTH.size)
-    return pickle.loads(pipe.read(_LENGTH.unpack(head)[0])) if len(head) == _LENGTH.size else None
 
 
 def write_batches(path: Path, batches: Sequence[Batch]) -> None:

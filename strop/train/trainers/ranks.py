@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.processes.parts import packed
 from strop.roles import Metrics, Objective, Trainer
 from strop.train.batch import Batch
 from strop.train.machine.crew import Crew
@@ -93,7 +94,8 @@ class Ranks(Trainer):
         into = [self._new_file() for _ in range(self.ranks)]
         with self._written(parts) as paths:
             orders = zip(paths, into, strict=True)
-            crew.ask("annotate", [{"batches": str(path), "needs": needs, "into": str(out)} for path, out in orders])
+            names = sorted(needs)
+            crew.ask("annotate", [{"batches": str(path), "needs": names, "into": str(out)} for path, out in orders])
         found = [_taken(path) for path in into]
         for index, batch in enumerate(batches):
             for name in (f"{need}_logprobs" for need in needs):
@@ -107,9 +109,10 @@ class Ranks(Trainer):
         if not batches:
             raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
         scope = objective.scope if isinstance(objective, StepObjective) else "group"
-        plain = {"objective": objective, "learning_rate": self.inner.learning_rate}
+        rate = self.inner.learning_rate
+        parts = {"objective": packed(objective, "the objective", "the ranks")}
         with self._written([split(batch, self.ranks, scope) for batch in batches]) as paths:
-            answers = crew.ask("step", [{"batches": str(path), **plain} for path in paths])
+            answers = crew.ask("step", [{"batches": str(path), "learning_rate": rate} for path in paths], parts)
         first, loss = answers[0], sum(answers[0]["losses"])
         if "guilty" in first:
             guilty = [batches[index] for index in first["guilty"]]

@@ -223,9 +223,9 @@ def test_ranks_tell_what_they_are_doing(crew: Ranks, folder: Path) -> None:
     crew.open(folder, 0)
     deadline = time.monotonic() + 20
     told = crew.stacks()
-    while told.count("in take_order") < 2 and time.monotonic() < deadline:  # having answered, a rank gets there soon
+    while told.count("in take") < 2 and time.monotonic() < deadline:  # having answered, a rank gets there soon
         told = crew.stacks()
-    assert "rank 0" in told and "rank 1" in told and told.count("in take_order") == 2
+    assert "rank 0" in told and "rank 1" in told and told.count("in take") == 2
     assert Ranks().stacks() == "no process\n"
 
 
@@ -234,7 +234,7 @@ import sys, time
 from strop.train.machine.crew import Crew
 from strop.train.trainers.torch import TorchTrainer
 crew = Crew(TorchTrainer(), 2, 600.0, 0)
-print(crew.scratch, *(process.pid for process in crew._processes), flush=True)
+print(crew.scratch, *(rank._process.pid for rank in crew._ranks), flush=True)
 time.sleep(600)
 """
 
@@ -261,14 +261,15 @@ def test_a_dead_rank_is_named_with_its_last_words_and_nothing_hangs(crew: Ranks,
     crew.open(folder, 0)
     batches = batches_of(crew)
     assert crew._crew is not None
-    processes, scratch = crew._crew._processes, crew._crew.scratch
-    with (scratch / "rank-1.log").open("a") as log:
-        log.write("out of memory, perhaps\n")
-    os.kill(processes[1].pid, signal.SIGKILL)
+    ranks, scratch = crew._crew._ranks, crew._crew.scratch
+    assert ranks[1]._words is not None
+    ranks[1]._words.write(b"out of memory, perhaps\n")
+    ranks[1]._words.flush()
+    os.kill(ranks[1]._process.pid, signal.SIGKILL)
     begin = time.monotonic()
     with pytest.raises(RankError, match=r"(?s)rank 1 of 2 died \(signal SIGKILL\) when told to step\n.*out of memory"):
         crew.step(batches, OBJECTIVE)
     assert time.monotonic() - begin < 15
-    assert all(process.poll() is not None for process in processes) and not scratch.exists()
+    assert not any(rank.is_alive for rank in ranks) and not scratch.exists()
     with pytest.raises(RankError, match="no ranks left to weights"):
         crew.weights()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import operator
 import os
 import select
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -18,7 +20,8 @@ from numpy.typing import NDArray
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 _LENGTHS = struct.Struct(">IQ")  # bytes of the head, bytes of all arrays
-_LONGEST = 1 << 32  # bytes; whoever says more has lost the thread
+LONGEST = 1 << 32  # bytes; whoever says more has lost the thread
+_SHOWN = 200
 _PIECE = 1 << 20
 _KINDS = "iufb"  # numbers only: a dtype of objects would be pointers
 
@@ -41,22 +44,35 @@ def encode(head: Mapping[str, Any], arrays: Arrays) -> bytes:
 
 
 def decode(text: bytes, body: bytes) -> Frame:
-    head, layout = json.loads(text)
+    """A message from bytes that anybody may have written; ValueError where they are none."""
+    try:
+        match json.loads(text):
+            case [dict(head), list(layout)]:
+                return Frame(head, _arrays(layout, body))
+    except (TypeError, SyntaxError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    raise ValueError("a message is a head and a list of arrays")
+
+
+def _arrays(layout: list[Any], body: bytes) -> dict[str, NDArray[Any]]:
     arrays, start = {}, 0
     for name, kind, shape in layout:
-        dtype, count = np.dtype(kind), math.prod(shape)
-        if dtype.kind not in _KINDS:
-            raise ValueError(f"an array of {kind} has no place in a message")
-        arrays[name] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
+        dtype, count = np.dtype(str(kind)), math.prod(map(operator.index, shape))
+        if dtype.kind not in _KINDS or count < 0:
+            raise ValueError(f"an array of {kind} and shape {shape} has no place in a message"[:_SHOWN])
+        arrays[str(name)] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
         start += count * dtype.itemsize
-    return Frame(head, arrays)
+    if start != len(body):
+        raise ValueError(f"arrays of {start} bytes are named and {len(body)} bytes are there")
+    return arrays
 
 
 class Frames:
-    """Both ends of a conversation over descriptors; nothing here blocks but `wait`."""
+    """Both ends of a conversation over descriptors; nothing here blocks but `wait`, `take` and `answer`."""
 
-    def __init__(self, reading: int, writing: int) -> None:
-        self._reading, self._writing = reading, writing
+    def __init__(self, reading: int, writing: int, longest: int = LONGEST) -> None:
+        self._reading, self._writing, self._longest = reading, writing, longest
+        self._taken: deque[Frame] = deque()  # of those that `wait` brought
         self._incoming, self._outgoing = bytearray(), bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_waiting = False  # until the pipe takes more
@@ -65,16 +81,19 @@ class Frames:
             os.set_blocking(descriptor, False)
 
     def attach(self, receive: Callable[[Frame], None], end: Callable[[str], None]) -> None:
-        """From now on the running loop reads; `end` is told once why nothing more comes."""
+        """From now on the running loop reads; `end` is told once why nothing more comes, if not by the other's end."""
         self._loop = asyncio.get_running_loop()
 
         def read() -> None:
             try:
                 for frame in self._arrived():
                     receive(frame)
-            except (EOFError, ValueError) as error:
+            except EOFError:
                 self.detach()
-                end(str(error))
+                end("")
+            except ValueError as error:
+                self.detach()
+                end(f"answered with something that is no message: {error}")
 
         self._loop.add_reader(self._reading, read)
         self._write()
@@ -103,6 +122,28 @@ class Frames:
             select.select([self._reading], [self._writing] if self._outgoing else [], [])
             self._write()
 
+    def take(self) -> Frame:
+        """The next message, however long it takes; EOFError when none will come."""
+        while not self._taken:
+            self._taken += self.wait()
+        return self._taken.popleft()
+
+    def answer(self, question: Frame, head: Mapping[str, Any], arrays: Arrays | None = None) -> None:
+        """Say whose answer it is, and be done only when it is written."""
+        self.send({"id": question.head["id"], **head}, arrays)
+        self.flush()
+
+    def flush(self) -> None:
+        """Block until all is written, or nobody is there to read it."""
+        self._write()
+        while self._outgoing:
+            select.select([], [self._writing], [])
+            self._write()
+
+    def arrived(self) -> list[Frame]:
+        """Every whole message that can be had without waiting."""
+        return list(self._arrived())
+
     def _write(self) -> None:
         self._next = None
         try:
@@ -120,7 +161,6 @@ class Frames:
             self._is_waiting = False
 
     def _arrived(self) -> Iterator[Frame]:
-        """Every whole message that can be had without waiting."""
         try:
             piece: bytes | None = os.read(self._reading, _PIECE)  # more than a pipe holds
         except BlockingIOError:
@@ -133,7 +173,7 @@ class Frames:
     def _whole(self) -> Iterator[Frame]:
         while len(self._incoming) >= _LENGTHS.size:
             text, body = _LENGTHS.unpack_from(self._incoming)
-            if text + body > _LONGEST:
+            if text + body > self._longest:
                 raise ValueError(f"a message of {text + body} bytes is announced: something else writes to the pipe")
             start, end = _LENGTHS.size, _LENGTHS.size + text + body
             if len(self._incoming) < end:

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
+_SIGNALS = {signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1}
 KILLED = 128  # exit codes above are this plus the number of the signal that ended the process
 
 
-def fork_kept() -> None:
-    """Return in a new process; the old one stays behind as its keeper and ends with its exit code."""
+def fork_kept(scratch: str = "") -> None:
+    """Return in a new process; the old one stays behind as its keeper and ends with its exit code.
+
+    The folder `scratch` goes with them. SIGUSR1 is handed on, and stays blocked in the new process until it is ready.
+    """
     tie_to_parent(signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # before the fork: no signal may find the keeper unprepared
     child = os.fork()
     if child:
-        _keep(child)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        _keep(child, scratch)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS - {signal.SIGUSR1})
     tie_to_parent(signal.SIGKILL)
 
 
@@ -47,12 +51,15 @@ def has_children() -> bool:
     return True
 
 
-def _keep(child: int) -> None:
+def _keep(child: int, scratch: str) -> None:
     """Wait for the child's end or for SIGTERM, then leave nothing."""
     for descriptor in (0, 1):
         os.close(descriptor)  # the parent must see the pipes end when the child does
     code = 0
-    while signal.sigwait(_SIGNALS) == signal.SIGCHLD:
+    while (heard := signal.sigwait(_SIGNALS)) != signal.SIGTERM:
+        if heard == signal.SIGUSR1:
+            os.kill(child, signal.SIGUSR1)
+            continue
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             code = os.waitstatus_to_exitcode(status)
@@ -60,6 +67,8 @@ def _keep(child: int) -> None:
     else:
         _kill(child)
     _kill_children()
+    if scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
     os._exit(code if code >= 0 else KILLED - code)
 
 

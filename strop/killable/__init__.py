@@ -1,1 +1,0 @@
-"""Processes in which foreign code runs and can be ended."""
