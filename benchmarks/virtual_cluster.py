@@ -37,7 +37,8 @@ from strop.environments.arithmetic import Arithmetic
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models.names import POCKET
-from strop.pipeline import Flow, Progress, train
+from strop.pipeline import train
+from strop.progress import Flow, Progress
 from strop.roles import Engine, Metrics
 from strop.run import Run
 from strop.train.advantages.constant import Constant

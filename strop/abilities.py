@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from strop.roles import Metrics, Objective
-from strop.types import Group, Message
+from strop.types import Group, Message, Task
 
 if TYPE_CHECKING:
+    from strop.generate.policy import Policy
     from strop.run import Run
     from strop.train.batch import Batch
 
@@ -41,6 +42,27 @@ class Observes(Protocol):
     """Shown every scored group once, kept or not."""
 
     def observe(self, group: Group) -> None: ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """Taught once per step with the groups of the draw, after credit was given and weights moved."""
+
+    def learn(self, groups: Sequence[Group]) -> Metrics: ...
+
+
+@runtime_checkable
+class Meets(Protocol):
+    """Is introduced to the policy before the first attempt."""
+
+    def meet(self, policy: Policy) -> None: ...
+
+
+@runtime_checkable
+class TakesOffers(Protocol):
+    """A sampler that takes tasks which were written during the run."""
+
+    def offer(self, task: Task) -> None: ...
 
 
 @runtime_checkable

@@ -26,6 +26,10 @@ class RewardError(StropError):
     """A reward that broke its contract."""
 
 
+class AdviserError(StropError):
+    """Somebody who was asked for advice did not answer; whatever asked goes without."""
+
+
 class StarvationError(StropError):
     """No batch can be filled; says which gate dropped what."""
 

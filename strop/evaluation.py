@@ -14,10 +14,11 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.outcome import Outcome
 from strop.filter.score import Scorer
 from strop.generate.agents.chat import Chat
-from strop.generate.play import play
-from strop.generate.policy import Policy, attempt_key
-from strop.roles import Agent, Metrics, Reward, World
-from strop.types import FloatArray, Group, Start, Task
+from strop.generate.player import GroupPlayer
+from strop.generate.policy import Policy
+from strop.generate.strategies.independent import Independent
+from strop.roles import Agent, Metrics, Reward, Strategy, World
+from strop.types import FloatArray, Group, Task
 
 _LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long
 
@@ -32,6 +33,7 @@ class Evaluation:
     # what counts as right: the world's own judgement, whatever the policy is rewarded for
     rewards: tuple[Reward, ...] = (Outcome(),)
     agent: Agent = field(default_factory=Chat)
+    strategy: Strategy = field(default_factory=Independent)  # every attempt that it brings is counted
     unseen: tuple[World, ...] = ()  # worlds that are measured beside and never trained on
 
     def is_due(self, step: int) -> bool:
@@ -93,11 +95,11 @@ async def _of_world(
     world: World, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, world_seconds: float
 ) -> Score:
     async def attempt(task: Task, number: int) -> Group:
-        ids = [f"heldout/{task.id}/{index}" for index in range(evaluation.attempts)]
-        starts = [Start(id_, attempt_key(seed, id_)) for id_ in ids]
-        plays = (play(evaluation.agent, policy, world, task, start, world_seconds) for start in starts)
-        played = await asyncio.gather(*plays)
-        group = Group(number, task, list(played))
+        group = Group(number, task, [])
+        player = GroupPlayer(group, policy, [world], evaluation.agent, seed, scorer)
+        player.name, player.seconds = f"heldout/{task.id}", world_seconds
+        starts = [player.another() for _ in range(evaluation.attempts)]
+        group.trajectories = await evaluation.strategy(group, starts, player)
         await scorer(group)
         return group
 

@@ -1,133 +1,31 @@
 """How it flows: Generate -> Filter -> Control -> Replay -> Train, in two loops joined by a buffer.
 
 One pipeline serves synchronous and asynchronous training: a pace with `lag=0` is synchronous. Nothing here depends on
-the wall clock or on completion order where `lag=0`, so such a run has the same bits every time.
+the wall clock or on completion order where weights stand still meanwhile, so such a run has the same bits every time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from strop.abilities import Hurries, Observes, inside, outermost
-from strop.disk.ledger import Ledger
-from strop.errors import RewardError, StarvationError
-from strop.filter.score import Scorer
-from strop.generate.play import play
-from strop.generate.policy import Policy, attempt_key
-from strop.observe.metrics import Tally
+from strop.abilities import Learns, Observes, inside, outermost
+from strop.control.offers import offered
+from strop.errors import RewardError
 from strop.observe.rescore import rescored
-from strop.observe.stages import Stages
-from strop.roles import Agent, Metrics, World
+from strop.progress import Flow, Progress, check_starvation, watch_failures
+from strop.roles import Metrics
+from strop.train.families import families, optimizer_steps
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.stream import Stream
-from strop.types import Group, Outcome, Standing, Start, Task, Trajectory, Verdict
+from strop.types import Group, Task, Trajectory, Verdict
 
 if TYPE_CHECKING:
     from strop.run import Run
-
-_PATIENCE = 50  # draws' worth of groups that gates may drop in a row before the run is called starved
-_WINDOW = 64  # attempts over which the failed share is judged
-
-
-class Watcher(Protocol):
-    """Whoever records what happens: journal, progress bar, trackers."""
-
-    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
-
-
-@dataclass
-class Progress:
-    """Where the run stands; both loops wait on it."""
-
-    step: int = 0  # the weight version that the trainer holds
-    next_number: int = 0
-    running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
-    versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
-    keys: dict[int, list[int]] = field(default_factory=dict)  # of the attempts of running groups
-    training: int = 0  # groups drawn for the version that is being made
-    is_stopping: bool = False  # end after the current step
-    dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
-    failures: Counter[str] = field(default_factory=Counter)
-    recent_failures: list[bool] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
-    stages: Stages = field(default_factory=Stages)  # for whoever asks why nothing moves
-    _changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def until(self, ready: Callable[[], bool]) -> None:
-        while not ready():
-            self._changed.clear()
-            await self._changed.wait()
-
-    def notify(self) -> None:
-        self._changed.set()
-
-    def standing(self, groups_per_step: int) -> Standing:
-        """What the pace sees before a step."""
-        ordered = sorted(self.versions.items())
-        running = tuple(version for number, version in ordered if number in self.running)
-        waiting = tuple(version for number, version in ordered if number not in self.running)
-        return Standing(self.step, groups_per_step, running, waiting, self.tally.tokens_since)
-
-
-@dataclass
-class Flow:
-    """A run in motion: the parts, opened, and where they stand."""
-
-    run: Run
-    policy: Policy
-    scorer: Scorer
-    ledger: Ledger
-    progress: Progress
-    watcher: Watcher
-    checkpoint: Callable[[int], None]  # called between two steps, when nothing else can happen
-    evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
-    trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
-    resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
-
-    async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
-        """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.
-
-        Every thread has OpenMP threads of its own, and two sets of them on the same cores slow each other down.
-        """
-        if not self.progress.running and not self.may_start():
-            return work(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
-
-    async def publish(self, step: int) -> None:
-        """Deliver the trainer's weights as version `step`, and note what they are."""
-        self.progress.stages.enter("training", "publishes")
-        self.ledger.published(await self.run.channel.publish(step))
-        if not self.progress.running and not len(self.run.buffer):  # nothing could go on meanwhile
-            await self.proven()
-
-    async def proven(self) -> None:
-        """Wait until engines hold the newest version, where the channel lets training go on before they do."""
-        await self.run.channel.proven()
-
-    def hurry(self) -> None:
-        """A step waits for groups that would grow too old: engines that can let the oldest ones go first."""
-        hurrying, running, versions = outermost(self.run.engine, Hurries), self.progress.running, self.progress.versions
-        if running and hurrying:
-            oldest = min(versions[number] for number in running)
-            numbers = [number for number in running if versions[number] == oldest]
-            keys = [key for number in numbers for key in self.progress.keys.get(number, ())]
-            for _, engine in hurrying:
-                engine.hurry(keys)
-
-    def may_start(self) -> bool:
-        progress = self.progress
-        waiting = len(self.run.buffer) + progress.training
-        count, tokens = self.run.groups_per_step, progress.tally.tokens_since
-        return self.run.pace.may_start(len(progress.running), waiting, progress.step, count, tokens)
 
 
 async def train(flow: Flow) -> None:
@@ -165,7 +63,7 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
         progress.stages.enter("generation", "waits for the pace")
         await progress.until(flow.may_start)
         progress.stages.enter("generation", "starts groups")
-        task, number = flow.run.sampler.next(), progress.next_number
+        task, number = flow.run.sampler.next(progress.step, flow.run.belief), progress.next_number
         progress.next_number += 1
         flow.ledger.admitted(number, task, progress.step)
         if flow.policy.fits(task):
@@ -179,57 +77,58 @@ def _skip(flow: Flow, number: int) -> None:
     reason = f"its prompt fills the context of {flow.run.context} tokens"
     flow.ledger.skipped(number, reason, flow.progress.step)
     flow.progress.dropped[reason] += 1
-    _check_starvation(flow)
+    check_starvation(flow.run, flow.progress, is_stuck=False)
 
 
 async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
-    """Attempt, score, learn from the result, keep it or drop it."""
+    """Attempt in waves, score, learn from the result, keep it or drop it."""
     run, progress = flow.run, flow.progress
-    starts = [start_of(run.seed, f"{number}/{index}") for index in range(run.budget.attempts(task))]
-    progress.keys[number] = [start.key for start in starts]
-    playing = partial(play, policy=flow.policy, world=world_of(run.worlds, task), task=task)
-    most_turns = run.budget.turns(task)
-    playing = partial(playing, seconds=run.world_seconds, stages=progress.stages, most_turns=most_turns)
+    means, variances = run.belief.foresee([task], version)
+    group = Group(number, task, [], version, foreseen=(float(means[0]), float(variances[0])))
+    player = flow.player(group)
+    progress.keys[number] = player.keys
+    while count := run.budget.attempts(group):  # CONTROL
+        brought = await run.strategy(group, [player.another() for _ in range(count)], player)  # GENERATE
+        progress.stages.enter(f"group {number}", "rewards")
+        group.trajectories += brought
+        scores = await flow.scorer(group)  # FILTER
+        if scores.is_broken:
+            reasons = "; ".join(scores.reasons)
+            raise RewardError(f"a reward broke its contract for every attempt of task {task.id}: {reasons}")
+        if not brought:
+            break
+    if run.pace.is_ordered and not run.streams:  # however long each judge took
+        await progress.until(lambda: number == min(progress.running))
+    for part in inside((run.sampler, run.budget, run.belief, run.strategy, run.agent), Observes):
+        part.observe(group)  # from everything, kept or not
+    if run.writer is not None:
+        offered(run, await run.writer(group, player))
+    _finish(flow, group, player.unused(group.trajectories))
 
-    async def player(start: Start, agent: Agent | None = None) -> Trajectory:
-        return await playing(agent or run.agent, start=start)
 
-    trajectories = await run.strategy(task, starts, player)  # GENERATE
-    group = Group(number, task, trajectories, version)
-    progress.stages.enter(f"group {number}", "rewards")
-    scores = await flow.scorer(group)  # FILTER
-    if scores.is_broken:
-        raise RewardError(
-            f"a reward broke its contract for every attempt of task {task.id}: {'; '.join(scores.reasons)}"
-        )
-    for part in inside((run.sampler, run.budget), Observes):  # CONTROL learns from everything, kept or not
-        part.observe(group)
+def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
+    """Ask the gates and write down what became of a group."""
+    run, progress = flow.run, flow.progress
     verdict = passes(group, run.gates)
-    flow.ledger.finished(group, verdict.group, verdict.reason, progress.step)
-    progress.tally.finished(group, verdict)
+    flow.ledger.finished(group, verdict.group, verdict.reason, progress.step, unused)
+    progress.tally.finished(group, verdict, unused)
     if verdict.group is not None:
         run.buffer.add(verdict.group)  # REPLAY
     else:
         progress.dropped[verdict.reason] += 1
-        del progress.versions[number]
-    del progress.running[number], progress.keys[number]
-    progress.stages.leave(f"group {number}")
-    _watch_failures(flow, group)
+        del progress.versions[group.number]
+    del progress.running[group.number], progress.keys[group.number]
+    progress.stages.leave(f"group {group.number}")
+    watch_failures(run, progress, group)
     progress.notify()
-
-
-def start_of(seed: int, attempt_id: str) -> Start:
-    return Start(attempt_id, attempt_key(seed, attempt_id))
-
-
-def world_of(worlds: Sequence[World], task: Task) -> World:
-    return next(world for world in worlds if world.name == task.source)
 
 
 def passes(group: Group, gates: Sequence[Callable[[Group], Verdict]]) -> Verdict:
     """Ask every gate; one that drops the group says why. A group the world failed entirely never gets that far."""
+    if not group.trajectories:
+        return Verdict(None, "it was given no attempt")
     if not group.scored:
-        return Verdict(None, f"all {len(group.trajectories)} attempts failed: {group.trajectories[0].error}")
+        return Verdict(None, f"none of {len(group.trajectories)} attempts counts: {group.trajectories[0].error}")
     kept = Verdict(group)
     for gate in gates:
         assert kept.group is not None
@@ -237,24 +136,6 @@ def passes(group: Group, gates: Sequence[Callable[[Group], Verdict]]) -> Verdict
         if kept.group is None:
             return Verdict(None, kept.reason or type(gate).__name__)
     return kept
-
-
-def _watch_failures(flow: Flow, group: Group) -> None:
-    """Stop a run whose world or reward mostly fails: what is left would be a biased sample."""
-    progress, limit = flow.progress, flow.run.max_failed_share
-    for trajectory in group.trajectories:
-        failed = trajectory.outcome is Outcome.FAILED
-        progress.recent_failures.append(failed)
-        if failed:
-            progress.failures[trajectory.error] += 1
-    del progress.recent_failures[:-_WINDOW]
-    share = sum(progress.recent_failures) / len(progress.recent_failures)
-    if len(progress.recent_failures) >= min(_WINDOW, 2 * len(group.trajectories)) and share > limit:
-        worst = "; ".join(f"{count}x {error}" for error, count in progress.failures.most_common(3))
-        raise RewardError(
-            f"{share:.0%} of the last {len(progress.recent_failures)} attempts failed (limit {limit:.0%}), "
-            f"none of them was trained on: {worst}"
-        )
 
 
 async def learn_from_groups(flow: Flow) -> None:
@@ -269,7 +150,7 @@ async def learn_from_groups(flow: Flow) -> None:
             break
         progress.training = len(groups)
         if newest_version(groups) >= progress.step:
-            await flow.proven()  # nothing is trained on that may come from other weights than it says
+            await run.channel.proven()  # nothing is trained on that may come from other weights than it says
         progress.stages.enter("training", "trains")
         drawn_at = time.monotonic()
         step = progress.step + 1
@@ -283,7 +164,7 @@ async def learn_from_groups(flow: Flow) -> None:
         await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
             progress.stages.enter("training", "evaluates")
-            await flow.proven()
+            await run.channel.proven()
             metrics |= await flow.evaluate()
         # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
         progress.step, progress.training = step, 0
@@ -295,7 +176,7 @@ async def learn_from_groups(flow: Flow) -> None:
             progress.stages.enter("training", "saves")
             flow.checkpoint(step)
         progress.notify()
-    await flow.proven()
+    await run.channel.proven()
 
 
 def newest_version(groups: Sequence[Group]) -> int:
@@ -324,7 +205,7 @@ async def drawn(flow: Flow) -> list[Group]:
             return groups
         if progress.is_stopping and len(run.buffer) >= (run.pace.lag + 2) * run.groups_per_step:
             return []  # more wait than any step takes, and still none is due
-        _check_starvation(flow)
+        check_starvation(run, progress, _is_stuck(flow))
         if len(run.buffer) >= run.groups_per_step:
             flow.hurry()
         seen = _standing(flow)
@@ -347,45 +228,36 @@ async def streamed(flow: Flow, stream: Stream) -> list[Group]:
             return taken
         else:
             progress.stages.enter("training", "waits for groups")
-            _check_starvation(flow)
+            check_starvation(run, progress, _is_stuck(flow))
             seen = _standing(flow)
             await progress.until(lambda: seen != _standing(flow))  # noqa: B023
 
 
-def _check_starvation(flow: Flow) -> None:
-    run, progress = flow.run, flow.progress
-    dropped = sum(progress.dropped.values())
-    is_stuck = not progress.running and not flow.resumed and not flow.may_start()
-    if is_stuck or dropped > _PATIENCE * run.groups_per_step:
-        reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
-        raise StarvationError(
-            f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
-            + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
-        )
+def _is_stuck(flow: Flow) -> bool:
+    return not flow.progress.running and not flow.resumed and not flow.may_start()
 
 
 def _standing(flow: Flow) -> tuple[int, int, int]:
     return len(flow.progress.running), len(flow.run.buffer), sum(flow.progress.dropped.values())
 
 
-def learn(run: Run, groups: Sequence[Group], version: int) -> Metrics:
+def learn(run: Run, drawn: Sequence[Group], version: int) -> Metrics:
     """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
+    groups = families(drawn)
     if noted := notes_needed(run):
         run.trainer.note(groups, noted)
     if run.values is not None:
         run.values.predict(groups)
     run.advantage(groups)
     objective = Objective(run.losses, run.correction)
-    size = -(-len(groups) // run.minibatches)
-    parts = [groups[i : i + size] for i in range(0, len(groups), size)]
     most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
-    packed = [pack(part, run.reduction, version, most, scope, aux) for part in parts]
+    packed = [pack(part, run.reduction, version, most, scope, aux) for part in optimizer_steps(groups, run.minibatches)]
     run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
     proof = rescored(run, packed[0], version)
     rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
     metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
-    if run.values is not None:
-        metrics |= run.values.learn(groups)
+    for _, part in outermost(run, Learns):
+        metrics |= part.learn(groups)
     for attempt in (attempt for group in groups for attempt in group.trajectories):
         attempt.notes = {}  # or a buffer that keeps the group would keep them
     return metrics

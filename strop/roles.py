@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from strop.types import (
     Completion,
@@ -30,6 +30,7 @@ from strop.types import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from strop.train.batch import Batch, Output
@@ -121,10 +122,26 @@ class World(Protocol):
 
 
 class Player(Protocol):
-    """Plays one attempt at a task that is already chosen; what a strategy composes."""
+    """Plays the attempts of one group; what a strategy composes. Every attempt made has a row in the ledger."""
 
-    async def __call__(self, start: Start, agent: Agent | None = None) -> Trajectory:
-        """Let the run's agent play, or another one for this attempt."""
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+        """Let the run's agent play the group's task, or another agent, or at another task (to judge, to reflect)."""
+        ...
+
+    def another(self, **changes: Any) -> Start:
+        """The next attempt's id and random key, with these fields of `Start`."""
+        ...
+
+    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+        """A look at rewards inside a search; None: it failed. Nothing is written down."""
+        ...
+
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[str]) -> list[dict[str, NDArray[Any]]]:
+        """What the policy thinks of attempts, half-written ones too: the notes of `Trainer.note`."""
+        ...
+
+    def retold(self, attempt: Trajectory, messages: Sequence[Message]) -> Trajectory:
+        """The same replies as if these messages had been read: sampled with a hint, trained without it (GUIDED)."""
         ...
 
 
@@ -140,11 +157,27 @@ class Dialogue(Protocol):
         ...
 
     def say(self, message: Message) -> None:
-        """Append a turn somebody else wrote for the policy (a demonstration)."""
+        """Append a turn that the policy did not write (a demonstration)."""
+        ...
+
+    def restart(self, messages: Sequence[Message], voice: str = "") -> None:
+        """The next reply reads these alone: a summary in place of what came before, or another role."""
+        ...
+
+    def aside(self, messages: Sequence[Message], voice: str = "") -> Dialogue:
+        """Another conversation of the same attempt (a sub-agent), which may go on beside this one."""
         ...
 
     @property
-    def turns(self) -> tuple[Turn, ...]: ...
+    def key(self) -> int:
+        """Chance that is the agent's own."""
+        ...
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Those of asides first."""
+        ...
+
     @property
     def is_cut(self) -> bool:
         """Whether the last reply hit the token limit, the context is full, or no more turns may be spent."""
@@ -162,9 +195,19 @@ class Agent(Protocol):
 
 
 class Strategy(Protocol):
-    """Which attempts are made?"""
+    """Which attempts are made? `group` holds earlier waves, scored.
 
-    async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]: ...
+    Every sampled token is written in exactly one attempt: what a branch shares with its parent is given to it
+    (`pieces.given`), and credit along a tree is an advantage's work.
+    """
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]: ...
+
+
+class Adviser(Protocol):
+    """Who else can be asked? What fails raises `AdviserError` and is never a reward."""
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str: ...
 
 
 # ---- filter
@@ -203,23 +246,43 @@ class Gate(Protocol):
 # ---- control
 
 
+class Belief(Protocol):
+    """How likely is a task solved now? One for the whole run, shown every scored group once, in any order."""
+
+    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of each task's success at this version, of tasks never seen too: [N], [N]."""
+        ...
+
+    def observe(self, group: Group) -> None: ...
+
+
 class Sampler(Protocol):
     """What should be tried next?"""
 
-    def next(self) -> Task: ...
+    def next(self, step: int, belief: Belief) -> Task: ...
+
+
+class Writer(Protocol):
+    """Which new tasks follow from this group? Those that do not leak (`control/offers.py`) go to the sampler."""
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]: ...
 
 
 class Budget(Protocol):
-    """How much may it spend?"""
+    """How much may it spend? Asked before the first attempt and after each scored wave, until it says 0."""
 
     @fact
     def size(self) -> int | None:
         """Attempts of a group, where that is known beforehand."""
         return None
 
-    def attempts(self, task: Task) -> int: ...
-    def turns(self, task: Task) -> int:
+    def attempts(self, group: Group) -> int: ...
+    def turns(self, group: Group) -> int:
         """Most turns of each attempt; 0: no limit."""
+        return 0
+
+    def tokens(self, group: Group) -> int:
+        """Most written tokens of each attempt; 0: no limit."""
         return 0
 
 
@@ -236,6 +299,11 @@ class Pace(Protocol):
         """Whether all that is started belongs to the next step: groups may then be trained as they come."""
         return False
 
+    @fact
+    def is_ordered(self) -> bool:
+        """Whether weights stand still while attempts are made: all that learns then learns in order of admission."""
+        return self.is_waved
+
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         """`running`: groups in flight; `waiting`: kept, step not published; `tokens`: made since the last step."""
         ...
@@ -248,6 +316,7 @@ class Pace(Protocol):
 # ---- replay
 
 
+@runtime_checkable
 class Buffer(Protocol):
     """What is kept, and drawn again?"""
 
@@ -262,6 +331,10 @@ class Buffer(Protocol):
         ...
 
     def __len__(self) -> int: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
+        """Put itself back; groups are found by their numbers."""
+        ...
 
 
 # ---- train

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from strop.control.beliefs.counts import Counts
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.evaluation import Evaluation
@@ -16,6 +17,7 @@ from strop.replay.fifo import Fifo
 from strop.roles import (
     Advantage,
     Agent,
+    Belief,
     Budget,
     Buffer,
     Channel,
@@ -31,6 +33,7 @@ from strop.roles import (
     Trainer,
     ValueModel,
     World,
+    Writer,
 )
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
@@ -72,6 +75,8 @@ class Run:
     max_failed_share: float = 0.5  # of attempts that fail for the world's fault, before the run ends
     world_seconds: float = 60.0  # deadline of one answer of a world
     # control
+    belief: Belief = field(default_factory=Counts)  # how likely a task is solved now
+    writer: Writer | None = None  # which new tasks follow from a group
     budget: Budget = field(default_factory=Fixed)  # how many attempts a task may have
     pace: Pace = field(default_factory=BoundedLag)  # how far generation may run ahead
     # replay

@@ -42,14 +42,24 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Tool:
+    """A tool that a task offers: `parameters` is the JSON schema of its arguments, as text."""
+
+    name: str
+    description: str
+    parameters: str = "{}"
+
+
+@dataclass(frozen=True)
 class Task:
     """Something to attempt; `answer` is for rewards and worlds and is never shown to the policy."""
 
     messages: tuple[Message, ...]
     answer: str
-    source: str
+    source: str  # the name of its world
     level: int = 0
     id: str = ""
+    tools: tuple[Tool, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -58,6 +68,7 @@ class Task:
     def _content_hash(self) -> str:
         """A stable name: the key of curricula, replay and the ledger."""
         content = [self.source, self.level, self.answer, [[m.role, m.content] for m in self.messages]]
+        content += [[tool.name, tool.description, tool.parameters] for tool in self.tools]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
@@ -70,6 +81,7 @@ class Sampling:
     top_k: int = 0  # 0: no limit
     max_tokens: int = 128  # of one reply
     stop: tuple[str, ...] = ()  # texts that end a reply
+    voice: str = ""  # who speaks, where it is not simply the policy: the reference, a teacher, a role of a team
 
     @property
     def is_truncated(self) -> bool:
@@ -92,11 +104,16 @@ class Completion:
     logprobs: FloatArray  # [N]
     versions: IntArray  # [N]
     stop: Stop
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the trainer must see again, see `Turn.aux`
 
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What the policy read since its last turn, then what it wrote."""
+    """What the policy read since its last turn, then what it wrote.
+
+    The last `given` tokens of `prompt` begin the reply: `message` holds them, and they are not written by this attempt,
+    so never trained, credited or counted here.
+    """
 
     prompt: IntArray  # [P]
     tokens: IntArray  # [N]
@@ -105,7 +122,20 @@ class Turn:
     message: Message
     sampling: Sampling = Sampling()
     fresh: bool = False  # the context restarts here (compaction, sub-agent)
-    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the trainer must see again
+    # what the trainer must see again: one row per token of prompt and reply, or one row for the whole turn
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    given: int = 0
+    told: tuple[Message, ...] = ()  # what the world said since the last turn, as messages
+
+    @property
+    def begun(self) -> IntArray:
+        """The given beginning of the reply: [given]."""
+        return self.prompt[len(self.prompt) - self.given :]
+
+    @property
+    def whole(self) -> IntArray:
+        """The reply, given and written."""
+        return np.concatenate([self.begun, self.tokens]) if self.given else self.tokens
 
 
 class Outcome(Enum):
@@ -142,6 +172,8 @@ class Trajectory:
     rewards: dict[str, float] = field(default_factory=dict)  # [filter] by reward name, unweighted
     turn_rewards: tuple[float, ...] = ()  # [generate] what the world paid for each turn, where it does
     facts: dict[str, float] = field(default_factory=dict)  # [generate, filter] small named numbers
+    parent: str = ""  # [generate] the attempt its beginning comes from
+    family: str = ""  # [generate] siblings that are compared with each other, where not all of a group are
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
@@ -156,6 +188,11 @@ class Trajectory:
     def num_tokens(self) -> int:
         """How many tokens the policy wrote (N of the per-token arrays)."""
         return sum(len(turn.tokens) for turn in self.turns)
+
+    @property
+    def num_sampled(self) -> int:
+        """How many of them some weights sampled: neither demonstrations nor text put into its mouth."""
+        return sum(int((turn.versions >= 0).sum()) for turn in self.turns)
 
     @property
     def reply(self) -> str:
@@ -180,11 +217,17 @@ class Group:
     trajectories: list[Trajectory]
     version: int = 0  # [pipeline] weight version when the group was admitted
     times_trained: int = 0  # [replay]
+    foreseen: tuple[float, float] | None = None  # [control] mean and variance of its success, before the first attempt
 
     @property
     def scored(self) -> list[Trajectory]:
         """The attempts that count: all but those the world failed and those that were given up (PRUNED)."""
         return [t for t in self.trajectories if t.is_scored]
+
+    @property
+    def own(self) -> list[Trajectory]:
+        """The attempts that say how hard the task is for the policy: its own, from the start, without help."""
+        return [t for t in self.scored if t.origin is Origin.POLICY]
 
     @property
     def rewards(self) -> NDArray[np.float64]:
@@ -211,12 +254,20 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where an attempt begins: its name, its random key, whose it is, and what is already there when it is resumed."""
+    """Where an attempt begins. The same key goes on exactly as its parent did, so a branch needs a key of its own."""
 
     id: str
     key: int
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Turn, ...] = ()  # what is already there; an unfinished last reply is continued
     origin: Origin = Origin.POLICY
+    parent: str = ""  # the attempt that `turns` come from
+    family: str = ""
+    messages: tuple[Message, ...] = ()  # read in place of the task's
+    begins: str = ""  # how the next reply begins: given; after written tokens: said by nobody (version -1)
+    sampling: Sampling | None = None  # in place of the run's
+    voice: str = ""  # who speaks, see `Sampling.voice`
+    pause: int = 0  # written tokens after which it comes back unfinished (PRUNED); 0: never
+    version: int = 0  # of the weights when its group was admitted, for schedules
 
 
 @dataclass(frozen=True)

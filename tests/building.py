@@ -112,6 +112,7 @@ def make_batch(
         temperature=torch.ones(len(attempts), dtype=torch.float64),
         versions=torch.where(trainable, 0, -1),
         rewards=torch.tensor([0.0] * num_attempts if rewards is None else rewards, dtype=torch.float64),
+        origins=torch.zeros(num_attempts, dtype=torch.int64),
         group_numbers=tuple(sorted(set(groups))),
         attempt_ids=tuple(str(i) for i in range(num_attempts)),
         task_ids=tuple(str(group) for group in groups),

@@ -20,6 +20,7 @@ LAYERS = [
     ["disk"],
     ["generate", "environments", "filter", "control", "replay", "train", "observe", "placement"],
     ["evaluation"],
+    ["progress"],
     ["pipeline"],
     ["run"],
     ["start"],
@@ -32,7 +33,8 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # rooms full of mechanisms: a file here never imports another file of any such room
 ROOMS = {
     "generate/agents", "generate/strategies", "filter/rewards", "filter/gates", "control/samplers",
-    "control/budgets", "control/paces", "replay", "train/advantages", "train/corrections", "train/losses",
+    "control/beliefs", "control/budgets", "control/paces", "replay", "train/advantages", "train/corrections",
+    "train/losses",
     "train/reductions", "weights/channels", "train/step_scales",
 }  # fmt: skip
 

@@ -24,8 +24,9 @@ from strop.evaluation import Evaluation
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
-from strop.generate.policy import Policy
-from strop.pipeline import Flow, Progress, start_of, train
+from strop.generate.policy import Policy, attempt_key
+from strop.pipeline import train
+from strop.progress import Flow, Progress
 from strop.roles import Metrics, Pace, Reward, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
@@ -140,7 +141,7 @@ def test_a_step_that_waits_for_old_groups_lets_them_go_first(model: Path, tmp_pa
         engine = Hurried(reply, seconds_per_token=1.0)
         with opened(make_run(steps=12, lag=lag, engine=engine), model, tmp_path / f"{lag}.db") as (flow, _):
             run_virtually(train(flow))
-            keys = {start_of(0, f"{number}/{index}").key for number in range(60) for index in range(3)}
+            keys = {attempt_key(0, f"{number}/{index}") for number in range(60) for index in range(3)}
         assert bool(engine.asked) == (lag > 0)
         assert all(asked and len(asked) % 3 == 0 and asked <= keys for asked in engine.asked)  # whole groups
 

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from strop.cli.models import find_model, hush, open_policy
 from strop.errors import ConfigurationError
-from strop.generate.policy import Policy, Talk, attempt_key
+from strop.generate.policy import Policy, attempt_key
+from strop.generate.talk import Talk
 from strop.types import Message, Sampling, Start, Stop, Task
 
 

@@ -26,8 +26,8 @@ from strop.models.names import model_folder
 from strop.observe.progress import ProgressBar
 from strop.observe.report import short
 from strop.observe.trackers import Tracker
-from strop.pipeline import Watcher
 from strop.placement.place import place
+from strop.progress import Watcher
 from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch, relaunch

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from safetensors import SafetensorError
 
 from strop.abilities import Remembers, Stores, outermost, parts
 from strop.errors import CheckpointError
+from strop.roles import Buffer
+from strop.types import Group
 
 _MANIFEST = "manifest.json"
 
@@ -88,16 +91,18 @@ def newest_whole(folder: Path) -> tuple[Path, list[str]]:
     raise CheckpointError("; ".join(problems) or f"{folder} holds no checkpoint")
 
 
-def read(checkpoint: Path, run: Any) -> dict[str, Any]:
-    """Put every role of an opened run where it was; returns the progress that was saved."""
+def read(checkpoint: Path, run: Any, group_of: Callable[[int], Group]) -> dict[str, Any]:
+    """Put every role of an opened run where it was, buffers with their groups; returns the progress that was saved."""
     saved = json.loads((checkpoint / "roles.json").read_text())
     states: dict[str, Any] = saved["roles"]
     for path, stores in outermost(run, Stores):
         stores.resume(_place(checkpoint, path))
     for path, part in parts(run):
-        if isinstance(part, Remembers):
-            if path not in states:
-                raise CheckpointError(f"{checkpoint} knows nothing of {path}: was the recipe changed?")
+        if isinstance(part, Buffer | Remembers) and path not in states:
+            raise CheckpointError(f"{checkpoint} knows nothing of {path}: was the recipe changed?")
+        if isinstance(part, Buffer):
+            part.restore(states[path], group_of)
+        elif isinstance(part, Remembers):
             part.restore(states[path])
     progress: dict[str, Any] = saved["progress"]
     return progress

@@ -19,20 +19,23 @@ from typing import Any, NamedTuple
 from strop.disk.folder import FORMAT
 from strop.disk.turns import decode_turns, encode_turns, message_from, plain_message
 from strop.errors import CheckpointError
-from strop.types import Group, Origin, Outcome, Task, Trajectory, WeightVersion
+from strop.types import Group, Origin, Outcome, Task, Tool, Trajectory, WeightVersion
 
 _SORTED = json.JSONEncoder(sort_keys=True)
-_ATTEMPT = "a.id, a.outcome, a.origin, a.error, a.reward, a.rewards, a.turn_rewards, a.facts, a.turns"
+_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
+_ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
-    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL);
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
+    tools TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS groups (
     number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
-    reason TEXT NOT NULL DEFAULT '', at INTEGER);
+    reason TEXT NOT NULL DEFAULT '', at INTEGER, foreseen REAL, spread REAL);
 CREATE TABLE IF NOT EXISTS attempts (
-    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number), outcome TEXT NOT NULL,
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number),
+    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, family TEXT NOT NULL, outcome TEXT NOT NULL,
     origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
     tokens INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
@@ -81,11 +84,7 @@ class Ledger:
 
     def admitted(self, number: int, task: Task, version: int) -> None:
         """A task was chosen and its attempts begin."""
-        messages = json.dumps([plain_message(message) for message in task.messages])
-        self._run(
-            "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?)",
-            (task.id, task.source, task.level, messages, task.answer),
-        )
+        self._know(task)
         self._run(
             "INSERT INTO groups (number, task, version, fate) VALUES (?, ?, ?, 'running')", (number, task.id, version)
         )
@@ -94,15 +93,31 @@ class Ledger:
         """No attempt at this task can be made."""
         self._run("UPDATE groups SET fate='skipped', reason=?, at=? WHERE number=?", (reason, at, number))
 
-    def finished(self, group: Group, kept: Group | None, reason: str, at: int) -> None:
-        """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason."""
+    def _know(self, task: Task) -> None:
+        messages = json.dumps([plain_message(message) for message in task.messages])
+        tools = json.dumps([vars(tool) for tool in task.tools])
+        row = (task.id, task.source, task.level, messages, task.answer, tools)
+        self._run("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def finished(
+        self, group: Group, kept: Group | None, reason: str, at: int, unused: Sequence[Trajectory] = ()
+    ) -> None:
+        """The group was scored and either kept (perhaps trimmed, or with an attempt added) or dropped for a reason.
+
+        `unused` attempts were made on the way and not brought.
+        """
         places = {t.id: place for place, t in enumerate(kept.scored)} if kept else {}
         as_kept = {t.id: t for t in kept.scored} if kept else {}
-        attempts = {t.id: t for t in group.trajectories} | as_kept
+        attempts = {t.id: t for t in (*group.trajectories, *unused)} | as_kept
+        for task in {t.task.id: t.task for t in attempts.values() if t.task.id != group.task.id}.values():
+            self._know(task)
         self._insert("attempts", [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
         is_failed = all(t.outcome is Outcome.FAILED for t in group.trajectories)
-        fate = "waiting" if places else ("failed" if is_failed else "gated")
-        self._run("UPDATE groups SET fate=?, reason=?, at=? WHERE number=?", (fate, reason, at, group.number))
+        fate = "waiting" if places else ("skipped" if not attempts else "failed" if is_failed else "gated")
+        self._run(
+            "UPDATE groups SET fate=?, reason=?, at=?, foreseen=?, spread=? WHERE number=?",
+            (fate, reason, at, *(group.foreseen or (None, None)), group.number),
+        )
         self._database.commit()
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
@@ -144,8 +159,8 @@ class Ledger:
             "DELETE FROM versions WHERE step > :step",
             f"DELETE FROM attempts WHERE number IN ({late})",
             "DELETE FROM groups WHERE version >= :step",
-            "UPDATE groups SET fate='running', reason='', at=NULL WHERE at >= :step",
-            "DELETE FROM tasks WHERE id NOT IN (SELECT task FROM groups)",
+            "UPDATE groups SET fate='running', reason='', at=NULL, foreseen=NULL, spread=NULL WHERE at >= :step",
+            "DELETE FROM tasks WHERE id NOT IN (SELECT task FROM groups UNION SELECT task FROM attempts)",
         ):
             self._database.execute(statement, {"step": step})
         self._database.commit()
@@ -165,31 +180,37 @@ class Ledger:
         rows = self._rows("SELECT number, task, version FROM groups WHERE fate='running' ORDER BY number")
         return [(number, self.task(task), version) for number, task, version in rows]
 
-    def waiting(self) -> list[Group]:
-        """Groups that were kept and not yet trained, with all their tokens."""
-        return [self.group(number) for (number,) in self._rows("SELECT number FROM groups WHERE fate='waiting'")]
+    def waiting(self) -> dict[int, int]:
+        """Groups that were kept and not yet trained: number and version."""
+        return dict(self._rows("SELECT number, version FROM groups WHERE fate='waiting' ORDER BY number"))
 
     def task(self, id_: str) -> Task:
-        source, level, messages, answer = self._rows(
-            "SELECT source, level, messages, answer FROM tasks WHERE id=?", (id_,)
-        )[0]
-        return Task(tuple(message_from(m) for m in json.loads(messages)), answer, source, level, id_)
+        query = "SELECT source, level, messages, answer, tools FROM tasks WHERE id=?"
+        source, level, messages, answer, tools = self._rows(query, (id_,))[0]
+        asked = tuple(message_from(message) for message in json.loads(messages))
+        return Task(asked, answer, source, level, id_, tuple(Tool(**tool) for tool in json.loads(tools)))
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
-        task_id, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
-        task = self.task(task_id)
         rows = self._rows(
-            f"SELECT {_ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
+            f"SELECT a.task, {_ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
             (number,),
         )
-        return Group(number, task, [_trajectory(task, *row) for row in rows], version)
+        return self._group(number, [_trajectory(self.task(row[0]), *row[1:]) for row in rows])
+
+    def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
+        query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"
+        if not (rows := self._rows(query, (number,))):
+            raise CheckpointError(f"the ledger knows no group {number}: is it the ledger of this run?")
+        task, version, mean, variance = rows[0]
+        foreseen = None if mean is None else (mean, variance)
+        return Group(number, self.task(task), attempts, version, times, foreseen)
 
     def draw(self, step: int) -> list[Group]:
         """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
         rows = self._rows(
-            f"SELECT t.slot, t.number, g.task, {_ATTEMPT} "
-            "FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            f"SELECT t.slot, t.number, a.task, {_ATTEMPT} "
+            "FROM trainings t JOIN attempts a ON a.id = t.attempt "
             "WHERE t.step = ? ORDER BY t.slot, t.place",
             (step,),
         )
@@ -199,10 +220,9 @@ class Ledger:
         return [self._drawn(number, attempts, step) for (_, number), attempts in slots.items()]
 
     def _drawn(self, number: int, attempts: list[Trajectory], step: int) -> Group:
-        task, version = self._rows("SELECT task, version FROM groups WHERE number=?", (number,))[0]
         query = "SELECT COUNT(DISTINCT step) FROM trainings WHERE number=? AND step <= ?"
         ((times,),) = self._rows(query, (number, step))
-        return Group(number, self.task(task), attempts, version, times)
+        return self._group(number, attempts, times)
 
     def trained_steps(self) -> list[int]:
         """Steps that were trained, in order."""
@@ -215,8 +235,7 @@ class Ledger:
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
         rows = self._rows(
-            f"SELECT g.task, {_ATTEMPT} "
-            "FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g ON g.number = a.number "
+            f"SELECT a.task, {_ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt "
             "WHERE t.step = ? ORDER BY a.number, a.rowid LIMIT ?",
             (step, count),
         )
@@ -303,6 +322,9 @@ def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tupl
     return (
         trajectory.id,
         number,
+        trajectory.task.id,
+        trajectory.parent,
+        trajectory.family,
         trajectory.outcome.value,
         trajectory.origin.value,
         trajectory.reward if trajectory.is_scored else None,
@@ -327,6 +349,8 @@ def _trajectory(
     rewards: str,
     turn_rewards: str,
     facts: str,
+    parent: str,
+    family: str,
     turns: bytes,
 ) -> Trajectory:
     return Trajectory(
@@ -340,4 +364,6 @@ def _trajectory(
         json.loads(rewards),
         tuple(json.loads(turn_rewards)),
         json.loads(facts),
+        parent,
+        family,
     )

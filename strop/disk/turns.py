@@ -52,7 +52,8 @@ def _split(array: Any, sizes: Sequence[int]) -> list[Any]:
 def _turn(head: dict[str, Any], integers: list[Any], logprobs: Any, aux: dict[str, Any]) -> Turn:
     prompt, tokens, versions = integers
     sampling = Sampling(**head["sampling"] | {"stop": tuple(head["sampling"]["stop"])})
-    return Turn(prompt, tokens, logprobs, versions, message_from(head["message"]), sampling, head["fresh"], aux)
+    message, told = message_from(head["message"]), tuple(message_from(each) for each in head["told"])
+    return Turn(prompt, tokens, logprobs, versions, message, sampling, head["fresh"], aux, head["given"], told)
 
 
 def _own(aux: dict[str, Any], index: int) -> dict[str, Any]:
@@ -65,6 +66,8 @@ def _head(turn: Turn) -> dict[str, Any]:
         "message": plain_message(turn.message),
         "sampling": vars(turn.sampling),
         "fresh": turn.fresh,
+        "given": turn.given,
+        "told": [plain_message(each) for each in turn.told],
     }
 
 

@@ -48,11 +48,17 @@ class Scorer:
         self._seconds = seconds
 
     async def __call__(self, group: Group) -> Scores:
-        """Fill `rewards` and `reward` of every attempt that counts, or make it FAILED."""
-        asked, values, faults = group.scored, dict[tuple[str, str], float](), list[Fault]()
+        """Fill `rewards` and `reward` of every attempt that counts, or make it FAILED.
+
+        Attempts of an earlier wave keep what they have, but for rewards that compare siblings.
+        """
+        new = [attempt for attempt in group.scored if not attempt.rewards]
+        values = {(t.id, name): value for t in group.scored for name, value in t.rewards.items()}
+        faults = list[Fault]()
         # rewards that compare siblings come last, so that no failed attempt is among those compared
         for name in sorted(self._rewards, key=lambda name: is_relative(self._rewards[name])):
-            left = group.scored
+            relevant = group.scored if is_relative(self._rewards[name]) else new
+            left = [attempt for attempt in relevant if attempt.is_scored]
             for attempt, mark in zip(left, await self._marks(name, replace(group, trajectories=left)), strict=True):
                 if isinstance(mark, Fault):
                     faults.append(_fail(attempt, name, mark))
@@ -62,7 +68,7 @@ class Scorer:
             attempt.rewards = {name: values[attempt.id, name] for name in self._rewards}
             attempt.reward = sum(self._rewards[name].weight * value for name, value in attempt.rewards.items())
         breaches = sum(fault.is_breach for fault in faults)
-        return Scores(len(asked), Counter(fault.text for fault in faults), breaches)
+        return Scores(len(new), Counter(fault.text for fault in faults), breaches)
 
     async def close(self) -> None:
         """End all workers."""

@@ -15,11 +15,11 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from strop.abilities import Demonstrates
 from strop.errors import ConfigurationError, StropError
-from strop.generate.policy import Policy, Talk
+from strop.generate.talk import Paused, Talk
 from strop.observe.stages import Stages
 from strop.processes.answers import NoAnswer
 from strop.roles import Agent, Environment, World
-from strop.types import Message, Observation, Origin, Outcome, Start, Stop, Task, Trajectory
+from strop.types import Message, Observation, Origin, Outcome, Stop, Task, Trajectory
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -125,26 +125,28 @@ def describe(error: BaseException) -> str:
 
 async def play(
     agent: Agent,
-    policy: Policy,
     world: World,
-    task: Task,
-    start: Start,
+    dialogue: Talk,
     seconds: float = 60.0,
     stages: Stages | None = None,
-    most_turns: int = 0,
 ) -> Trajectory:
-    """One attempt; what the world broke or did not answer in time comes back as FAILED, with the turns so far."""
-    dialogue = policy.dialogue(task, start, most_turns)
-    origin = agent.origin if start.origin is Origin.POLICY else start.origin
+    """One attempt; what the world broke or did not answer in time comes back as FAILED, with the turns so far.
+
+    One that was paused comes back as PRUNED, and can be taken up again from its turns.
+    """
+    start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
     try:
         environment = Guarded(_build(world), start.id, seconds, stages or Stages())
         paid = await _attempt(agent, task, dialogue, environment)
+        outcome = _outcome(dialogue, environment)
+    except Paused:
+        outcome = Outcome.PRUNED
     except WorldFailed as failure:
-        return Trajectory(
-            start.id, task, dialogue.turns, Outcome.FAILED, origin, error=f"world {world.name}: {failure}"
-        )
-    outcome = _outcome(dialogue, environment)
-    return Trajectory(start.id, task, dialogue.turns, outcome, origin, turn_rewards=paid)
+        outcome, error = Outcome.FAILED, f"world {world.name}: {failure}"
+    origin = agent.origin if start.origin is Origin.POLICY else start.origin
+    attempt = Trajectory(start.id, task, dialogue.turns, outcome, origin, error, turn_rewards=paid)
+    attempt.parent, attempt.family = start.parent, start.family
+    return attempt
 
 
 def _build(world: World) -> Environment:

@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
 from strop.models.folder import check_model_folder, read_config, read_json
-from strop.types import IntArray, Message
+from strop.types import IntArray, Message, Tool
 
 _STAND_IN = "stand0in0reply"
 _REMEMBERED = 64  # openings, because siblings ask for the same one in a row
@@ -33,7 +33,7 @@ class Template:
     end: int  # the token that closes a reply
     closing: int  # how many tokens of the template's own closing a reply that wrote `end` needs no more
     ends: frozenset[int]  # every token at which a reply may stop
-    _openings: dict[tuple[Message, ...], IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _openings: dict[Any, IntArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def _backend(self) -> Any:
@@ -54,13 +54,13 @@ class Template:
         num_closing = closing.index(end) + 1 if end in closing else 0
         return cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
 
-    def opening(self, messages: Sequence[Message]) -> IntArray:
+    def opening(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> IntArray:
         """The whole first prompt, up to where the policy begins to write: [P]."""
-        key = tuple(messages)
+        key = (tuple(messages), tuple(tools))
         if key not in self._openings:
             if len(self._openings) >= _REMEMBERED:
                 self._openings.clear()
-            self._openings[key] = self.encode(_render(self.tokenizer, messages))
+            self._openings[key] = self.encode(_render(self.tokenizer, messages, tools=tools))
         return self._openings[key]
 
     def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
@@ -86,10 +86,13 @@ class Template:
         return self.decode(reply[:-1] if len(reply) and int(reply[-1]) in self.ends else reply)
 
 
-def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True) -> str:
+def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools: Sequence[Tool] = ()) -> str:
     try:
         text: str = tokenizer.apply_chat_template(
-            [_as_dict(message) for message in messages], tokenize=False, add_generation_prompt=cue
+            [_as_dict(message) for message in messages],
+            tools=[_offered(tool) for tool in tools] or None,
+            tokenize=False,
+            add_generation_prompt=cue,
         )
     except jinja2.TemplateError as error:
         roles = ", ".join(message.role for message in messages)
@@ -104,6 +107,12 @@ def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
     if not found:
         raise ModelError("the chat template does not show assistant messages, so replies cannot be continued")
     return after
+
+
+def _offered(tool: Tool) -> dict[str, Any]:
+    """A tool in the form that chat templates know."""
+    about = {"name": tool.name, "description": tool.description, "parameters": _arguments(tool.parameters)}
+    return {"type": "function", "function": about}
 
 
 def _as_dict(message: Message) -> dict[str, Any]:

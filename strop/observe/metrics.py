@@ -21,12 +21,12 @@ class Tally:
     _since: list[tuple[Group, bool]] = field(default_factory=list)
     tokens_since: int = 0  # the last step
 
-    def finished(self, group: Group, verdict: Verdict) -> None:
-        """A group was scored and kept or dropped."""
-        tokens = sum(t.num_tokens for t in group.trajectories)
+    def finished(self, group: Group, verdict: Verdict, unused: Sequence[Trajectory] = ()) -> None:
+        """A group was scored and kept or dropped; tokens count where they were sampled, whatever became of them."""
+        tokens = sum(t.num_sampled for t in (*group.trajectories, *unused))
         self.tokens_generated += tokens
         self.tokens_since += tokens
-        self.attempts += len(group.trajectories)
+        self.attempts += len(group.trajectories) + len(unused)
         self._since.append((group, verdict.group is not None))
 
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:

@@ -28,7 +28,7 @@ from strop.observe.stages import Stage
 from strop.observe.why import lines, sentence
 
 if TYPE_CHECKING:
-    from strop.pipeline import Flow
+    from strop.progress import Flow
 
 STOP = "run"  # whose stage says that the run must end now
 _TICK = 0.5  # seconds between two looks at the request file; every other one writes

@@ -7,12 +7,13 @@ Papers: tba
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from strop.errors import CheckpointError, ConfigurationError
+from strop.errors import ConfigurationError
 from strop.roles import Buffer
 from strop.types import Group
 
@@ -36,7 +37,6 @@ class MostlyRecent(Buffer):
     _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
     _old: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
     _turn: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # old, not yet taken again
-    _missing: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # with times trained
 
     def __post_init__(self) -> None:
         if not 0 < self.recent <= 1 or self.capacity < 0:
@@ -52,12 +52,9 @@ class MostlyRecent(Buffer):
     def add(self, group: Group) -> None:
         if group.number in self._new or group.number in self._old:
             raise ValueError(f"group {group.number} is already in the buffer")
-        group.times_trained = self._missing.pop(group.number, 0)
-        (self._old if group.times_trained else self._new)[group.number] = group
+        self._new[group.number] = group
 
     def draw(self, count: int, step: int) -> list[Group] | None:
-        if self._missing:
-            raise CheckpointError(f"the checkpoint's groups {sorted(self._missing)} were not put back into the buffer")
         if len(self._new) < count:
             return None
         random = np.random.default_rng([self.seed, step])
@@ -71,11 +68,6 @@ class MostlyRecent(Buffer):
         self._forget()
         return [*fresh, *(self._some_of(group, random) for group in again)]
 
-    @property
-    def trained_before(self) -> list[int]:
-        """Numbers of the old groups a restored checkpoint held that were not added again yet."""
-        return sorted(number for number, times in self._missing.items() if times)
-
     def __len__(self) -> int:
         return len(self._new)
 
@@ -86,9 +78,12 @@ class MostlyRecent(Buffer):
             "turn": list(self._turn),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
         self._new, self._old, self._turn = {}, {}, [int(number) for number in state["turn"]]
-        self._missing = {int(number): int(times) for number, times in state["times_trained"].items()}
+        for number, times in state["times_trained"].items():
+            group = group_of(int(number))
+            group.times_trained = int(times)
+            (self._old if group.times_trained else self._new)[group.number] = group
 
     def _take_old(self, count: int, random: np.random.Generator) -> list[Group]:
         """Different ones; whoever was not taken since the last time all were goes first."""

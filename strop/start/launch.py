@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from strop.abilities import Closes, Settles, outermost, uses_gpu
+from strop.abilities import Closes, Meets, Settles, inside, outermost, uses_gpu
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
@@ -32,7 +32,8 @@ from strop.observe.journal import Journal
 from strop.observe.report import write_report
 from strop.observe.status import STOP, Status
 from strop.observe.summary import WARMUP, summarize
-from strop.pipeline import Flow, Progress, Watcher, is_spent, train
+from strop.pipeline import is_spent, train
+from strop.progress import Flow, Progress, Watcher
 from strop.roles import Metrics
 from strop.run import Run
 from strop.start.advice import advice
@@ -239,7 +240,10 @@ def _open(run: Run, model: Path) -> Policy:
     run.channel.connect(run.trainer, [run.engine])
     for _, part in outermost(run.trainer, Settles):
         part.settle()
-    return Policy.load(model, run.engine, run.sampling, run.context)
+    policy = Policy.load(model, run.engine, run.sampling, run.context)
+    for each in inside(run, Meets):
+        each.meet(policy)
+    return policy
 
 
 async def _begin(flow: Flow) -> None:
@@ -259,16 +263,12 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
     for problem in problems:
         print(f"warning: {problem}; going back to {newest.name}", file=sys.stderr)
     step = int(newest.name.removeprefix("step-"))
-    saved = checkpoint.read(newest, flow.run)
     flow.ledger.rollback(step)
+    saved = checkpoint.read(newest, flow.run, flow.ledger.group)
     journal.forget_after(step)
     progress = flow.progress
     progress.step, progress.next_number = step, flow.ledger.next_number
     progress.tally.restore(saved["tally"])
-    for group in flow.ledger.waiting():
-        flow.run.buffer.add(group)
-        progress.versions[group.number] = group.version
-    for number in getattr(flow.run.buffer, "trained_before", ()):  # a buffer that draws again
-        flow.run.buffer.add(flow.ledger.group(number))
+    progress.versions.update(flow.ledger.waiting())
     flow.resumed = flow.ledger.running()
     await flow.publish(step)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from strop.observe.status import STOP
-from strop.pipeline import Progress
+from strop.progress import Progress
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strop.types import Origin
+
 if TYPE_CHECKING:
     from torch import Tensor
+
+ORIGINS = tuple(Origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Batch:
     temperature: Tensor  # [T]
     versions: Tensor  # [T] int64, -1 where not trainable
     rewards: Tensor  # [A]
+    origins: Tensor  # [A] int64, places in `ORIGINS`
     group_numbers: tuple[int, ...]  # [G]
     attempt_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
@@ -69,6 +74,11 @@ class Batch:
             elif hasattr(value, "dtype"):
                 found[name] = change(name, value)
         return replace(self, **found)
+
+    def is_of(self, *origins: Origin) -> Tensor:
+        """Attempts of these origins: [A] bool."""
+        places = self.origins.new_tensor([ORIGINS.index(origin) for origin in origins])
+        return (self.origins.unsqueeze(1) == places).any(1)
 
     def per_attempt(self, values: Tensor) -> Tensor:
         """Sum a [T] quantity over the trainable tokens of each attempt: [A]."""

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
-from strop.train.batch import Batch
+from strop.train.batch import ORIGINS, Batch
 from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
 
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -74,20 +74,20 @@ def pack(
 def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
     """Prompt, written tokens, next prompt, ... of each attempt; a fresh turn opens a new segment."""
     turns = [(index, turn) for index, attempt in enumerate(attempts) for turn in attempt.turns]
-    pieces = [piece for _, turn in turns for piece in (turn.prompt, turn.tokens)]
+    pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.begun, turn.tokens)]
     sizes = np.array([len(piece) for piece in pieces])
     owner = np.array([index for index, _ in turns])  # by turn
     opens = np.array([turn.fresh for _, turn in turns]) | (np.diff(owner, prepend=-1) > 0)
-    answers = np.stack([~opens, np.zeros_like(opens)], 1).ravel()  # by piece
-    segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 2), sizes)
+    answers = np.stack([~opens, np.zeros_like(opens), np.zeros_like(opens)], 1).ravel()  # by piece
+    segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 3), sizes)
     segment_sizes = np.bincount(segments)
     segment_starts = np.cumsum(segment_sizes) - segment_sizes
     contexts = Contexts(
         tokens=np.concatenate(pieces).astype(np.int64, copy=False),
         positions=np.arange(len(segments)) - segment_starts[segments],
         segments=segments,
-        attempts=np.repeat(np.repeat(owner, 2), sizes),
-        written=np.repeat(np.tile([False, True], len(turns)), sizes),
+        attempts=np.repeat(np.repeat(owner, 3), sizes),
+        written=np.repeat(np.tile([False, False, True], len(turns)), sizes),
         observed=np.repeat(answers, sizes),
     )
     _check_first_tokens(contexts, attempts)
@@ -103,6 +103,11 @@ def closed(attempt: Trajectory) -> Trajectory:
         for each in ((turn, _FILLER) if after is None or after.fresh else (turn,))
     ]
     return replace(attempt, turns=tuple(turns))
+
+
+def _heard(turn: Turn) -> IntArray:
+    """What was read before the reply began."""
+    return turn.prompt[: len(turn.prompt) - turn.given]
 
 
 def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
@@ -170,6 +175,8 @@ def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
     for turn in turns:
         size = len(turn.prompt) + len(turn.tokens)
         piece = turn.aux.get(name, np.broadcast_to(empty, (size, *shape)))
+        if len(piece) == 1:  # one row for the whole turn
+            piece = np.broadcast_to(piece, (size, *shape))
         if len(piece) != size:
             raise ConfigurationError(f"aux {name!r} has {len(piece)} rows for a turn of {size} tokens, prompt included")
         pieces.append(piece.astype(np.float32))
@@ -224,6 +231,7 @@ def _batch(
         aux={name.removeprefix("aux."): tensor for name, tensor in found.items() if "." in name},
         groups=torch.from_numpy(group_index.astype(np.int64)),
         rewards=torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float32),
+        origins=torch.tensor([ORIGINS.index(attempt.origin) for attempt in attempts]),
         group_numbers=tuple(groups[index].number for index in present),
         attempt_ids=tuple(attempt.id for attempt in attempts),
         task_ids=tuple(attempt.task.id for attempt in attempts),

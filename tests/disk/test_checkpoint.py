@@ -63,7 +63,7 @@ def test_every_role_with_memory_is_found_by_walking_the_fields(tmp_path: Path) -
     parts.sampler.inner.seen, parts.gates[1].seen, parts.trainer.value = 5, 7, b"trained"
     checkpoint.write(tmp_path, 3, parts, {"tokens": 11})
     fresh = Parts(gates=(Counter(), Counter()))
-    assert checkpoint.read(tmp_path / "step-3", fresh) == {"tokens": 11}
+    assert checkpoint.read(tmp_path / "step-3", fresh, lambda number: make_group([], number=number)) == {"tokens": 11}
     assert (fresh.sampler.inner.seen, fresh.gates[0].seen, fresh.gates[1].seen) == (5, 0, 7)
     assert fresh.trainer.value == b"trained"
 
@@ -89,7 +89,7 @@ def test_a_memory_that_forgets_the_oldest_keeps_its_order(tmp_path: Path) -> Non
 def test_a_changed_recipe_is_refused(tmp_path: Path) -> None:
     checkpoint.write(tmp_path, 1, Parts(), {})
     with pytest.raises(CheckpointError, match=r"knows nothing of gates\.0"):
-        checkpoint.read(tmp_path / "step-1", Parts(gates=(Counter(),)))
+        checkpoint.read(tmp_path / "step-1", Parts(gates=(Counter(),)), lambda number: make_group([], number=number))
 
 
 def test_a_flipped_byte_and_a_missing_file_are_found_and_the_one_before_serves(tmp_path: Path) -> None:

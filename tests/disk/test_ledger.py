@@ -100,7 +100,8 @@ def test_a_group_can_be_had_again_with_its_tokens(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.admitted(0, task("0"), 0)
     made = finish(ledger, 0, at=0, failed=1)
-    (back,) = ledger.waiting()
+    assert ledger.waiting() == {0: 0}
+    back = ledger.group(0)
     assert [t.id for t in back.trajectories] == [t.id for t in made.scored]
     assert back.task == made.task
     assert [t.reward for t in back.trajectories] == [1.0, 2.0]
@@ -123,7 +124,7 @@ def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
     assert ledger.digest() != before
     ledger.rollback(1)
     assert ledger.digest() == before
-    assert [g.number for g in ledger.waiting()] == [2]
+    assert ledger.waiting() == {2: 0}
     assert [number for number, _, _ in ledger.running()] == [3]
 
 

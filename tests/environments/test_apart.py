@@ -52,7 +52,8 @@ def played(model: Path, world: World, words: list[str], seconds: float = 60.0) -
         policy = Policy.load(model, engine, Sampling(max_tokens=16), 256)
         starts = [Start(f"0/{key}", key) for key in range(len(words))]
         try:
-            return list(await asyncio.gather(*(play(Chat(), policy, world, world.task(0), s, seconds) for s in starts)))
+            talks = [policy.dialogue(world.task(0), start) for start in starts]
+            return list(await asyncio.gather(*(play(Chat(), world, talk, seconds) for talk in talks)))
         finally:
             if isinstance(world, Apart):
                 await world.close()
@@ -117,11 +118,11 @@ def test_a_process_serves_one_attempt_after_the_other(model: Path) -> None:
     async def twice() -> list[bool]:
         policy, found = Policy.load(model, engine, Sampling(max_tokens=16), 256), []
         for key in range(2):
-            attempt = await play(Chat(), policy, world, world.task(key), Start(f"{key}/0", key))
+            attempt = await play(Chat(), world, policy.dialogue(world.task(key), Start(f"{key}/0", key)))
             assert attempt.turn_rewards == (0.0, 0.0, 1.0)
             found.append(len(world._idle) == 1)
         first = world._idle[0]
-        await play(Chat(), policy, world, world.task(2), Start("2/0", 2))
+        await play(Chat(), world, policy.dialogue(world.task(2), Start("2/0", 2)))
         assert world._idle == [first]
         await world.close()
         return found

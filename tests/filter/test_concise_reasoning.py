@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from strop.control.beliefs.counts import Counts
 from strop.control.samplers.few import Few
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
@@ -49,10 +50,10 @@ def test_tasks_are_chosen_and_not_groups() -> None:
 def test_a_few_tasks_come_again_and_again() -> None:
     worlds = (Arithmetic(1), Arithmetic(2))
     sampler = Few(worlds, 2)
-    drawn = [sampler.next().id for _ in range(8)]
+    drawn = [sampler.next(0, Counts()).id for _ in range(8)]
     assert drawn[:4] == drawn[4:] and len(set(drawn)) == 4
     again = Few(worlds, 2)
     again.restore(sampler.state())
-    assert again.next() == sampler.next()
+    assert again.next(0, Counts()) == sampler.next(0, Counts())
     with pytest.raises(ConfigurationError, match="count >= 1, got 2 and 0"):
         Few(worlds, 0)

@@ -12,7 +12,8 @@ import pytest
 
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
-from strop.pipeline import Flow, train
+from strop.pipeline import train
+from strop.progress import Flow
 from strop.types import Outcome, Sampling
 from tests.filter.foul import Obeys
 from tests.filter.test_score import worker_processes

@@ -16,8 +16,9 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.play import Begun, play
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
+from strop.generate.talk import Limits
 from strop.roles import World
-from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
+from strop.types import Group, Message, Observation, Origin, Outcome, Start, Task, Trajectory
 from tests.generate.talking import TASK, Recording, policy_of, run, save_folder
 
 START = Start("g-0", 7)
@@ -68,7 +69,7 @@ def played(
     folder: Path, world: Any, replies: list[str], agent: Any = None, start: Start = START, **more: Any
 ) -> Trajectory:
     policy = policy_of(save_folder(folder), Recording(replies), **more)
-    attempt: Trajectory = run(play(agent or Chat(), policy, world, TASK, start))
+    attempt: Trajectory = run(play(agent or Chat(), world, policy.dialogue(TASK, start)))
     return attempt
 
 
@@ -97,7 +98,7 @@ def test_turn_limit_reply_limit_and_full_context_truncate(tmp_path: Path) -> Non
 def test_turns_that_may_not_be_spent_truncate(tmp_path: Path) -> None:
     for most_turns, count in ((0, 3), (2, 2), (5, 3)):
         policy = policy_of(save_folder(tmp_path), Recording(["1|", "2|", f"{TASK.answer}|"]))
-        attempt: Trajectory = run(play(Chat(), policy, Echo(), TASK, START, most_turns=most_turns))
+        attempt: Trajectory = run(play(Chat(), Echo(), policy.dialogue(TASK, START, Limits(most_turns))))
         assert len(attempt.turns) == count
         assert attempt.outcome is (Outcome.FINISHED if count == 3 else Outcome.TRUNCATED)
 
@@ -130,7 +131,7 @@ def test_errors_of_engine_and_configuration_stop_the_run_and_close_the_world(tmp
 
     world = Echo()
     with pytest.raises(RuntimeError, match="engine is gone"):
-        run(play(Chat(), policy_of(save_folder(tmp_path), Broken([])), world, TASK, START))
+        run(play(Chat(), world, policy_of(save_folder(tmp_path), Broken([])).dialogue(TASK, START)))
     assert world.calls[-1] == "close"
     with pytest.raises(DataError, match="no such file"):
         played(tmp_path, Echo(broken={"reset": DataError("no such file")}), [])
@@ -142,7 +143,7 @@ def test_a_cancelled_attempt_stays_cancelled_though_closing_fails(tmp_path: Path
     engine.open(save_folder(tmp_path))
 
     async def cancel() -> None:
-        playing = asyncio.create_task(play(Chat(), policy_of(tmp_path, engine), world, TASK, START))
+        playing = asyncio.create_task(play(Chat(), world, policy_of(tmp_path, engine).dialogue(TASK, START)))
         await asyncio.sleep(0.01)
         playing.cancel()
         await playing
@@ -157,7 +158,7 @@ def test_an_aborted_reply_prunes_the_attempt(tmp_path: Path) -> None:
     engine.open(save_folder(tmp_path))
 
     async def abort() -> Trajectory:
-        playing = asyncio.create_task(play(Chat(), policy_of(tmp_path, engine), Echo(), TASK, START))
+        playing = asyncio.create_task(play(Chat(), Echo(), policy_of(tmp_path, engine).dialogue(TASK, START)))
         await asyncio.sleep(0.05)
         engine.abort(START.key)
         return await playing
@@ -215,11 +216,11 @@ def test_independent_attempts_run_together_and_keep_their_order(tmp_path: Path) 
     ended: list[str] = []
 
     async def one(start: Start) -> Trajectory:
-        attempt = await play(Chat(max_turns=1), policy, Echo(), TASK, start)
+        attempt = await play(Chat(max_turns=1), Echo(), policy.dialogue(TASK, start))
         ended.append(attempt.id)
         return attempt
 
-    attempts = run(Independent()(TASK, [Start(str(key), key) for key in range(4)], one))
+    attempts = run(Independent()(Group(0, TASK, []), [Start(str(key), key) for key in range(4)], one))
     assert [attempt.id for attempt in attempts] == ["0", "1", "2", "3"]
     assert ended == ["3", "2", "1", "0"], "the shortest reply was not held up by the others"
 
@@ -232,7 +233,7 @@ def test_a_crash_of_one_independent_attempt_is_seen() -> None:
         raise AssertionError("must have been cancelled")
 
     with pytest.raises(ExceptionGroup) as caught:
-        run(Independent()(TASK, [Start("0", 0), Start("1", 1)], one))
+        run(Independent()(Group(0, TASK, []), [Start("0", 0), Start("1", 1)], one))
     assert "engine is gone" in str(caught.value.exceptions[0])
 
 

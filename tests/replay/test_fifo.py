@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from strop.errors import CheckpointError
 from strop.replay.fifo import Fifo
 from strop.types import Group
 from tests.building import make_group
@@ -43,15 +42,10 @@ def test_the_same_group_cannot_enter_twice() -> None:
         filled(3, 3)
 
 
-def test_goes_on_after_the_groups_were_put_back() -> None:
+def test_puts_itself_back() -> None:
     state = json.loads(json.dumps(filled(7, 2).state()))
     assert state == {"numbers": [2, 7]}
     buffer = Fifo()
-    buffer.restore(state)
-    assert buffer.missing == [2, 7] and len(buffer) == 0
-    assert buffer.state() == state
-    buffer.add(make_group([1.0], number=7))
-    with pytest.raises(CheckpointError, match=r"\[2\]"):
-        buffer.draw(1, step=0)
-    buffer.add(make_group([1.0], number=2))
+    buffer.restore(state, lambda number: make_group([1.0], number=number))
+    assert buffer.state() == state and len(buffer) == 2
     assert numbers(buffer.draw(2, step=0)) == [2, 7]

@@ -13,7 +13,7 @@ from typing import Any
 
 from strop.errors import ConfigurationError
 from strop.roles import Budget
-from strop.types import Group, Origin, Task
+from strop.types import Group
 
 _KNOWN = 10_000  # tasks remembered, the latest
 
@@ -39,24 +39,26 @@ class BySuccess(Budget):
                 f"BySuccess needs 1 <= least <= size and 0 < easy <= 1, got {self.least}, {self.size} and {self.easy}"
             )
 
-    def attempts(self, task: Task) -> int:
-        seen = self._latest.get(task.id, [])
+    def attempts(self, group: Group) -> int:
+        if group.trajectories:
+            return 0
+        seen = self._latest.get(group.task.id, [])
         share = sum(seen) / len(seen) if seen else 0.0
         if share < self.easy:
             return self.size
         wanted = math.floor((self.size + 1) / share - (self.size - 1) + 1e-9)  # 0.9 is no binary number
         return min(max(wanted, self.least), self.size)
 
-    def turns(self, task: Task) -> int:
+    def turns(self, group: Group) -> int:
         """Those of the task's longest success; 0 before the first."""
-        return self._longest.get(task.id, 0)
+        return self._longest.get(group.task.id, 0)
 
     def observe(self, group: Group) -> None:
-        own = [attempt for attempt in group.scored if attempt.origin is Origin.POLICY]
+        own = group.own
         seen = self._latest.pop(name := group.task.id, [])
         self._latest[name] = [*seen, *(attempt.reward > 0.5 for attempt in own)][-self.size :]
         if turns := [len(attempt.turns) for attempt in own if attempt.reward > 0.5]:
-            self._longest[name] = max(self.turns(group.task), *turns)
+            self._longest[name] = max(self.turns(group), *turns)
         while len(self._latest) > _KNOWN:
             self._longest.pop(forgotten := next(iter(self._latest)), None)
             del self._latest[forgotten]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
 from strop.roles import Budget
-from strop.types import Task
+from strop.types import Group
 
 
 @dataclass(frozen=True)
@@ -19,5 +19,5 @@ class Fixed(Budget):
         if self.size < 1:
             raise ConfigurationError(f"Fixed needs >= 1 attempt per group, got {self.size}")
 
-    def attempts(self, task: Task) -> int:
-        return self.size
+    def attempts(self, group: Group) -> int:
+        return 0 if group.trajectories else self.size

@@ -20,6 +20,10 @@ class ExactLag(Pace):
     lag: int  # versions
     steps: int = 0  # of the run; 0: endless
 
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
     def __post_init__(self) -> None:
         if self.lag < 0 or self.steps < 0:
             raise ConfigurationError(f"ExactLag needs lag >= 0 and steps >= 0, got {self.lag} and {self.steps}")

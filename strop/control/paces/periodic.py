@@ -31,6 +31,10 @@ class Periodic(Pace):
             raise ConfigurationError(f"Periodic needs period >= 1 and steps >= 0, got {self.period} and {self.steps}")
 
     @property
+    def is_ordered(self) -> bool:
+        return True
+
+    @property
     def lag(self) -> int:
         """How many versions old a token may be when it is trained."""
         return self.period - 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import Sampler, World
+from strop.roles import Belief, Sampler, World
 from strop.types import Task
 
 
@@ -26,7 +26,7 @@ class Few(Sampler):
         if not self.worlds or self.count < 1:
             raise ConfigurationError(f"Few needs worlds and count >= 1, got {len(self.worlds)} and {self.count}")
 
-    def next(self) -> Task:
+    def next(self, step: int, belief: Belief) -> Task:
         index, turn = divmod(self._num_drawn, len(self.worlds))
         self._num_drawn += 1
         return self.worlds[turn].task(index % self.count)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.errors import ConfigurationError
-from strop.roles import Sampler, World
+from strop.roles import Belief, Sampler, World
 from strop.types import Task
 
 
@@ -21,7 +21,7 @@ class Uniform(Sampler):
         if not self.worlds:
             raise ConfigurationError("Uniform needs at least 1 world, got 0")
 
-    def next(self) -> Task:
+    def next(self, step: int, belief: Belief) -> Task:
         index, turn = divmod(self._num_drawn, len(self.worlds))
         self._num_drawn += 1
         return self.worlds[turn].task(index)

@@ -14,14 +14,14 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.random import as_key, uniforms
-from strop.generate.marked_keys import read_mark
+from strop.generate.voices import NOISE
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 
 
 @dataclass
 class Noisy(Engine):
-    """A request marked with way w reads its prompt with a share `strength * levels[w]` of the tokens exchanged."""
+    """A request in the voice of level w reads its prompt with a share `strength * levels[w]` of tokens exchanged."""
 
     inner: Engine
     levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, by way
@@ -36,9 +36,10 @@ class Noisy(Engine):
         self.inner.open(model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        plain, way = read_mark(key, len(self.levels))
-        read = prompt if way is None else self.disturbed(prompt, plain, self.levels[way])
-        return await self.inner.sample(read, sampling, plain)
+        if not sampling.voice.startswith(NOISE):
+            return await self.inner.sample(prompt, sampling, key)
+        level = self.levels[int(sampling.voice.removeprefix(NOISE))]
+        return await self.inner.sample(self.disturbed(prompt, key, level), sampling, key)
 
     def disturbed(self, prompt: IntArray, key: int, level: float) -> IntArray:
         """The same for a key every time, so that a prompt that grew is disturbed as it was."""
@@ -59,4 +60,4 @@ class Noisy(Engine):
         self.inner.forget()
 
     def abort(self, key: int) -> None:
-        self.inner.abort(read_mark(key, len(self.levels))[0])
+        self.inner.abort(key)

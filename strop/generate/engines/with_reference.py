@@ -1,4 +1,4 @@
-"""Two engines as one: the policy that learns, and the model it began as, which answers the requests marked for it.
+"""Two engines as one: the policy that learns, and the model it began as, which answers the requests in its voice.
 
 Papers: aapo
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from strop.generate.marked_keys import read_mark
+from strop.generate.voices import REFERENCE
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, WeightVersion
 
 
 @dataclass
 class WithReference(Engine):
-    """Requests with a marked key go to `reference`, which keeps the weights it opened with; all others to `inner`."""
+    """Requests in the reference's voice go to `reference`, which keeps its first weights; all others to `inner`."""
 
     inner: Engine
     reference: Engine
@@ -25,9 +25,8 @@ class WithReference(Engine):
         self.reference.open(model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        plain, way = read_mark(key, 1)
-        engine = self.inner if way is None else self.reference
-        return await engine.sample(prompt, sampling, plain)
+        engine = self.reference if sampling.voice == REFERENCE else self.inner
+        return await engine.sample(prompt, sampling, key)
 
     async def load(self, version: WeightVersion) -> str:
         return await self.inner.load(version)
@@ -37,5 +36,5 @@ class WithReference(Engine):
         self.reference.forget()
 
     def abort(self, key: int) -> None:
-        plain, way = read_mark(key, 1)
-        (self.inner if way is None else self.reference).abort(plain)
+        self.inner.abort(key)
+        self.reference.abort(key)

@@ -5,31 +5,25 @@ Papers: aapo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
-from strop.generate.marked_keys import marked
+from strop.generate.together import together
+from strop.generate.voices import REFERENCE
 from strop.roles import Player, Strategy
-from strop.types import Origin, Start, Task, Trajectory
+from strop.types import Group, Origin, Start, Trajectory
 
 
 @dataclass(frozen=True)
 class BesideReference(Strategy):
     """The first half of the starts is the policy's, the second the reference's; needs the engine `WithReference`."""
 
-    async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         half = len(starts) // 2
         if len(starts) != 2 * half or not half:
             raise ConfigurationError(
                 f"BesideReference pairs attempts: need an even number per group, got {len(starts)}"
             )
-        theirs = [replace(each, key=marked(each.key, 0, 1), origin=Origin.TEACHER) for each in starts[half:]]
-
-        async def played(start: Start) -> Trajectory:
-            return await play(start)
-
-        async with asyncio.TaskGroup() as attempts:
-            playing = [attempts.create_task(played(start)) for start in (*starts[:half], *theirs)]
-        return [attempt.result() for attempt in playing]
+        theirs = [replace(each, voice=REFERENCE, origin=Origin.TEACHER) for each in starts[half:]]
+        return await together(play(start) for start in (*starts[:half], *theirs))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.generate.together import together
 from strop.roles import Agent, Player, Strategy
-from strop.types import Start, Task, Trajectory
+from strop.types import Group, Start, Trajectory
 
 
 @dataclass(frozen=True)
@@ -18,18 +18,11 @@ class Demonstrated(Strategy):
     expert: Agent
     count: int = 1  # demonstrations in a group
 
-    async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         own = len(starts) - self.count
         if own < 1:
             raise ConfigurationError(
                 f"{self.count} of {len(starts)} attempts are the expert's, need at least 1 more (set group_size)"
             )
-        async with asyncio.TaskGroup() as attempts:
-            agents = [None] * own + [self.expert] * self.count
-            playing = [attempts.create_task(_played(play, *each)) for each in zip(starts, agents, strict=True)]
-        return [attempt.result() for attempt in playing]
-
-
-async def _played(play: Player, start: Start, agent: Agent | None) -> Trajectory:
-    """A coroutine, which a task needs and a player need not be."""
-    return await play(start, agent)
+        agents = [None] * own + [self.expert] * self.count
+        return await together(play(start, agent) for start, agent in zip(starts, agents, strict=True))

@@ -5,13 +5,13 @@ Papers: noisygrpo
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.generate.marked_keys import marked
+from strop.generate.together import together
+from strop.generate.voices import NOISE
 from strop.roles import Player, Strategy
-from strop.types import Start, Task, Trajectory
+from strop.types import Group, Start, Trajectory
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,10 @@ class NoiseLevels(Strategy):
 
     levels: tuple[float, ...] = (0.0, 0.3, 0.6, 0.9)  # of noise, one attempt each in turn
 
-    async def __call__(self, task: Task, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         async def played(index: int, start: Start) -> Trajectory:
             way = index % len(self.levels)
-            attempt = await play(replace(start, key=marked(start.key, way, len(self.levels))))
+            attempt = await play(replace(start, voice=f"{NOISE}{way}"))
             return replace(attempt, facts=attempt.facts | {"noise": self.levels[way]})
 
-        async with asyncio.TaskGroup() as attempts:
-            playing = [attempts.create_task(played(index, start)) for index, start in enumerate(starts)]
-        return [attempt.result() for attempt in playing]
+        return await together(played(index, start) for index, start in enumerate(starts))

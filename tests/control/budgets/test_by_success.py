@@ -24,7 +24,7 @@ def told(right: int, wrong: int, size: int = 20) -> BySuccess:
 )
 def test_the_papers_numbers(right: int, wrong: int, expected: int) -> None:
     """9 / p - 7 at p = 0.6, 0.75, 0.9 and 1."""
-    assert told(right, wrong).attempts(TASK) == expected
+    assert told(right, wrong).attempts(make_group([])) == expected
 
 
 def test_only_own_attempts_that_count_are_counted() -> None:
@@ -34,28 +34,29 @@ def test_only_own_attempts_that_count_are_counted() -> None:
     group.trajectories[3].origin = Origin.REPLAYED
     budget.observe(group)
     assert budget._latest[group.task.id] == [True, True]
-    assert budget.attempts(group.task) == 2
+    assert budget.attempts(make_group([])) == 2
     budget.observe(make_group([0.0, 0.0, 0.0, 0.0]))  # the latest four
-    assert budget.attempts(group.task) == 4
+    assert budget.attempts(make_group([])) == 4
 
 
 def test_no_attempt_is_longer_than_a_success_has_been() -> None:
     budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
-    assert budget.turns(group.task) == 0  # before the first success nobody knows
+    assert budget.turns(group) == 0  # before the first success nobody knows
     for attempt, count in zip(group.trajectories, (5, 2, 3, 4), strict=True):
         attempt.turns = attempt.turns * count
     budget.observe(group)
-    assert budget.turns(group.task) == 3
+    assert budget.turns(group) == 3
     budget.observe(make_group([1.0, 1.0, 0.0, 0.0]))  # in one turn each
-    assert budget.turns(group.task) == 3
+    assert budget.turns(group) == 3
     again = BySuccess(4)
     again.restore(json.loads(json.dumps(budget.state())))
-    assert again.turns(group.task) == 3
+    assert again.turns(group) == 3
 
 
 def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
     budget, again = told(6, 2), BySuccess(8)
     again.restore(json.loads(json.dumps(budget.state())))
-    assert again.attempts(TASK) == budget.attempts(TASK) == 5
+    assert again.attempts(make_group([])) == budget.attempts(make_group([])) == 5
+    assert budget.attempts(make_group([1.0])) == 0  # one wave
     with pytest.raises(ConfigurationError, match="least"):
         BySuccess(4, least=5)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from strop.control.beliefs.counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
 from strop.roles import Environment, World
@@ -29,7 +30,7 @@ class Numbered(World):
 
 
 def drawn(sampler: Uniform, count: int) -> list[str]:
-    tasks = [sampler.next() for _ in range(count)]
+    tasks = [sampler.next(0, Counts()) for _ in range(count)]
     assert all(task.messages[0].content == "False" for task in tasks)  # never a held-out task
     return [f"{task.source}{task.answer}" for task in tasks]
 

@@ -67,7 +67,8 @@ def test_its_state_survives_as_json_and_a_kept_group_as_rows(tmp_path: Path) -> 
     assert ours is not None and theirs is not None
     ledger.admitted(0, TASK, 1)
     ledger.finished(zeros, ours, "", 1)
-    (read,) = ledger.waiting()
+    assert ledger.waiting() == {0: 1}
+    read = ledger.group(0)
     assert ledger.counts() == {"gated": 1, "waiting": 2} and not ledger.violations()
     for found in (theirs, read):
         assert [attempt.id for attempt in found.trajectories] == ["0-1", "0/borrowed"]

@@ -13,7 +13,7 @@ from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes import build, recipe_named
 from strop.roles import Agent
 from strop.start.launch import launch
-from strop.types import Origin, Outcome, Start, Trajectory
+from strop.types import Group, Origin, Outcome, Start, Trajectory
 from tests.building import TASK
 from tests.models import save_pocket_like
 
@@ -27,11 +27,11 @@ def test_the_last_attempts_are_the_experts() -> None:
 
     expert = Demonstrate()
     starts = [Start(str(index), index) for index in range(4)]
-    made = asyncio.run(Demonstrated(expert, 2)(TASK, starts, play))
+    made = asyncio.run(Demonstrated(expert, 2)(Group(0, TASK, []), starts, play))
     assert [attempt.id for attempt in made] == ["0", "1", "2", "3"]
     assert sorted(played, key=lambda each: each[0]) == [("0", None), ("1", None), ("2", expert), ("3", expert)]
     with pytest.raises(ConfigurationError, match="4 of 4 attempts are the expert's"):
-        asyncio.run(Demonstrated(expert, 4)(TASK, starts, play))
+        asyncio.run(Demonstrated(expert, 4)(Group(0, TASK, []), starts, play))
 
 
 def test_in_a_run_the_expert_is_right_and_known_as_such(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from strop.filter.gates.beside_reference import BesideReference as Paired
 from strop.generate.engines.noisy import Noisy
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.with_reference import WithReference
-from strop.generate.marked_keys import marked, read_mark
 from strop.generate.strategies.beside_reference import BesideReference
 from strop.generate.strategies.noise_levels import NoiseLevels
-from strop.roles import Agent
+from strop.generate.voices import REFERENCE
+from strop.roles import Agent, Engine
 from strop.train.advantages.noise_posterior import NoisePosterior
 from strop.train.advantages.reference_momentum import ReferenceMomentum
 from strop.types import Completion, Group, Origin, Outcome, Sampling, Start, Stop, Trajectory
@@ -101,13 +102,6 @@ def test_the_gain_falls_as_rewards_spread() -> None:
         NoisePosterior()([make_group([1.0, 0.0])])
 
 
-def test_marks_come_off_again_and_plain_keys_have_none() -> None:
-    for key in (0, 5, 2**63 - 1):
-        assert read_mark(key, 4) == (key, None)
-        for way in range(4):
-            assert marked(key, way, 4) < 0 and read_mark(marked(key, way, 4), 4) == (key, way)
-
-
 def test_noise_is_reproducible_spares_the_end_and_level_0_is_clean() -> None:
     engine = Noisy(Scripted({}), strength=1.0)
     prompt = np.arange(200)
@@ -123,34 +117,39 @@ def test_noise_is_reproducible_spares_the_end_and_level_0_is_clean() -> None:
         Noisy(Scripted({}), levels=(0.3,))
 
 
-class Recorder:
+@dataclass
+class Recorder(Engine):
     """An engine that says which of two it is, and what it was asked."""
 
-    def __init__(self, name: int) -> None:
-        self.name, self.asked = name, list[tuple[list[int], int]]()
+    name: int
+    asked: list[tuple[list[int], int]] = field(default_factory=list)
 
     async def sample(self, prompt: np.ndarray, sampling: Sampling, key: int) -> Completion:
         self.asked.append((prompt.tolist(), key))
         return Completion(np.array([self.name]), np.zeros(1, np.float32), np.zeros(1, np.int64), Stop.STOP)
 
 
-def test_marked_requests_go_to_the_reference() -> None:
+def test_requests_in_the_references_voice_go_to_it() -> None:
     own, reference = Recorder(1), Recorder(2)
     engine = WithReference(own, reference)  # type: ignore[arg-type]
     asyncio.run(engine.sample(np.array([7]), Sampling(), 11))
-    asyncio.run(engine.sample(np.array([7]), Sampling(), marked(12, 0, 1)))
+    asyncio.run(engine.sample(np.array([7]), Sampling(voice=REFERENCE), 12))
     assert own.asked == [([7], 11)] and reference.asked == [([7], 12)]
 
 
 async def played(start: Start, agent: Agent | None = None) -> Trajectory:
-    return Trajectory(start.id, TASK, (turn(2),), Outcome.FINISHED, start.origin)
+    attempt = Trajectory(start.id, TASK, (turn(2),), Outcome.FINISHED, start.origin)
+    return replace(attempt, family=start.voice)
 
 
-def test_strategies_mark_their_attempts() -> None:
+def test_strategies_choose_who_speaks() -> None:
+    group = Group(0, TASK, [])
     starts = [Start(str(i), i) for i in range(4)]
-    pairs = asyncio.run(BesideReference()(TASK, starts, played))
+    pairs = asyncio.run(BesideReference()(group, starts, played))
     assert [attempt.origin for attempt in pairs] == [Origin.POLICY] * 2 + [Origin.TEACHER] * 2
-    levels = asyncio.run(NoiseLevels()(TASK, starts, played))
+    assert [attempt.family for attempt in pairs] == ["", "", REFERENCE, REFERENCE]
+    levels = asyncio.run(NoiseLevels()(group, starts, played))
     assert [attempt.facts["noise"] for attempt in levels] == [0.0, 0.3, 0.6, 0.9]
+    assert [attempt.family for attempt in levels] == [f"noise:{level}" for level in range(4)]
     with pytest.raises(ConfigurationError, match="even number per group, got 3"):
-        asyncio.run(BesideReference()(TASK, starts[:3], played))
+        asyncio.run(BesideReference()(group, starts[:3], played))

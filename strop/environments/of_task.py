@@ -1,0 +1,19 @@
+"""Which world a task is of: found by name and level, in this one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.types import Task
+
+
+def world_of(worlds: Sequence[World], task: Task) -> World:
+    """The world of the task's name and level; a world that is alone with its name may hold tasks of any level."""
+    named = [world for world in worlds if world.name == task.source]
+    fitting = [world for world in named if world.level == task.level] or named[: len(named) == 1]
+    if fitting:
+        return fitting[0]
+    known = ", ".join(f"{world.name}:{world.level}" for world in worlds)
+    raise ConfigurationError(f"task {task.id} is of {task.source}:{task.level}, and the worlds here are {known}")

@@ -1,0 +1,96 @@
+"""Turns as pieces of tokens: cut, given, said, extended; pure functions for whoever goes on from the middle of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.types import IntArray, Message, Turn
+
+NOBODY = -1  # the version of tokens that no weights wrote
+
+
+def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
+    """As far as the first `at` written tokens; the last reply is unfinished, unless it ends right there."""
+    kept: list[Turn] = []
+    for turn in turns:
+        if at <= 0 and (kept or len(turn.tokens)):
+            break
+        kept.append(turn if at >= len(turn.tokens) else _shortened(turn, at))
+        at -= len(turn.tokens)
+    return tuple(kept)
+
+
+def given(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The same, read and not written: whoever goes on from here is not trained on them, and they are counted once."""
+    return tuple(
+        replace(
+            turn,
+            prompt=np.concatenate([turn.prompt, turn.tokens]),
+            tokens=turn.tokens[:0],
+            logprobs=turn.logprobs[:0],
+            versions=turn.versions[:0],
+            given=turn.given + len(turn.tokens),
+        )
+        for turn in turns
+    )
+
+
+def _shortened(turn: Turn, size: int) -> Turn:
+    """Its message is emptied: a stop string in it would make the reply look finished."""
+    rows = len(turn.prompt) + size
+    return replace(
+        turn,
+        tokens=turn.tokens[:size],
+        logprobs=turn.logprobs[:size],
+        versions=turn.versions[:size],
+        message=Message("assistant", ""),
+        aux={name: array if len(array) == 1 else array[:rows] for name, array in turn.aux.items()},
+    )
+
+
+def as_context(turns: Sequence[Turn]) -> list[Turn]:
+    """Turns whose first opens a context."""
+    return [replace(turn, fresh=True) if index == 0 else turn for index, turn in enumerate(turns)]
+
+
+def said(turn: Turn, tokens: IntArray) -> Turn:
+    """With tokens behind it that no weights wrote."""
+    return replace(
+        turn,
+        tokens=np.concatenate([turn.tokens, tokens]),
+        logprobs=np.concatenate([turn.logprobs, np.zeros(len(tokens), np.float32)]),
+        versions=np.concatenate([turn.versions, np.full(len(tokens), NOBODY, np.int64)]),
+        aux=extended(turn, {}, len(tokens)),
+    )
+
+
+def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
+    """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0."""
+    rows = len(turn.prompt) + len(turn.tokens)
+    found: dict[str, NDArray[Any]] = {}
+    for name in dict.fromkeys((*turn.aux, *more)):
+        old, new = turn.aux.get(name), more.get(name)
+        if old is not None and len(old) == 1 and new is None:
+            found[name] = old  # one row for the whole turn
+            continue
+        like = new if new is not None else old
+        assert like is not None
+        before = old if old is not None else np.zeros((rows, *like.shape[1:]), like.dtype)
+        behind = new if new is not None else np.zeros((count, *like.shape[1:]), like.dtype)
+        found[name] = np.concatenate([before, behind])
+    return found
+
+
+def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:
+    """A turn's rows after its prompt became `size` tokens long."""
+    behind = turn.given + len(turn.tokens)
+    found: dict[str, NDArray[Any]] = {}
+    for name, array in turn.aux.items():
+        front = np.zeros((size - turn.given, *array.shape[1:]), array.dtype)
+        found[name] = array if len(array) == 1 else np.concatenate([front, array[len(array) - behind :]])
+    return found

@@ -1,0 +1,213 @@
+"""One attempt's conversation as tokens, in one context or several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strop.generate.pieces import NOBODY, as_context, extended, said
+from strop.types import Completion, IntArray, Message, Sampling, Start, Stop, Task, Turn
+
+if TYPE_CHECKING:
+    from strop.generate.policy import Policy
+
+_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+_NO_LOGPROBS = np.zeros(0, dtype=np.float32)
+
+
+class Paused(Exception):  # noqa: N818 (it says what happened; `play` turns it into an outcome)
+    """An attempt wrote as many tokens as its start allows before it comes back."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one attempt may spend; 0: no limit."""
+
+    turns: int = 0
+    tokens: int = 0
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(eq=False)
+class Talk:
+    """Plays `Dialogue`; given turns whose last reply is unfinished go on inside that reply."""
+
+    policy: Policy
+    task: Task
+    start: Start
+    limits: Limits = NO_LIMITS
+    keys: list[int] = field(default_factory=list)  # hears of every further random key
+    voice: str = ""
+    stop: Stop = field(default=Stop.STOP, init=False)  # why the last reply ended
+    _turns: list[Turn] = field(default_factory=list, init=False)
+    _begun: Turn | None = field(default=None, init=False)  # a reply that has a beginning and no end yet
+    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next reply will begin
+    _heard: list[Message] = field(default_factory=list, init=False)
+    _unread: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # [P] what is read before the next reply
+    _is_fresh: bool = field(default=False, init=False)  # the next turn opens another context
+    _num_contexts: int = field(default=0, init=False)  # beside the first
+    _asides: list[Talk] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = list(self.start.turns)
+        self._num_contexts = sum(turn.fresh for turn in self._turns)
+        if not self._turns:
+            self._unread = self.policy.opening(self.start.messages or self.task.messages, self.task)
+        elif self._room > 0 and not self._is_finished(self._turns[-1]):
+            self._begun = self._turns.pop()
+        if self.start.begins:
+            self._begin(self.policy.template.encode(self.start.begins))
+
+    # ---- contexts
+
+    def restart(self, messages: Sequence[Message], voice: str = "") -> None:
+        """The next reply reads these alone: a summary in place of what came before, or another role."""
+        self._heard, self._begun, self._begins, self.voice = [], None, _NOTHING, voice
+        self._unread, self._is_fresh = self.policy.opening(messages, self.task), True
+        self._num_contexts += 1
+        self.keys.append(self.key)
+
+    def aside(self, messages: Sequence[Message], voice: str = "") -> Talk:
+        """Another conversation of the same attempt, which may go on beside this one."""
+        key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
+        start = replace(self.start, key=key, turns=(), begins="", messages=tuple(messages))
+        self._asides.append(Talk(self.policy, self.task, start, self.limits, self.keys, voice))
+        self.keys.append(key)
+        return self._asides[-1]
+
+    @property
+    def key(self) -> int:
+        """The random key of this context: with one key for two, they would share random numbers (key, position)."""
+        number = self._num_contexts
+        return self.policy.derived_key(self.start.key, f"context/{number}") if number else self.start.key
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Those of asides first, so that contexts stay in one piece and the last word is this conversation's."""
+        others = [turn for talk in self._asides for turn in as_context(talk.turns)]
+        return (*others, *(as_context(self._turns) if others else self._turns))
+
+    @property
+    def is_cut(self) -> bool:
+        is_long = 0 < self.limits.turns <= len(self.turns)
+        return self.stop is not Stop.STOP or self._room <= 0 or is_long or self._left == 0
+
+    # ---- talking
+
+    def hear(self, messages: Sequence[Message]) -> None:
+        """Append what the world said; it is read before the next reply."""
+        if self._begun is not None:
+            return  # what the world said stands before the beginning of this reply already
+        if not self._turns:
+            raise ValueError("the world spoke before any reply; what it says first belongs in the task's messages")
+        self._heard += messages
+        last = self._turns[-1].whole
+        self._unread = self.policy.template.between(int(last[-1]) if len(last) else NOBODY, self._heard)
+
+    async def reply(self, sampling: Sampling | None = None) -> Message:
+        """Let the policy write its next turn, as far as tokens asked for, context and limits go."""
+        asked = self._asked(sampling)
+        turn = self._begun or self._new_turn(asked)
+        context = np.concatenate([*self._before(), turn.prompt, turn.tokens])  # [P]
+        room = self.policy.context - len(context)
+        if room <= 0:
+            raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before reply")
+        pause = self._before_pause
+        bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
+        limit = min(bound for bound in bounds if bound is not None)
+        if limit <= 0:  # its beginning alone is as long as a reply may be
+            return self._append(turn, Stop.LENGTH)
+        limited = asked if asked.max_tokens == limit else replace(asked, max_tokens=limit)
+        written = await self.policy.engine.sample(context, limited, self.key)
+        message = self._append(self._joined(turn, written), written.stop)
+        if written.stop is Stop.LENGTH and len(written.tokens) == pause:
+            raise Paused
+        return message
+
+    def say(self, message: Message) -> None:
+        """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
+        template = self.policy.template
+        tokens = np.append(template.encode(message.content), template.end)[: max(self._room, 0)]
+        is_whole = len(tokens) > 0 and tokens[-1] == template.end
+        turn = said(self._new_turn(self._asked(None)), tokens)
+        self._append(turn, Stop.STOP if is_whole else Stop.LENGTH, message)
+
+    # ---- tokens
+
+    def _asked(self, sampling: Sampling | None) -> Sampling:
+        asked, voice = sampling or self.start.sampling or self.policy.sampling, self.voice or self.start.voice
+        return replace(asked, voice=voice) if voice and not asked.voice else asked
+
+    def _new_turn(self, asked: Sampling) -> Turn:
+        """What is read, and nothing written yet."""
+        prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
+        nothing = Message("assistant", "")
+        turn = Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh)
+        return replace(turn, given=len(self._begins), told=tuple(self._heard))
+
+    def _begin(self, tokens: IntArray) -> None:
+        """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""
+        if self._begun is None:
+            self._begins = tokens
+        elif len(self._begun.tokens):
+            self._begun = said(self._begun, tokens)
+        else:
+            prompt = np.concatenate([self._begun.prompt, tokens])
+            self._begun = replace(self._begun, prompt=prompt, given=self._begun.given + len(tokens))
+
+    @property
+    def _num_written(self) -> int:
+        turns = [*self._turns, *([self._begun] if self._begun else [])]
+        return sum(len(turn.tokens) for turn in turns)
+
+    @property
+    def _left(self) -> int | None:
+        """Tokens that the attempt may still write; None: no limit."""
+        return max(self.limits.tokens - self._num_written, 0) if self.limits.tokens else None
+
+    @property
+    def _before_pause(self) -> int | None:
+        """Tokens that this play may still write before it comes back; None: it does not."""
+        before = sum(len(turn.tokens) for turn in self.start.turns)
+        return self.start.pause - (self._num_written - before) if self.start.pause else None
+
+    @property
+    def _room(self) -> int:
+        """How many tokens the context still takes."""
+        now = [self._begun.prompt, self._begun.tokens] if self._begun else [self._unread, self._begins]
+        return self.policy.context - sum(map(len, (*self._before(), *now)))
+
+    def _before(self) -> list[IntArray]:
+        """What was read and written since the context last restarted."""
+        if self._is_fresh or (self._begun is not None and self._begun.fresh):
+            return []
+        first = max((index for index, turn in enumerate(self._turns) if turn.fresh), default=0)
+        return [piece for turn in self._turns[first:] for piece in (turn.prompt, turn.tokens)]
+
+    def _append(self, turn: Turn, stop: Stop, message: Message | None = None) -> Message:
+        told = message or Message("assistant", self.policy.template.text(turn.whole))
+        self._turns.append(replace(turn, message=told))
+        self._heard, self._unread, self._begins, self._begun = [], _NOTHING, _NOTHING, None
+        self._is_fresh, self.stop = False, stop
+        return told
+
+    def _joined(self, begun: Turn, written: Completion) -> Turn:
+        """An unfinished turn and its rest as one; each token keeps its own logprob and version."""
+        return replace(
+            begun,
+            tokens=np.concatenate([begun.tokens, written.tokens]),
+            logprobs=np.concatenate([begun.logprobs, written.logprobs]),
+            versions=np.concatenate([begun.versions, written.versions]),
+            aux=extended(begun, written.aux, len(written.tokens)),
+        )
+
+    def _is_finished(self, turn: Turn) -> bool:
+        """Whether a reply ended by itself: with an end token or a stop string."""
+        whole = turn.whole
+        is_ended = len(whole) > 0 and int(whole[-1]) in self.policy.template.ends
+        return is_ended or any(turn.message.content.endswith(text) for text in turn.sampling.stop)

@@ -1,0 +1,6 @@
+"""Names of voices (`Sampling.voice`) that strategies ask for and engines know; a plain request has none."""
+
+from __future__ import annotations
+
+REFERENCE = "reference"  # the model that training began with
+NOISE = "noise:"  # and the number of a level

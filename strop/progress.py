@@ -1,0 +1,166 @@
+"""Where a run stands, what both loops wait on, and when a run is too sick to go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strop.abilities import Hurries, outermost
+from strop.disk.ledger import Ledger
+from strop.errors import RewardError, StarvationError
+from strop.filter.score import Scorer
+from strop.generate.player import GroupPlayer
+from strop.generate.policy import Policy
+from strop.generate.talk import Limits
+from strop.observe.metrics import Tally
+from strop.observe.stages import Stages
+from strop.roles import Metrics
+from strop.types import Group, Outcome, Standing, Task
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_PATIENCE = 50  # draws' worth of groups that gates may drop in a row before the run is called starved
+_WINDOW = 64  # attempts over which the failed share is judged
+
+
+class Watcher(Protocol):
+    """Records what happens: journal, progress bar, trackers."""
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None: ...
+
+
+@dataclass
+class Progress:
+    """Where the run stands; both loops wait on it."""
+
+    step: int = 0  # the weight version that the trainer holds
+    next_number: int = 0
+    running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)  # at which each group was admitted, until trained or dropped
+    keys: dict[int, list[int]] = field(default_factory=dict)  # of the attempts of running groups
+    training: int = 0  # groups drawn for the version that is being made
+    is_stopping: bool = False  # end after the current step
+    dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
+    failures: Counter[str] = field(default_factory=Counter)
+    recent_failures: list[bool] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    stages: Stages = field(default_factory=Stages)  # for whoever asks why nothing moves
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def notify(self) -> None:
+        self._changed.set()
+
+    def standing(self, groups_per_step: int) -> Standing:
+        """What the pace sees before a step."""
+        ordered = sorted(self.versions.items())
+        running = tuple(version for number, version in ordered if number in self.running)
+        waiting = tuple(version for number, version in ordered if number not in self.running)
+        return Standing(self.step, groups_per_step, running, waiting, self.tally.tokens_since)
+
+
+@dataclass
+class Flow:
+    """A run in motion: the parts, opened, and where they stand."""
+
+    run: Run
+    policy: Policy
+    scorer: Scorer
+    ledger: Ledger
+    progress: Progress
+    watcher: Watcher
+    checkpoint: Callable[[int], None]  # called between two steps, when nothing else can happen
+    evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
+    trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
+    resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
+
+    async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
+        """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.
+
+        Every thread has OpenMP threads of its own, and two sets of them on the same cores slow each other down.
+        """
+        if not self.progress.running and not self.may_start():
+            return work(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
+
+    def player(self, group: Group) -> GroupPlayer:
+        """Who plays the attempts of a group."""
+        run = self.run
+        limits = Limits(run.budget.turns(group), run.budget.tokens(group))
+        player = GroupPlayer(
+            group, self.policy, run.worlds, run.agent, run.seed, self.scorer, self._note, limits, run.world_seconds
+        )
+        player.stages = self.progress.stages
+        return player
+
+    async def _note(self, groups: list[Group], needs: frozenset[str]) -> None:
+        """A look at attempts from within generation; inline unless a step is being trained.
+
+        From another thread it would come back at a time that differs, and with it who is decoded together with whom.
+        """
+        if self.progress.training:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self.trainer_thread, self.run.trainer.note, groups, needs)
+        else:
+            self.run.trainer.note(groups, needs)
+
+    async def publish(self, step: int) -> None:
+        """Deliver the trainer's weights as version `step`, and note what they are."""
+        self.progress.stages.enter("training", "publishes")
+        self.ledger.published(await self.run.channel.publish(step))
+        if not self.progress.running and not len(self.run.buffer):  # nothing could go on meanwhile
+            await self.run.channel.proven()
+
+    def hurry(self) -> None:
+        """A step waits for groups that would grow too old: engines that can let the oldest ones go first."""
+        hurrying, running, versions = outermost(self.run.engine, Hurries), self.progress.running, self.progress.versions
+        if running and hurrying:
+            oldest = min(versions[number] for number in running)
+            numbers = [number for number in running if versions[number] == oldest]
+            keys = [key for number in numbers for key in self.progress.keys.get(number, ())]
+            for _, engine in hurrying:
+                engine.hurry(keys)
+
+    def may_start(self) -> bool:
+        progress = self.progress
+        waiting = len(self.run.buffer) + progress.training
+        count, tokens = self.run.groups_per_step, progress.tally.tokens_since
+        return self.run.pace.may_start(len(progress.running), waiting, progress.step, count, tokens)
+
+
+def watch_failures(run: Run, progress: Progress, group: Group) -> None:
+    """Stop a run whose world or reward mostly fails: what is left would be a biased sample."""
+    for trajectory in group.trajectories:
+        failed = trajectory.outcome is Outcome.FAILED
+        progress.recent_failures.append(failed)
+        if failed:
+            progress.failures[trajectory.error] += 1
+    del progress.recent_failures[:-_WINDOW]
+    count, limit = len(progress.recent_failures), run.max_failed_share
+    if not count or count < min(_WINDOW, 2 * len(group.trajectories)):
+        return
+    if (share := sum(progress.recent_failures) / count) > limit:
+        worst = "; ".join(f"{times}x {error}" for error, times in progress.failures.most_common(3))
+        raise RewardError(
+            f"{share:.0%} of the last {count} attempts failed (limit {limit:.0%}), none of them was trained on: {worst}"
+        )
+
+
+def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
+    """Say so when no draw can ever be filled."""
+    dropped = sum(progress.dropped.values())
+    if is_stuck or dropped > _PATIENCE * run.groups_per_step:
+        reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
+        raise StarvationError(
+            f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
+            + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
+        )

@@ -1,0 +1,32 @@
+"""How the groups of a draw are divided: siblings that are compared with each other, and optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from strop.types import Group, Origin, Trajectory
+
+
+def families(groups: Sequence[Group]) -> list[Group]:
+    """Each family of siblings as a group of its own, in the order in which they first appear."""
+    return [family for group in groups for family in _families(group)]
+
+
+def _families(group: Group) -> list[Group]:
+    found: dict[str, list[Trajectory]] = {}
+    for attempt in group.trajectories:
+        found.setdefault(attempt.family, []).append(attempt)
+    return [group] if len(found) < 2 else [replace(group, trajectories=attempts) for attempts in found.values()]
+
+
+def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Group]]:
+    """The draw in `minibatches` parts; groups of demonstrations alone make a step of their own, the last.
+
+    Where all are demonstrations they are the draw, and divided as any other.
+    """
+    taught = [group for group in groups if all(t.origin is Origin.TEACHER for t in group.scored)]
+    own = [group for group in groups if group not in taught] or list(groups)
+    size = -(-len(own) // minibatches)
+    parts = [list(own[first : first + size]) for first in range(0, len(own), size)]
+    return [*parts, taught] if taught and len(own) < len(groups) else parts

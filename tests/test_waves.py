@@ -1,0 +1,192 @@
+"""Waves, families, order and lineage: what a group may be beside independent siblings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from strop.abilities import generated
+from strop.control.beliefs.counts import Counts
+from strop.control.budgets.fixed import Fixed
+from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.samplers.uniform import Uniform
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.of_task import world_of
+from strop.errors import ConfigurationError, StarvationError
+from strop.generate.engines.scripted import Scripted
+from strop.generate.pieces import cut, given
+from strop.generate.together import together
+from strop.pipeline import train
+from strop.roles import Belief, Budget, Player, Reward, Sampler, Strategy
+from strop.train.families import families, optimizer_steps
+from strop.types import Group, Origin, Outcome, Start, Task, Trajectory
+from tests.building import make_group
+from tests.clock import run_virtually
+from tests.models import save_pocket_like
+from tests.test_pipeline import make_run, opened, reply
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@dataclass
+class UntilThree(Budget):
+    """Two attempts, then one more after each wave that brought fewer than three."""
+
+    asked: list[list[float]] = field(default_factory=list)
+
+    def attempts(self, group: Group) -> int:
+        self.asked.append([t.reward for t in group.trajectories])
+        return 2 if not group.trajectories else int(len(group.trajectories) < 3)
+
+
+@dataclass
+class ByLength(Reward):
+    """Counts how often it is asked about each attempt."""
+
+    asked: list[str] = field(default_factory=list)
+    is_inline = True
+
+    def __call__(self, group: Group) -> list[float]:
+        self.asked += [t.id for t in group.trajectories]
+        return [1.0 + len(t.reply) for t in group.trajectories]
+
+
+def test_a_budget_sees_what_was_scored_before_it_gives_more(model: Path, tmp_path: Path) -> None:
+    budget, reward = UntilThree(), ByLength()
+    run = make_run(steps=1, budget=budget, rewards=(reward,))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        groups = flow.ledger.draw(1)
+    assert [len(group.trajectories) for group in groups] == [3] * 4
+    assert [len(seen) for seen in budget.asked].count(3) == 4, "asked until it says 0"
+    assert all(value > 0 for seen in budget.asked for value in seen), "every wave is scored before the next"
+    assert sorted(reward.asked) == sorted(t.id for group in groups for t in group.trajectories), "each attempt once"
+
+
+@dataclass(frozen=True)
+class Forks(Strategy):
+    """One root, thrown away, and for each start a branch from its first token."""
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        root = await play(play.another())
+        shared = given(cut(root.turns, 1))
+        return await together(play(replace(start, turns=shared, parent=root.id)) for start in starts)
+
+
+def test_what_was_made_and_not_brought_has_a_row_and_its_tokens_count(model: Path, tmp_path: Path) -> None:
+    run = make_run(steps=2, strategy=Forks(), rewards=(ByLength(),), engine=Scripted(lambda prompt, key: "12345"))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        assert flow.ledger.violations() == []
+        rows = flow.ledger._rows("SELECT id, parent, outcome, fate, place, tokens FROM attempts ORDER BY number, id")
+        tokens = sum(row[-1] for row in rows)
+        made = flow.ledger.counts()
+    roots = [row for row in rows if row[2] == "pruned"]
+    assert made == {"gated": 8, "trained": 24} and len(roots) == 8
+    assert all(row[3] == "gated" and row[4] is None for row in roots)
+    assert all(row[1] == f"{row[0].split('/')[0]}/3" for row in rows if row[3] == "trained"), "the parent is named"
+    assert recorder.rows[-1]["tokens_generated"] == tokens == (8 + 24) * 6, "what branches share is counted once"
+    assert generated(run.engine) in (None, tokens)
+
+
+@dataclass(frozen=True)
+class Nothing(Budget):
+    def attempts(self, group: Group) -> int:
+        return 0
+
+
+def test_a_budget_of_nothing_is_told(model: Path, tmp_path: Path) -> None:
+    with opened(make_run(budget=Nothing()), model, tmp_path / "ledger.db") as (flow, _):
+        with pytest.raises(StarvationError, match="it was given no attempt"):
+            run_virtually(train(flow))
+        assert flow.ledger.violations() == []
+
+
+@dataclass
+class Listening(Sampler):
+    inner: Uniform
+    heard: list[int] = field(default_factory=list)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self.inner.next(step, belief)
+
+    def observe(self, group: Group) -> None:
+        self.heard.append(group.number)
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_without_lag_whoever_learns_learns_in_the_order_of_admission(model: Path, tmp_path: Path, lag: int) -> None:
+    """Lengths differ, so groups finish in another order than they began."""
+    sampler = Listening(Uniform((Arithmetic(1),)))
+    engine = Scripted(reply, seconds_per_token=1.0)
+    run = make_run(steps=4, sampler=sampler, pace=BoundedLag(lag), engine=engine)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+    assert (sampler.heard == sorted(sampler.heard)) == (lag == 0), "with lag, quick groups are learned from first"
+
+
+def test_a_forecast_is_kept_with_its_group(model: Path, tmp_path: Path) -> None:
+    run = make_run(steps=2, belief=Counts())
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        run_virtually(train(flow))
+        first, second = flow.ledger.draw(1), flow.ledger.draw(2)
+    assert all(group.foreseen == (0.5, pytest.approx(1 / 12)) for group in first), "nothing is known before the first"
+    assert all(group.foreseen is not None and group.foreseen[1] < 1 / 12 for group in second)
+
+
+def test_counts_do_not_depend_on_order_and_count_only_own_attempts() -> None:
+    one, other = make_group([1.0, 0.0, 0.5, 1.0], pruned=[3]), make_group([1.0, 1.0], number=1)
+    other.trajectories[1].origin = Origin.GUIDED
+    there, back = Counts(), Counts()
+    for group in (one, other):
+        there.observe(group)
+    for group in (other, one):
+        back.observe(group)
+    mean, variance = there.foresee([one.task], 0)
+    # 1 + 0 + 0.5 of one and 1 of the other: Beta(1 + 2.5, 1 + 1.5)
+    assert mean[0] == pytest.approx(3.5 / 6) and variance[0] == pytest.approx(3.5 * 2.5 / (36 * 7))
+    assert there.state() == back.state()
+    again = Counts()
+    again.restore(there.state())
+    assert again.foresee([one.task], 5)[0][0] == mean[0]
+
+
+def test_families_are_compared_among_themselves() -> None:
+    group = make_group([1.0, 0.0, 1.0, 1.0])
+    for attempt, family in zip(group.trajectories, ("", "hinted", "hinted", ""), strict=True):
+        attempt.family = family
+    found = families([group, make_group([1.0], number=1)])
+    assert [(each.number, [t.reward for t in each.trajectories]) for each in found] == [
+        (0, [1.0, 1.0]),
+        (0, [0.0, 1.0]),
+        (1, [1.0]),
+    ]
+
+
+def test_demonstrations_alone_make_a_step_of_their_own() -> None:
+    groups = [make_group([1.0, 0.0], number=number) for number in range(5)]
+    for attempt in groups[1].trajectories:
+        attempt.origin = Origin.TEACHER
+    groups[2].trajectories[0].origin = Origin.TEACHER  # beside its siblings it is one of them
+    numbers = [[group.number for group in part] for part in optimizer_steps(groups, 2)]
+    assert numbers == [[0, 2], [3, 4], [1]]
+    assert [[g.number for g in part] for part in optimizer_steps([groups[1]], 1)] == [[1]]
+
+
+def test_worlds_are_found_by_name_and_level() -> None:
+    worlds = (Arithmetic(1), Arithmetic(2))
+    assert [world_of(worlds, world.task(0)).level for world in worlds] == [1, 2]
+    with pytest.raises(ConfigurationError, match="is of arithmetic:3, and the worlds here are arithmetic:1"):
+        world_of(worlds, Arithmetic(3).task(0))
+
+
+def test_pruned_attempts_are_in_no_baseline() -> None:
+    group = make_group([1.0, 0.0, 0.0], pruned=[2])
+    assert group.trajectories[2].outcome is Outcome.PRUNED
+    assert [t.reward for t in group.scored] == [1.0, 0.0] and Fixed(3).attempts(group) == 0
