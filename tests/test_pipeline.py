@@ -267,7 +267,7 @@ class BrokenWorld(Arithmetic):
     crash_every: int = 3
 
     def environment(self) -> SingleTurn:
-        return Broken(self, self.crash_every)
+        return Broken(self, crash_every=self.crash_every)
 
 
 def test_what_the_world_breaks_is_failed_and_never_trained(model: Path, tmp_path: Path) -> None:
