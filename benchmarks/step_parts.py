@@ -20,6 +20,7 @@ from typing import Any
 
 import strop.evaluation
 import strop.generate.play
+import strop.pipeline
 import strop.start.launch
 import strop.train.pack
 from strop.disk import checkpoint
@@ -29,6 +30,7 @@ from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.template import Template
 from strop.observe.journal import Journal
+from strop.observe.metrics import Tally
 from strop.observe.rescore import rescored
 from strop.run import Run
 
@@ -152,6 +154,12 @@ def watched(run: Run, clock: Clock) -> Iterator[None]:
     methods("ledger", Ledger, *_LEDGER)
     methods("training", type(run.trainer), *_TRAINING)
     methods("credit", type(run.advantage), "__call__")
+    if run.values is not None:
+        methods("values", type(run.values), "predict", "learn")
+    methods("tasks", type(run.sampler), "next")
+    methods("figures", Tally, "finished", "trained", "timing")
+    everywhere("flow of groups", strop.pipeline.make_group)
+    everywhere("flow of steps", strop.pipeline.learn_from_groups)
     methods("publish and proof", type(run.channel), "publish")
     methods("journal", Journal, "stepped")
     put(checkpoint, "write", clock.wrapped("checkpoint", checkpoint.write))

@@ -118,7 +118,6 @@ class Ledger:
             "UPDATE groups SET fate=?, reason=?, at=?, foreseen=?, spread=? WHERE number=?",
             (fate, reason, at, *(group.foreseen or (None, None)), group.number),
         )
-        self._database.commit()
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
         """These groups were in the optimizer step that made version `step`."""
@@ -136,7 +135,7 @@ class Ledger:
         """These weights were delivered; those of a step that is made again must be the same."""
         self._run("INSERT OR IGNORE INTO versions VALUES (?, ?)", (version.step, version.fingerprint))
         self._database.commit()
-        recorded = self.fingerprints()[version.step]
+        ((recorded,),) = self._rows("SELECT fingerprint FROM versions WHERE step=?", (version.step,))
         if recorded != version.fingerprint:
             raise CheckpointError(
                 f"the weights of step {version.step} are {version.fingerprint}, and were {recorded} when it was made"

@@ -42,6 +42,9 @@ class Scorer:
 
     def __init__(self, rewards: Sequence[Reward], seconds: float = 10.0, workers: int = 2) -> None:
         self._rewards = dict(zip(reward_names(rewards), rewards, strict=True))
+        self._relative = {name for name, reward in self._rewards.items() if is_relative(reward)}
+        # rewards that compare siblings come last, so that no failed attempt is among those compared
+        self._order = sorted(self._rewards, key=lambda name: name in self._relative)
         foreign = {name: reward for name, reward in self._rewards.items() if not is_inline(reward)}
         self._foreign = list(foreign)
         self._pool = Pool(list(foreign.values()), workers)
@@ -55,9 +58,8 @@ class Scorer:
         new = [attempt for attempt in group.scored if not attempt.rewards]
         values = {(t.id, name): value for t in group.scored for name, value in t.rewards.items()}
         faults = list[Fault]()
-        # rewards that compare siblings come last, so that no failed attempt is among those compared
-        for name in sorted(self._rewards, key=lambda name: is_relative(self._rewards[name])):
-            relevant = group.scored if is_relative(self._rewards[name]) else new
+        for name in self._order:
+            relevant = group.scored if name in self._relative else new
             left = [attempt for attempt in relevant if attempt.is_scored]
             for attempt, mark in zip(left, await self._marks(name, replace(group, trajectories=left)), strict=True):
                 if isinstance(mark, Fault):
@@ -80,12 +82,12 @@ class Scorer:
         marks = await self._ask(name, group)
         # a broken contract is nobody's guilt: alone, a reward that always returns one number would look right
         is_unclear = any(isinstance(mark, Fault) and mark.is_whole and not mark.is_breach for mark in marks)
-        if not is_unclear or is_relative(self._rewards[name]) or len(marks) == 1:
+        if not is_unclear or name in self._relative or len(marks) == 1:
             return marks
         return [(await self._ask(name, replace(group, trajectories=[one])))[0] for one in group.trajectories]
 
     async def _ask(self, name: str, group: Group) -> list[Mark]:
-        if is_inline(self._rewards[name]):
+        if name not in self._foreign:
             return marked(self._rewards[name], group)
         async with self._pool.lend() as worker:
             return await worker.ask(self._foreign.index(name), group, self._seconds)

@@ -37,8 +37,9 @@ class Template:
 
     @cached_property
     def _backend(self) -> Any:
-        """What decodes within the tokenizer, where it adds nothing: asked directly, it takes half the time."""
-        is_plain = getattr(type(self.tokenizer), "_decode", None) is PreTrainedTokenizerFast._decode
+        """What encodes and decodes within the tokenizer, where it adds nothing: asked directly, it is much quicker."""
+        kind, plain = type(self.tokenizer), PreTrainedTokenizerFast
+        is_plain = all(getattr(kind, name, None) is getattr(plain, name) for name in ("_decode", "_encode_plus"))
         return self.tokenizer.backend_tokenizer if is_plain else None
 
     @classmethod
@@ -70,6 +71,8 @@ class Template:
 
     def encode(self, text: str) -> IntArray:
         """Tokens of text, without any that the tokenizer would add by itself: [P]."""
+        if self._backend is not None:
+            return np.array(self._backend.encode(text, add_special_tokens=False).ids, dtype=np.int64)
         return np.array(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"], dtype=np.int64)
 
     def decode(self, tokens: IntArray) -> str:

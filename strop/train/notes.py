@@ -21,16 +21,18 @@ from strop.types import Group, Trajectory
 if TYPE_CHECKING:
     from strop.run import Run
 
-Look: TypeAlias = Callable[[str, Batch, Callable[[PolicyOutput], Tensor]], Tensor]  # by the name of a policy
+Wanted: TypeAlias = Callable[[PolicyOutput], Tensor]
+Look: TypeAlias = Callable[[str, Batch, Sequence[Wanted]], list[Tensor]]  # by the name of a policy; one pass for all
 
-_OF_WRITTEN: dict[str, tuple[str, Callable[[PolicyOutput], Tensor]]] = {
+_PROMPT = "prompt_hidden"
+_NOTED: dict[str, tuple[str, Wanted]] = {
     "entropy": ("proximal", lambda output: output.entropy),
     "logprobs": ("proximal", lambda output: output.logprobs),
     "hidden": ("proximal", lambda output: output.states),
     "reference_logprobs": ("reference", lambda output: output.logprobs),
+    _PROMPT: ("proximal", lambda output: output.hidden),
 }
-_PROMPT = "prompt_hidden"
-NOTES = (*_OF_WRITTEN, _PROMPT)
+NOTES = tuple(_NOTED)
 
 
 def take_notes(groups: Sequence[Group], needs: frozenset[str], look: Look, max_tokens: int) -> None:
@@ -38,15 +40,14 @@ def take_notes(groups: Sequence[Group], needs: frozenset[str], look: Look, max_t
     if unknown := sorted(needs - set(NOTES)):
         raise ConfigurationError(f"no trainer notes {unknown[0]!r}: {nearest(unknown[0], NOTES)}")
     attempts = {attempt.id: attempt for group in groups for attempt in group.scored}
+    policies = sorted({_NOTED[need][0] for need in needs})
     for batch in pack(groups, None, 0, max_tokens):
         owners = [attempts[each] for each in batch.attempt_ids]
-        for need in sorted(needs & set(_OF_WRITTEN)):
-            policy, wanted = _OF_WRITTEN[need]
-            _hand_out(need, look(policy, batch, wanted), batch.trainable, batch, owners)
-        if _PROMPT in needs:
-            _hand_out(
-                _PROMPT, look("proximal", batch, lambda output: output.hidden), _first_prompts(batch), batch, owners
-            )
+        for policy in policies:
+            asked = [need for need in sorted(needs) if _NOTED[need][0] == policy]
+            for need, values in zip(asked, look(policy, batch, [_NOTED[need][1] for need in asked]), strict=True):
+                where = _first_prompts(batch) if need == _PROMPT else batch.trainable
+                _hand_out(need, values, where, batch, owners)
 
 
 def _hand_out(need: str, values: Tensor, where: Tensor, batch: Batch, owners: Sequence[Trajectory]) -> None:

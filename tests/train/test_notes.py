@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -15,10 +16,11 @@ from strop.errors import ConfigurationError, ModelError
 from strop.recipes.setting import Setting
 from strop.start.preflight import check
 from strop.train.advantages.constant import Constant
+from strop.train.batch import Batch
 from strop.train.losses.echo import Echo
 from strop.train.losses.kdrl import Kdrl
 from strop.train.losses.rover import Rover
-from strop.train.notes import NOTES
+from strop.train.notes import NOTES, Wanted, take_notes
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.ranks import Ranks
@@ -66,6 +68,19 @@ def test_notes_of_each_written_token(trainer: TorchTrainer, tmp_path: Path) -> N
         np.testing.assert_allclose(attempt.notes[name], expected, atol=1e-4)
         if name == "logprobs":
             np.testing.assert_allclose(attempt.notes["entropy"], -(own.exp() * own).sum(-1), atol=1e-4)
+
+
+def test_all_notes_of_a_policy_take_one_pass() -> None:
+    """Two of two policies here, however much is asked of each, for every batch."""
+    passes: list[tuple[str, int]] = []
+
+    def look(policy: str, batch: Batch, wanted: Sequence[Wanted]) -> list[torch.Tensor]:
+        passes.append((policy, len(wanted)))
+        return [torch.zeros(len(batch.tokens)) for _ in wanted]
+
+    take_notes(groups := random_groups(), frozenset(NOTES), look, max_tokens=1_000_000)
+    assert passes == [("proximal", 4), ("reference", 1)]
+    assert all(set(a.notes) == set(NOTES) for group in groups for a in group.scored if a.num_tokens)
 
 
 def test_unknown_notes_are_refused(trainer: TorchTrainer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -49,10 +49,11 @@ class Forward:
             output, _ = self._output(model, batch)
             return Frozen(output.before(output.rows), head)
 
-    def look(self, model: Any, batch: Batch, wanted: Callable[[PolicyOutput], Tensor]) -> Tensor:
-        """Something the model says about a batch, without gradient, on the batch's own device."""
+    def look(self, model: Any, batch: Batch, wanted: Sequence[Callable[[PolicyOutput], Tensor]]) -> list[Tensor]:
+        """What the model says about a batch, in one pass, without gradient, on the batch's own device."""
         with torch.no_grad(), self._precision():
-            return wanted(self._output(model, batch)[0]).float().to(batch.tokens.device)
+            output, _ = self._output(model, batch)
+            return [each(output).float().to(batch.tokens.device) for each in wanted]
 
     def nothing(self, model: Any, batch: Batch) -> Tensor:
         """A zero that depends on every weight, for a rank that has no token to train but must keep step."""

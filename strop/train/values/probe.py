@@ -81,9 +81,9 @@ class Probe(ValueModel):
         """[2 H + 3]."""
         if missing := self.needs - set(attempt.notes):
             raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
-        notes = {name: attempt.notes[name].astype(np.float64) for name in self.needs}
-        entropy = notes["entropy"]
-        states = [notes[name][-self.tokens :].mean(0) for name in ("prompt_hidden", "hidden")]
+        entropy = attempt.notes["entropy"].astype(np.float64)
+        last = [attempt.notes[name][-self.tokens :].astype(np.float64) for name in ("prompt_hidden", "hidden")]
+        states = [each.mean(0) for each in last]
         return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
 
     def save(self, folder: Path) -> None:
