@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "strop"
@@ -81,6 +81,44 @@ def test_imports_point_one_way() -> None:
             continue
         wrong += [f"{path.relative_to(PACKAGE)} imports {i}" for i in imported(path) if layer_of(i) > LEVEL[name]]
     assert not wrong, "\n".join(wrong)
+
+
+def rooms() -> dict[str, dict[str, str]]:
+    """Which top-level room imports from which other one, each with a file that does."""
+    found: dict[str, dict[str, str]] = {}
+    for path in modules():
+        inside = str(path.relative_to(PACKAGE))
+        room = inside.split("/", maxsplit=1)[0].removesuffix(".py")
+        for name in imported(path):
+            other = name.split(".")[1]
+            if other != room:
+                found.setdefault(room, {})[other] = f"{inside} imports {name}"
+    return found
+
+
+def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """Nodes that lead back to the first of them, or none: what is left when whoever leads nowhere is taken away."""
+    left = {node: set(others) for node, others in graph.items()}
+    while ends := [node for node, others in left.items() if not others & left.keys()]:
+        for node in ends:
+            del left[node]
+    path = list(left)[:1]
+    while path and len(set(path)) == len(path):
+        path.append(min(left[path[-1]] & left.keys()))
+    return path[path.index(path[-1]) : -1] if path else []
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": "b", "b": "cd", "c": "d", "d": ""}) == []
+    assert sorted(circle({"a": "b", "b": "cd", "c": "x", "d": "b", "x": ""})) == ["b", "d"]
+    assert circle({"a": "a"}) == ["a"]
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    graph = rooms()
+    found = circle(graph)
+    steps = zip(found, [*found[1:], *found[:1]], strict=True)
+    assert not found, "\n".join(graph[room][other] for room, other in steps)
 
 
 def test_a_mechanism_never_imports_a_sibling() -> None:

@@ -27,6 +27,7 @@ from strop.disk.folder import RunFolder
 from strop.errors import StropError
 from strop.observe.facts import read_summary
 from strop.observe.summary import WARMUP
+from strop.processes.child import ending
 from strop.run import Run
 from strop.start.forks import warm
 
@@ -121,8 +122,7 @@ def _why(code: int, log: Path) -> str:
         return "it was told to stop"
     told = [line for line in log.read_text().splitlines() if line.strip()] if log.is_file() else []
     if code < 0 or not told:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"its process ended by {how}; see {log}"
+        return f"its process ended by {ending(code)}; see {log}"
     return f"{told[-1]}; see {log}"
 
 
