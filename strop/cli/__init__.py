@@ -101,13 +101,20 @@ def _show_help(recipe: str) -> None:
 def evaluate(
     model: Model = "pocket",
     world: Annotated[
-        list[str] | None, typer.Option("--world", "-w", help="`arithmetic:3`; several joined by + or repeated.")
+        list[str] | None,
+        typer.Option(
+            "--world", "-w", help="`arithmetic:3`; several joined by + or repeated. Default: those of the run."
+        ),
     ] = None,
     tasks: Annotated[int, typer.Option("--tasks", min=1, help="Held-out tasks of each world.")] = 64,
     attempts: Annotated[int, typer.Option("--attempts", min=0, help="Per task; 0: as many as the largest k.")] = 0,
     k: Annotated[str, typer.Option("--k", help="Which pass@k, joined by commas.")] = "1,4",
-    temperature: Annotated[float, typer.Option("--temperature", min=0.0)] = 1.0,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply.")] = 64,
+    temperature: Annotated[
+        float | None, typer.Option("--temperature", min=0.0, help="Default: that of the run, or 1.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="Of one reply. Default: that of the run, or 64.")
+    ] = None,
     seed: Seed = 0,
     threads: Threads = 1,
     device: Device = "cpu",

@@ -77,8 +77,15 @@ def _asked(console: Console) -> str | None:
     return None if line in ("/quit", "/exit") else line
 
 
+def _visible(found: re.Match[str]) -> str:
+    """A picture of a control character; a model may write codes that move the cursor or rename the window."""
+    code = ord(found[0])
+    return chr(0x2400 + code) if code < ord(" ") else "\N{REPLACEMENT CHARACTER}"
+
+
 def styled(text: str) -> Text:
-    """A reply as plain text, its thinking dimmed."""
+    """A reply as plain text, its thinking dimmed; what a terminal would obey is shown instead."""
+    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", _visible, text)
     shown = Text(text)
     for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):
         shown.stylize("dim", *found.span())

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from strop.cli.models import find_model, hush, open_policy
+from strop.disk.folder import RunFolder
+from strop.disk.source import from_source
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation, Score, evaluate
 from strop.filter.rewards.outcome import Outcome
@@ -19,9 +22,11 @@ from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.recipes.worlds import bundled_worlds, parse_worlds
 from strop.roles import Reward, World
+from strop.run import Run
 from strop.types import Sampling
 
 _MOST_LEVELS = 64
+_MAX_TOKENS = 64  # of one reply
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,12 @@ class Question:
     """What is asked about a model."""
 
     model: str
-    worlds: tuple[str, ...]  # none: all that come with strop, at every level
+    worlds: tuple[str, ...]  # none: those of the run, or of a model all that come with strop, at every level
     tasks: int
     attempts: int  # 0: as many as the largest k
     k: str
-    temperature: float
-    max_tokens: int
+    temperature: float | None  # None: that of the run, or 1
+    max_tokens: int | None  # None: that of the run, or 64
     seed: int
     threads: int
     device: str = "cpu"
@@ -50,10 +55,12 @@ def evaluate_model(question: Question, as_json: bool) -> None:
     attempts = question.attempts or max(ks)
     if attempts < max(ks):
         raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} attempts per task, got {attempts}")
-    worlds = chosen_worlds(question)
-    sampling = Sampling(temperature=question.temperature, max_tokens=question.max_tokens)
-    policy = open_policy(find_model(question.model), sampling, question.device)
-    scores = asyncio.run(_scores(worlds, question, attempts, policy))
+    run = _run_of(question.model)
+    measured = _measured(question, run)
+    policy = open_policy(find_model(question.model), _sampling(question, run), question.device)
+    if run is not None:
+        policy = replace(policy, context=run.context)
+    scores = asyncio.run(_scores(measured, question, attempts, policy))
     if as_json:
         print(json.dumps([as_dict(score, ks) for score in scores], indent=1))
     else:
@@ -69,6 +76,30 @@ def parse_ks(text: str) -> list[int]:
     if not all(word.isdigit() and int(word) > 0 for word in words):
         raise ConfigurationError(f"--k takes whole numbers above 0 joined by commas, as in 1,4,16; got {text!r}")
     return sorted({int(word) for word in words})
+
+
+def _run_of(model: str) -> Run | None:
+    """The run whose folder was named, if it is one; its recipe.py is executed, as by --resume."""
+    folder = RunFolder(Path(model))
+    if not folder.recipe.is_file():
+        return None
+    folder.read_origin()
+    run: Run = from_source(folder.recipe)
+    return run
+
+
+def _sampling(question: Question, run: Run | None) -> Sampling:
+    """The run's, with what was asked for in its place."""
+    plain = run.sampling if run is not None else Sampling(max_tokens=_MAX_TOKENS)
+    temperature = plain.temperature if question.temperature is None else question.temperature
+    return replace(plain, temperature=temperature, max_tokens=question.max_tokens or plain.max_tokens)
+
+
+def _measured(question: Question, run: Run | None) -> list[tuple[World, Evaluation]]:
+    """Which worlds, and how each is played and judged: as the run did, or plainly."""
+    if run is not None and not question.worlds:
+        return [(world, run.evaluation) for world in (*run.worlds, *run.evaluation.unseen)]
+    return [(world, Evaluation(rewards=judges(world))) for world in chosen_worlds(question)]
 
 
 def chosen_worlds(question: Question) -> list[World]:
@@ -90,13 +121,15 @@ def _levels(name: str, seed: int) -> list[World]:
     return found
 
 
-async def _scores(worlds: list[World], question: Question, attempts: int, policy: Policy) -> list[Score]:
+async def _scores(
+    measured: list[tuple[World, Evaluation]], question: Question, attempts: int, policy: Policy
+) -> list[Score]:
     console, scores = Console(stderr=True), []
     with console.status("") as status:
-        for number, world in enumerate(worlds, 1):
-            status.update(f"{world.name} level {world.level} ({number} of {len(worlds)})")
-            scorer = Scorer(judges(world))
-            evaluation = Evaluation(tasks=question.tasks, attempts=attempts, rewards=judges(world))
+        for number, (world, plan) in enumerate(measured, 1):
+            status.update(f"{world.name} level {world.level} ({number} of {len(measured)})")
+            scorer = Scorer(plan.rewards)
+            evaluation = replace(plan, tasks=question.tasks, attempts=attempts)
             try:
                 scores += await evaluate([world], evaluation, policy, scorer, question.seed)
             finally:

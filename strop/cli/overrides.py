@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
-import runpy
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.conversion import describe, read_as
-from strop.errors import ConfigurationError, nearest
+from strop.disk.paths import is_own
+from strop.errors import ConfigurationError, StropError, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
 
@@ -26,7 +28,7 @@ def find_recipe(name: str) -> Recipe:
     path = Path(name)
     if not path.is_file():
         raise ConfigurationError(f"there is no recipe file {name}")
-    names = runpy.run_path(str(path), run_name=path.stem)
+    names = _executed(path)
     if isinstance(run := names.get("run"), Run):
         return lambda: run
     made_here = {k: v for k, v in names.items() if inspect.isfunction(v) and v.__module__ == path.stem}
@@ -36,6 +38,24 @@ def find_recipe(name: str) -> Recipe:
         found = ", ".join(public) or "no function"
         raise ConfigurationError(f"{name} needs a Run called `run` or a function called `{path.stem}`, has {found}")
     return chosen
+
+
+def _executed(path: Path) -> dict[str, Any]:
+    """The names that a recipe file defines; it is imported, so that a run can name its classes again from anywhere."""
+    folder = str(path.resolve().parent)
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    assert spec is not None and spec.loader is not None
+    if path.stem in sys.modules and not is_own(sys.modules[path.stem]):
+        raise ConfigurationError(f"{path}: there is a module {path.stem} already, give the recipe file another name")
+    sys.path += [folder] if folder not in sys.path else []  # modules beside it
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except StropError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"{path} cannot be executed: {type(error).__name__}: {error}") from error
+    return vars(module)
 
 
 def make_run(recipe: Recipe, overrides: Mapping[str, str]) -> Run:

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from strop.cli.duration import warning
 from strop.cli.models import hush
+from strop.cli.output import forgiving_output
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import Wish
 from strop.disk.folder import RunFolder, fresh_folder
@@ -68,6 +69,11 @@ def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool =
 
 
 def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
+    with forgiving_output():
+        return _watched(run, folder, quiet, go)
+
+
+def _watched(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:
     hush()
     console = Console(quiet=quiet, highlight=False)
     first = Opening(run, folder.path, console)

@@ -46,10 +46,10 @@ def named_places(run: Any) -> Iterator[Path]:
 
 
 def own_modules(run: Any) -> list[ModuleType]:
-    """Modules whose classes play in a run and that belong neither to strop nor to anything installed."""
+    """Modules of somebody's own whose classes play in a run."""
     names = {type(part).__module__ for _, part in parts(run)}
     found = [sys.modules[name] for name in sorted(names) if name in sys.modules]
-    return [module for module in found if _is_own(module)]
+    return [module for module in found if is_own(module)]
 
 
 def root_of(module: ModuleType) -> Path:
@@ -63,12 +63,13 @@ def root_of(module: ModuleType) -> Path:
 def own_code(run: Any) -> list[Path]:
     """Files of a run's own modules, and of what they imported from beside them."""
     roots = {root_of(module) for module in own_modules(run)}
-    loaded = [module for module in list(sys.modules.values()) if _is_own(module)]
+    loaded = [module for module in list(sys.modules.values()) if is_own(module)]
     files = [Path(str(module.__file__)).resolve() for module in loaded]
     return sorted({file for file in files if any(root in file.parents for root in roots)})
 
 
-def _is_own(module: ModuleType) -> bool:
+def is_own(module: ModuleType) -> bool:
+    """Whether it belongs neither to strop nor to anything installed."""
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
         return False

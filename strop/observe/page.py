@@ -160,7 +160,8 @@ TEMPLATE = """\
   <div class="turn {{ line.role }}"><b>{{ line.role }}</b><pre>{{ spoken(line.text) }}</pre></div>
   {%- endfor %}
   {%- if attempt.answer %}
-  <p class="answer">right answer <code>{{ attempt.answer }}</code></p>
+  <p class="answer">right answer <code>{{ attempt.answer }}</code>{% if attempt.rule %}
+    · found in the reply ({{ attempt.rule }}) <code>{{ attempt.found or "nothing" }}</code>{% endif %}</p>
   {%- endif %}
 </article>
 {%- endmacro -%}

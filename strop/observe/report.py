@@ -7,7 +7,7 @@ import hashlib
 import math
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
+from strop.environments.answers import extracted
 from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.facts import Facts, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
@@ -224,9 +225,12 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     try:
         counts, broken, selection = ledger.counts(), ledger.violations(), selection_of(ledger)
         skipped = ledger.num_skipped()
+        rules = {name: chosen["rule"] for name, chosen in _origin(folder).get("rules", {}).items()}
         steps = sorted({step for step in (1, facts.step) if step > 0})
         decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
-        samples = [(s, [_readable(t, decode) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps]
+        samples = [
+            (s, [_readable(t, decode, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps
+        ]
     except sqlite3.Error as error:
         return {**nothing, "ledger_words": f"The ledger could not be read: {error}"}
     finally:
@@ -242,7 +246,11 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _readable(attempt: Trajectory, decode: Decode) -> dict[str, Any]:
+def _origin(folder: RunFolder) -> dict[str, Any]:
+    return folder.read_origin() if folder.origin.is_file() else {}
+
+
+def _readable(attempt: Trajectory, decode: Decode, rules: Mapping[str, str]) -> dict[str, Any]:
     tone = "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly")
     said: list[Line] = lines(attempt, decode)
     return {
@@ -253,6 +261,8 @@ def _readable(attempt: Trajectory, decode: Decode) -> dict[str, Any]:
         "task": f"{attempt.task.source} level {attempt.task.level}",
         "lines": said,
         "answer": attempt.task.answer,
+        "rule": rules.get(attempt.task.source),
+        "found": extracted(rules[attempt.task.source], attempt.reply) if attempt.task.source in rules else "",
     }
 
 

@@ -27,6 +27,7 @@ from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
 from strop.models.names import model_folder
+from strop.observe.contrast import Contrast
 from strop.observe.facts import read_summary
 from strop.observe.journal import Journal
 from strop.observe.report import write_report
@@ -207,7 +208,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
 
     for tracker in run.trackers:
         tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
-    everyone = Watchers([journal, *watchers, *run.trackers])
+    everyone = Watchers([journal, *watchers, *run.trackers, Contrast(run, ledger)])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)

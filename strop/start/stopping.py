@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends the run after the current step, saved; the second at once.
+"""Ctrl-C, SIGTERM or a closed terminal: the first ends the run after the current step, saved; the second at once.
 
 A thread hears the signals: the event loop does not turn while the trainer computes in it or something hangs there.
 """
@@ -11,13 +11,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from strop.observe.status import STOP
 from strop.progress import Progress
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last: its terminal is gone
 
 
 @contextmanager
@@ -32,7 +32,8 @@ def gentle_stop(progress: Progress) -> Iterator[None]:
             loop.call_soon_threadsafe(current.cancel)
         else:
             progress.is_stopping = True
-            print("\nfinishing this step and saving; press Ctrl-C again to stop at once", file=sys.stderr)
+            with suppress(OSError):
+                print("\nfinishing this step and saving; press Ctrl-C again to stop at once", file=sys.stderr)
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread receives signals
@@ -55,7 +56,8 @@ def _heard(interrupt: Callable[[], None]) -> Iterator[None]:
 
     thread = threading.Thread(target=hear, name="signals", daemon=True)
     thread.start()
-    before = {number: signal.signal(number, _nothing) for number in _SIGNALS}
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores one
+    before = {number: signal.signal(number, _nothing) for number in heeded}
     descriptor = signal.set_wakeup_fd(telling.fileno())
     try:
         yield
