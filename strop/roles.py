@@ -7,7 +7,7 @@ one forwards neither: whoever asks looks through wrappers (`abilities.inside`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
@@ -19,6 +19,7 @@ from strop.types import (
     Message,
     Observation,
     Origin,
+    Paid,
     Sampling,
     Standing,
     Start,
@@ -232,7 +233,9 @@ class Reward(Protocol):
     def weight(self) -> float:
         return 1.0
 
-    def __call__(self, group: Group) -> list[float]: ...
+    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
+        """One mark per attempt, perhaps with places; a coroutine is awaited within the same deadline. NaN: no mark."""
+        ...
 
 
 class Gate(Protocol):

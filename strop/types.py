@@ -235,6 +235,29 @@ class Group:
         return np.array([t.reward for t in self.scored], dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class Span:
+    """A place in a reply that a reward pays: characters `start` to `end` of turn number `turn`.
+
+    `value` is paid at its last token, `each` at every token; under `name` its tokens are marked in `Turn.aux`.
+    """
+
+    turn: int
+    start: int
+    end: int
+    value: float = 0.0
+    each: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What a reward says of an attempt as a whole, and of places in it; the reward is the sum of all."""
+
+    end: float
+    spans: tuple[Span, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """What a gate decided: the group to keep (perhaps trimmed), or None, and why."""

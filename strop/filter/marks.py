@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
-from strop.processes.answers import NoAnswer, number, shown
+from strop.errors import ConfigurationError
+from strop.processes.answers import NoAnswer, entries, number, shown
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import Group, Paid, Span
 
 _LONGEST_ERROR = 500
 
@@ -24,16 +27,36 @@ class Fault:
     is_whole: bool = False  # the call failed, so that the guilty attempt is not known
 
 
-Mark: TypeAlias = float | Fault
+Mark: TypeAlias = float | Paid | Fault
 
 
-def marked(reward: Reward, group: Group) -> list[Mark]:
-    """One mark per attempt, whatever the reward does short of hanging or dying."""
+async def marked(reward: Reward, group: Group, seconds: float | None = None) -> list[Mark]:
+    """One mark per attempt, whatever the reward does short of hanging or dying; one that waits has a deadline."""
     try:
-        return marks_of(reward(group), len(group.trajectories))
+        returned = reward(group)
+        if inspect.isawaitable(returned):
+            returned = await _in_time(returned, seconds)
+        return marks_of(returned, len(group.trajectories))
     except Exception as error:
         fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True)
         return [fault] * len(group.trajectories)
+
+
+async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError as error:
+        raise TimeoutError(f"no answer within {seconds:g} s" if deadline.expired() else str(error)) from error
+
+
+def plain_marks(reward: Reward, group: Group) -> list[float]:
+    """The numbers of a reward within another one, which must give such at once."""
+    returned = reward(group)
+    if inspect.isawaitable(returned) or any(isinstance(mark, Paid) for mark in returned):
+        raise ConfigurationError(f"{type(reward).__name__} waits or pays places, and here plain numbers are needed")
+    return [float(mark) for mark in returned if not isinstance(mark, Paid)]
 
 
 def marks_of(returned: Any, count: int) -> list[Mark]:
@@ -48,6 +71,10 @@ def marks_of(returned: Any, count: int) -> list[Mark]:
 
 
 def _mark(value: Any) -> Mark:
+    if isinstance(value, Paid):
+        numbers_of: list[Any] = [value.end, *(each for span in value.spans for each in (span.value, span.each))]
+        is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers_of)
+        return value if is_finite else Fault(f"returned {_shown(value)}, need finite numbers")
     is_number = isinstance(value, numbers.Real) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0)
     if not is_number:
         return Fault(f"returned {_shown(value)}, need a number", is_breach=True)
@@ -61,14 +88,38 @@ def _shown(value: Any) -> str:
 
 def to_json(marks: Sequence[Mark]) -> list[Any]:
     """Marks as plain data."""
-    return [[m.text, m.is_breach, m.is_whole] if isinstance(m, Fault) else m for m in marks]
+    return [_plain(mark) for mark in marks]
+
+
+def _plain(mark: Mark) -> Any:
+    if isinstance(mark, Fault):
+        return [mark.text, mark.is_breach, mark.is_whole]
+    if isinstance(mark, Paid):
+        return {"end": mark.end, "spans": [astuple(span) for span in mark.spans]}
+    return mark
 
 
 def from_json(plain: Any, count: int) -> list[Mark]:
     """Marks from plain data that nobody vouches for."""
     if not isinstance(plain, list) or len(plain) != count:
         raise NoAnswer(f"answered {shown(plain)}, need {count} marks")
-    return [_fault(mark) if isinstance(mark, list) else number(mark) for mark in plain]
+    return [_read(mark) for mark in plain]
+
+
+def _read(plain: Any) -> Mark:
+    if isinstance(plain, list):
+        return _fault(plain)
+    if isinstance(plain, dict):
+        found = entries(plain, end=float, spans=list)
+        return Paid(number(found["end"]), tuple(_span(span) for span in found["spans"]))
+    return number(plain)
+
+
+def _span(plain: Any) -> Span:
+    match plain:
+        case [int(turn), int(start), int(end), value, each, str(name)]:
+            return Span(turn, start, end, number(value), number(each), name[:_LONGEST_ERROR])
+    raise NoAnswer(f"answered {shown(plain)}, need three whole numbers, two numbers and a name")
 
 
 def _fault(plain: list[Any]) -> Fault:

@@ -6,6 +6,7 @@ are asked about one by one, so that only the guilty ones fail; one that compares
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from strop.abilities import inside
+from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, marked
+from strop.filter.places import Places, misplaced, pay
 from strop.filter.process import Pool
 from strop.roles import Reward
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome, Paid, Trajectory
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Scorer:
         self._foreign = list(foreign)
         self._pool = Pool(list(foreign.values()), workers)
         self._seconds = seconds
+        self.places: Places | None = None  # set by who has a tokenizer
 
     async def __call__(self, group: Group) -> Scores:
         """Fill `rewards` and `reward` of every attempt that counts, or make it FAILED.
@@ -62,10 +66,12 @@ class Scorer:
             relevant = group.scored if name in self._relative else new
             left = [attempt for attempt in relevant if attempt.is_scored]
             for attempt, mark in zip(left, await self._marks(name, replace(group, trajectories=left)), strict=True):
+                if isinstance(mark, Paid) and (problem := misplaced(attempt, mark)):
+                    mark = Fault(problem, is_breach=True)
                 if isinstance(mark, Fault):
                     faults.append(_fail(attempt, name, mark))
                 else:
-                    values[attempt.id, name] = mark
+                    values[attempt.id, name] = self._paid(attempt, name, mark)
         for attempt in group.scored:
             attempt.rewards = {name: values[attempt.id, name] for name in self._rewards}
             attempt.reward = sum(self._rewards[name].weight * value for name, value in attempt.rewards.items())
@@ -76,6 +82,14 @@ class Scorer:
         """End all workers."""
         await self._pool.close()
 
+    def _paid(self, attempt: Trajectory, name: str, mark: float | Paid) -> float:
+        """What a mark is worth in all; places that it names are noted on the attempt's turns."""
+        if not isinstance(mark, Paid):
+            return mark
+        if self.places is None:
+            raise RewardError(f"reward {name} pays places in replies, and nothing here knows where their tokens are")
+        return pay(attempt, name, self._rewards[name].weight, mark, self.places)
+
     async def _marks(self, name: str, group: Group) -> list[Mark]:
         if not group.trajectories:
             return []
@@ -84,11 +98,12 @@ class Scorer:
         is_unclear = any(isinstance(mark, Fault) and mark.is_whole and not mark.is_breach for mark in marks)
         if not is_unclear or name in self._relative or len(marks) == 1:
             return marks
-        return [(await self._ask(name, replace(group, trajectories=[one])))[0] for one in group.trajectories]
+        alone = (self._ask(name, replace(group, trajectories=[one])) for one in group.trajectories)
+        return [marks[0] for marks in await asyncio.gather(*alone)]
 
     async def _ask(self, name: str, group: Group) -> list[Mark]:
         if name not in self._foreign:
-            return marked(self._rewards[name], group)
+            return await marked(self._rewards[name], group, self._seconds)
         async with self._pool.lend() as worker:
             return await worker.ask(self._foreign.index(name), group, self._seconds)
 

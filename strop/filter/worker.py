@@ -5,6 +5,8 @@ It is told the rewards first, and then one group after the other.
 
 from __future__ import annotations
 
+import asyncio
+
 from strop.abilities import Opens, outermost
 from strop.filter.marks import Fault, marked, to_json
 from strop.processes.frames import Frame, Frames
@@ -20,7 +22,7 @@ def serve(frames: Frames) -> None:
     rewards = _loaded(frames.take(), frames)
     while rewards:
         question = frames.take()
-        marks = marked(rewards[question.head["index"]], unpacked(question.arrays["group"]))
+        marks = asyncio.run(marked(rewards[question.head["index"]], unpacked(question.arrays["group"])))
         is_alone = not has_children()
         marks = marks if is_alone else [_LEFT] * len(marks)
         frames.answer(question, {"marks": to_json(marks), "is_alone": is_alone})

@@ -15,6 +15,7 @@ from typing import Any
 
 import jinja2
 import numpy as np
+from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
@@ -83,6 +84,15 @@ class Template:
             tokens.tolist(), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
         return text
+
+    def places(self, reply: IntArray) -> IntArray:
+        """How many characters of the text stand before the end of each token: [N]; a split character counts at last."""
+        stream, total = DecodeStream(skip_special_tokens=False), 0
+        found = []
+        for token in reply.tolist():
+            total += len(stream.step(self.tokenizer.backend_tokenizer, token) or "")
+            found.append(total)
+        return np.array(found, dtype=np.int64)
 
     def text(self, reply: IntArray) -> str:
         """A reply as text, without the token that ended it."""

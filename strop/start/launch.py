@@ -194,6 +194,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
     scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
+    scorer.places = judge.places = policy.template.places
 
     async def heldout() -> Metrics:
         worlds, trained = (*run.worlds, *run.evaluation.unseen), len(run.worlds)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer
+from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Outcome, Trajectory
 
@@ -26,7 +27,7 @@ class GradedAnswer(Reward):
     is_inline: ClassVar[bool] = True  # where its judge is
 
     def __call__(self, group: Group) -> list[float]:
-        marks = self.judge(group)
+        marks = plain_marks(self.judge, group)
         return [self._grade(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _grade(self, attempt: Trajectory, mark: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.arithmetic.turn_credit import token_payments
 from strop.types import Group, Trajectory
 
 
@@ -18,10 +19,10 @@ from strop.types import Group, Trajectory
 class Gae(Advantage):
     """delta_t = r_t + discount * V_(t+1) - V_t;  A_t = delta_t + discount * trace * A_(t+1);  return_t = A_t + V_t.
 
-    The attempt's whole reward stands on its last token. What the world paid per turn is already part of it where
-    a reward says so, and is not added again. V after the last token is 0, also where the attempt was cut. Tokens
-    the policy did not write are stepped over: the next state is the next written token. Whitening standardises
-    the advantages (not the returns) over all tokens of the draw, with the population std.
+    The attempt's reward stands on its last token, but for places that a reward named. What the world paid per turn is
+    part of it where a reward says so, and is not added again. V after the last token is 0, also where the attempt was
+    cut. Tokens the policy did not write are stepped over: the next state is the next written token. Whitening
+    standardises the advantages (not the returns) over all tokens of the draw, with the population std.
     """
 
     discount: float = 1.0  # from token to token
@@ -51,8 +52,7 @@ class Gae(Advantage):
     def _deltas(self, attempt: Trajectory) -> NDArray[np.float64]:
         values = _values(attempt)  # [N]
         deltas = self.discount * np.append(values[1:], 0.0)[: len(values)] - values
-        deltas[-1:] += attempt.reward
-        return deltas
+        return np.asarray(deltas + token_payments(attempt))
 
 
 def _values(attempt: Trajectory) -> NDArray[np.float64]:

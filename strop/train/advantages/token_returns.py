@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.arithmetic.turn_credit import token_payments
 from strop.types import Group, Trajectory
 
 
@@ -50,7 +51,7 @@ class TokenReturns(Advantage):
                 raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
             policy, reference = (attempt.notes[name].astype(np.float64) for name in ("logprobs", "reference_logprobs"))
             paid -= self.kl * np.nan_to_num(policy - reference).clip(-20, 20)
-        paid[-1:] += attempt.reward
+        paid += token_payments(attempt)
         for t in reversed(range(len(paid) - 1)):
             paid[t] += self.discount * paid[t + 1]
         return paid

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strop.types import Trajectory
+
+_PAID = "paid/"  # see `filter/places.py`
 
 
 def turn_payments(attempt: Trajectory) -> list[float]:
@@ -15,6 +18,18 @@ def turn_payments(attempt: Trajectory) -> list[float]:
     paid = list(attempt.turn_rewards) if len(attempt.turn_rewards) == count else [0.0] * count
     if paid:
         paid[-1] += attempt.reward - sum(paid)
+    return paid
+
+
+def token_payments(attempt: Trajectory) -> NDArray[np.float64]:
+    """What each written token was paid: places that rewards named, all else on the last one; the sum is the reward."""
+    paid = np.zeros(attempt.num_tokens)
+    places = [0, *np.cumsum([len(turn.tokens) for turn in attempt.turns]).tolist()]
+    for turn, low, high in zip(attempt.turns, places, places[1:], strict=False):
+        for name, rows in turn.aux.items():
+            if name.startswith(_PAID) and high > low:
+                paid[low:high] += rows[len(turn.prompt) :]
+    paid[-1:] += attempt.reward - paid.sum()
     return paid
 
 

@@ -1,0 +1,1 @@
+"""Who else can be asked?"""
