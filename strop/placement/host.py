@@ -107,7 +107,7 @@ class Host:
         sampling = Sampling(**asked | {"stop": tuple(asked["stop"])})
         done = await self._engine.sample(frame.arrays["prompt"], sampling, frame.head["key"])
         arrays: dict[str, Any] = {"tokens": done.tokens, "logprobs": done.logprobs, "versions": done.versions}
-        return Frame({"stop": done.stop.value}, arrays)
+        return Frame({"stop": done.stop.value}, arrays | {f"aux.{name}": array for name, array in done.aux.items()})
 
     async def _load(self, head: dict[str, Any]) -> Frame:
         location: Any = head["location"]

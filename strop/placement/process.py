@@ -89,7 +89,8 @@ class LocalProcess(Engine):
         head = {"kind": "sample", "key": key, "sampling": vars(sampling)}  # `asdict` would copy each field
         answer = await self._ask(head, {"prompt": np.asarray(prompt, dtype=np.int64)})
         arrays = answer.arrays
-        return Completion(arrays["tokens"], arrays["logprobs"], arrays["versions"], Stop(answer.head["stop"]))
+        aux = {name.removeprefix("aux."): array for name, array in arrays.items() if name.startswith("aux.")}
+        return Completion(arrays["tokens"], arrays["logprobs"], arrays["versions"], Stop(answer.head["stop"]), aux)
 
     async def load(self, version: WeightVersion) -> str:
         """Have the process take new weights; from now on a replacement begins with them."""

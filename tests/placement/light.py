@@ -49,7 +49,8 @@ class Letters(Engine):
         stop = Stop.ABORTED if key in self._aborted else Stop.LENGTH
         self._aborted.discard(key)
         logprobs = -np.arange(len(tokens), dtype=np.float32)
-        return Completion(np.array(tokens, np.int64), logprobs, np.array(versions, np.int64), stop)
+        aux = {"place": len(prompt) + np.arange(len(tokens))}
+        return Completion(np.array(tokens, np.int64), logprobs, np.array(versions, np.int64), stop, aux)
 
     async def load(self, version: WeightVersion) -> str:
         before, self._held, self.version = self._held, version.fingerprint, version.step

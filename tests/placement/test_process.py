@@ -69,6 +69,7 @@ def test_many_requests_at_once_each_get_their_own_answer(in_step: bool) -> None:
         assert completion.tokens.tolist() == written(key, 1 + key % 7, 5)
         assert completion.logprobs.tolist() == [0, -1, -2, -3, -4] and completion.logprobs.dtype == np.float32
         assert completion.versions.tolist() == [4] * 5 and completion.stop is Stop.LENGTH
+        assert completion.aux["place"].tolist() == list(range(1 + key % 7, 6 + key % 7))
     assert last.tokens.tolist() == written(5, 3, 5)
     assert engine.num_lost == 0
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.generate.engines.joined import joined
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 
@@ -45,12 +46,7 @@ class Chunked(Engine):
             left -= len(piece.tokens)
             # a piece shorter than asked for met the end of the context
             is_whole = piece.stop is not Stop.LENGTH or left == 0 or len(piece.tokens) < size
-        return Completion(
-            np.concatenate([piece.tokens for piece in pieces]),
-            np.concatenate([piece.logprobs for piece in pieces]),
-            np.concatenate([piece.versions for piece in pieces]),
-            pieces[-1].stop if is_whole else Stop.ABORTED,
-        )
+        return joined(pieces, pieces[-1].stop if is_whole else Stop.ABORTED)
 
     async def load(self, version: WeightVersion) -> str:
         return await self.inner.load(version)

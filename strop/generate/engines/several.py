@@ -16,6 +16,7 @@ import numpy as np
 
 from strop.abilities import Closes, Hurries, TellsStacks, generated, outermost
 from strop.errors import ConfigurationError, EngineError
+from strop.generate.engines.joined import joined
 from strop.roles import Engine
 from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.delivery import check
@@ -72,9 +73,9 @@ class Several(Engine):
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt` on one engine, and on others should that one leave."""
-        done: Completion | None = None
+        pieces: list[Completion] = []
         while True:
-            rest, limit = _rest(prompt, sampling, done)
+            rest, limit = _rest(prompt, sampling, pieces)
             request = Placed(rest, limit, key, self._choose(rest, limit, key))
             try:
                 part = await self._run(request)
@@ -82,8 +83,8 @@ class Several(Engine):
                 self._give_up(request.seat, error)
                 continue
             if part.stop is not Stop.ABORTED or not request.is_moving:
-                return _joined(done, part)
-            done = _joined(done, part) if not sampling.stop else None  # a stop string may span the cut
+                return joined([*pieces, part], part.stop)
+            pieces = [*pieces, part] if not sampling.stop else []  # a stop string may span the cut
 
     async def load(self, version: WeightVersion) -> str:
         """All of them, or the run stops and says which; their common fingerprint."""
@@ -210,24 +211,12 @@ class Several(Engine):
         self._homes = {request.key: request.seat for request in self._running if request.seat in self._seats}
 
 
-def _rest(prompt: IntArray, sampling: Sampling, done: Completion | None) -> tuple[IntArray, Sampling]:
+def _rest(prompt: IntArray, sampling: Sampling, pieces: Sequence[Completion]) -> tuple[IntArray, Sampling]:
     """What is still to be asked."""
-    if done is None:
+    if not pieces:
         return np.asarray(prompt, dtype=np.int64), sampling
-    left = sampling.max_tokens - len(done.tokens)
-    return np.concatenate([prompt, done.tokens]), replace(sampling, max_tokens=left)
-
-
-def _joined(done: Completion | None, part: Completion) -> Completion:
-    """Each token keeps its own logprob and version."""
-    if done is None:
-        return part
-    return Completion(
-        np.concatenate([done.tokens, part.tokens]),
-        np.concatenate([done.logprobs, part.logprobs]),
-        np.concatenate([done.versions, part.versions]),
-        part.stop,
-    )
+    left = sampling.max_tokens - sum(len(piece.tokens) for piece in pieces)
+    return np.concatenate([prompt, *(piece.tokens for piece in pieces)]), replace(sampling, max_tokens=left)
 
 
 def _name(number: int, engine: Engine) -> str:

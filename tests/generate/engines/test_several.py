@@ -117,6 +117,7 @@ def test_engines_come_and_go_and_nothing_is_written_twice() -> None:
     for key, completion in list(enumerate(completions))[1:]:
         assert completion.tokens.tolist() == written(key, 5, 40)  # goes on where it was, key and position unchanged
         assert len(completion.logprobs) == len(completion.versions) == 40 and completion.stop is Stop.LENGTH
+        assert completion.aux["place"].tolist() == list(range(5, 45))
 
 
 def test_a_moved_request_with_stop_strings_begins_again() -> None:
