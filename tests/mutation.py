@@ -106,15 +106,22 @@ def equivalents() -> dict[str, dict[str, str]]:
 
 
 def about(path: str) -> list[str]:
-    """Test files that name the module or what it defines, or that walk its room: name the package and nothing of it."""
+    """Test files of the stage that name the module or what it defines, and any that walk its room.
+
+    A test walks a room if it names the package and nothing of it. Tests of other stages that only use a mechanism say
+    little about it and take long.
+    """
     module = path.removesuffix(".py").replace("/", ".")
     room = next((folder for folder in ROOMS.values() if path.startswith(folder)), str(Path(path).parent))
     body = ast.parse((ROOT / path).read_text()).body
     names = [node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name[0] != "_"]
     words = "|".join(map(re.escape, [module, *names]))
     package = room.replace("/", ".").replace(".", r"\.")
-    wanted = re.compile(rf"\b({words})\b|(?<!from )\b{package}(?![\w.])")
-    found = [test for test in sorted((ROOT / "tests").rglob("test_*.py")) if wanted.search(test.read_text())]
+    names_it, walks = re.compile(rf"\b({words})\b"), re.compile(rf"(?<!from )\b{package}(?![\w.])")
+    stage = ROOT / "tests" / Path(path).parts[1]
+    near = {*stage.rglob("test_*.py"), *(ROOT / "tests/recipes").glob("test_*.py")}
+    texts = {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    found = [test for test, text in texts.items() if walks.search(text) or (test in near and names_it.search(text))]
     return [str(test.relative_to(ROOT)) for test in found]
 
 
@@ -250,7 +257,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--number", type=int, default=60, help="mutants of each room")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
-    parser.add_argument("--slow", type=float, default=20, help="seconds after which a test file is left out")
+    parser.add_argument("--slow", type=float, default=60, help="seconds after which a test file is left out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     told = parser.parse_args()
     rooms = list(ROOMS) if "all" in told.room or not (told.room or told.file) else told.room

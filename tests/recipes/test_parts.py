@@ -1,23 +1,26 @@
 """Every recipe's parts, pinned: a recipe that loses a loss, a gate or a number is not noticed by running it.
 
-The table beside this file (`parts.json`) holds the parts of a plain run, and of each recipe those that differ. To renew
-it on purpose, and look at what `git diff` says: python -m tests.recipes.test_parts
+The table beside this file (`parts.json`) holds the parts of a plain run, and of each recipe those that differ, spelled
+with what they set (what they leave at its default, tests/defaults.json has). To renew it on purpose, and look at what
+`git diff` says: python -m tests.recipes.test_parts
 
-It walks strop.recipes and with them what they are made of: strop.train.losses, strop.train.advantages,
-strop.train.corrections, strop.train.reductions, strop.train.values and strop.filter.gates .
+It walks strop.recipes .
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
 from tests.recipes.every import every_run
+from tests.test_defaults import default_of
 
 TABLE = Path(__file__).parent / "parts.json"
 PARTS = (
@@ -28,9 +31,20 @@ PARTS = (
 
 def parts_of(run: Run) -> dict[str, str]:
     """The text of each part; of a warm-up, too."""
-    found = {name: repr(getattr(run, name)) for name in PARTS} | {"lag": repr(run.pace.lag)}
+    found = {name: spelled(getattr(run, name)) for name in PARTS} | {"lag": repr(run.pace.lag)}
     warmup = {} if run.warmup is None else parts_of(run.warmup)
     return found | {f"warmup.{name}": text for name, text in warmup.items()}
+
+
+def spelled(part: Any) -> str:
+    """Like `repr`, without fields that have their default."""
+    if isinstance(part, tuple):
+        return f"({', '.join(map(spelled, part))})"
+    if not is_dataclass(part) or isinstance(part, type):
+        return repr(part)
+    values = {each.name: getattr(part, each.name) for each in fields(part) if each.init}
+    told = {each.name for each in fields(part) if each.init and values[each.name] != default_of(each)}
+    return f"{type(part).__name__}({', '.join(f'{k}={spelled(v)}' for k, v in values.items() if k in told)})"
 
 
 def made() -> dict[str, dict[str, str]]:

@@ -1,0 +1,71 @@
+"""The defaults and facts of every mechanism, pinned: no recipe's parts tell those of a mechanism that none uses.
+
+The table beside this file (`defaults.json`) holds each class of strop.train.losses, strop.train.advantages,
+strop.train.corrections, strop.train.reductions, strop.train.values, strop.train.trainers and strop.filter.gates in one
+line. To renew it on purpose, and look at what `git diff` says: python -m tests.test_defaults
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+ROOMS = (
+    *("train.losses", "train.advantages", "train.corrections", "train.reductions", "train.values", "train.trainers"),
+    "filter.gates",
+)
+TABLE = Path(__file__).parent / "defaults.json"
+
+
+def mechanisms() -> Iterator[type]:
+    for room in ROOMS:
+        package = importlib.import_module(f"strop.{room}")
+        for found in pkgutil.iter_modules(package.__path__):
+            module = importlib.import_module(f"{package.__name__}.{found.name}")
+            for kind in vars(module).values():
+                if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__:
+                    yield kind
+
+
+def said_of(kind: Any) -> str:
+    """Fields with their defaults, then facts that the class itself declares."""
+    values = {each.name: _text(default_of(each)) for each in fields(kind) if each.init}
+    facts = {
+        name: repr(sorted(value) if isinstance(value, frozenset) else value)
+        for name, value in sorted(vars(kind).items())
+        if not name.startswith("_") and name not in values and isinstance(value, str | int | float | frozenset)
+    }
+    return ", ".join(f"{name}={value}" for name, value in [*values.items(), *facts.items()])
+
+
+def default_of(field: Field[Any]) -> Any:
+    """MISSING where there is none."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _text(default: Any) -> str:
+    return "required" if default is MISSING else repr(default)
+
+
+def made() -> dict[str, str]:
+    return {f"{kind.__module__}.{kind.__name__}": said_of(kind) for kind in mechanisms()}
+
+
+def test_every_mechanism_has_the_defaults_of_the_table() -> None:
+    table, found = json.loads(TABLE.read_text()), made()
+    differences = [
+        f"{name}\n  table: {table.get(name, '(not there)')}\n  now:   {found.get(name, '(not there)')}"
+        for name in sorted(table.keys() | found.keys())
+        if table.get(name) != found.get(name)
+    ]
+    assert not differences, "\n".join(differences) + "\nIf this is meant: python -m tests.test_defaults"
+    assert len(found) > 90
+
+
+if __name__ == "__main__":
+    TABLE.write_text(json.dumps(made(), indent=1) + "\n")
