@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns, Observes, inside, outermost
+from strop.abilities import Learns, outermost
 from strop.control.offers import offered
 from strop.errors import RewardError
 from strop.observe.rescore import rescored
@@ -99,7 +99,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
             break
     if run.pace.is_ordered and not run.streams:  # however long each judge took
         await progress.until(lambda: number == min(progress.running))
-    for part in inside((run.sampler, run.budget, run.belief, run.strategy, run.agent), Observes):
+    for part in flow.observers:
         part.observe(group)  # from everything, kept or not
     if run.writer is not None:
         offered(run, await run.writer(group, player))

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strop.abilities import Hurries, outermost
+from strop.abilities import Hurries, Observes, inside, outermost
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
 from strop.filter.score import Scorer
@@ -82,6 +83,12 @@ class Flow:
     evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
     trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
     resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
+
+    @cached_property
+    def observers(self) -> list[Observes]:
+        """Those who learn from every group; looked for once, which takes as long as scoring a group."""
+        run = self.run
+        return inside((run.sampler, run.budget, run.belief, run.strategy, run.agent), Observes)
 
     async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
         """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.
