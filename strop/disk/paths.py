@@ -62,7 +62,8 @@ def root_of(module: ModuleType) -> Path:
 
 def own_code(run: Any) -> list[Path]:
     """Files of a run's own modules, and of what they imported from beside them."""
-    roots = {root_of(module) for module in own_modules(run)}
+    if not (roots := {root_of(module) for module in own_modules(run)}):
+        return []
     loaded = [module for module in list(sys.modules.values()) if is_own(module)]
     files = [Path(str(module.__file__)).resolve() for module in loaded]
     return sorted({file for file in files if any(root in file.parents for root in roots)})

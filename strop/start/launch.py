@@ -87,8 +87,8 @@ def relaunch(path: Path, watchers: Sequence[Watcher] = (), changed_anyway: bool 
         check_origin(folder, changed_anyway)
         run: Run = from_source(folder.recipe)
         fit(run)
-        for difference in differences(folder, run):
-            print(f"warning: {difference}: bits may differ from here on", file=sys.stderr)
+        if found := differences(folder, run):
+            print(f"warning: bits may differ from here on: {'; '.join(found)}", file=sys.stderr)
         if not changed_anyway:
             _check_ledger(folder)
         summary = _conduct(run, folder, watchers, resume=True, changed_anyway=changed_anyway)

@@ -153,6 +153,21 @@ def test_mathematics_is_judged_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert demonstrated(world, task)[0][0].content == task.answer
 
 
+def test_math_as_it_is_can_be_solved(tmp_path: Path) -> None:
+    """Its columns, its worked solutions with a box at the end, its levels that are no numbers."""
+    solutions = [f"We see that $x = {n}$, so the answer is $\\boxed{{\\frac{{{n}}}{{7}}}}$." for n in range(1, 9)]
+    rows_ = [
+        {"problem": f"{n}?", "solution": text, "level": "Level 5", "type": "Algebra"}
+        for n, text in enumerate(solutions)
+    ]
+    world = Table(saved(tmp_path, *rows_))
+    assert world.chosen[0] == "math"
+    task = world.task(0)
+    number = task.answer.partition("frac{")[2].partition("}")[0]
+    replies = [f"It is $\\frac{{{number}}}{{7}}$.", f"\\boxed{{{number}/7}}", task.answer, "\\boxed{5}"]
+    assert [world.check(task, reply) for reply in replies] == [1.0, 1.0, 1.0, 0.0]
+
+
 def test_a_rule_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"no rule 'nmber' .* did you mean number"):
         Table(saved(tmp_path, *rows(2)), "nmber")
