@@ -110,7 +110,7 @@ def _read(plain: Any) -> Mark:
     if isinstance(plain, list):
         return _fault(plain)
     if isinstance(plain, dict):
-        found = entries(plain, end=float, spans=list)
+        found = entries(plain, end=int | float, spans=list)
         return Paid(number(found["end"]), tuple(_span(span) for span in found["spans"]))
     return number(plain)
 

@@ -202,6 +202,10 @@ FORGED: dict[str, Callable[[int], bytes]] = {
     "faults": _marks([[1, 2, 3]]),
     "two": _marks([1, 1]),
     "no marks": _marks(None),
+    "paid text": _marks([{"end": "1", "spans": []}]),
+    "paid more": _marks([{"end": 1.0, "spans": [], "bonus": 1.0}]),
+    "paid nan": _marks([{"end": 1.0, "spans": [[0, 0, 1, float("nan"), 0.0, ""]]}]),
+    "paid half": _marks([{"end": 1.0, "spans": [[0, 0.5, 1, 1.0, 0.0, ""]]}]),
     "extra": lambda number: _saying(number, marks=[1], is_alone=True, reward=1),
     "alone": lambda number: _saying(number, marks=[1], is_alone=1),
 }

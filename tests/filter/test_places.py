@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from strop.disk.turns import decode_turns, encode_turns
+from strop.filter.marks import Fault, from_json, to_json
 from strop.filter.score import Scorer
 from strop.generate.template import Template
 from strop.roles import Reward
@@ -121,3 +123,8 @@ def test_a_reward_may_wait_within_its_deadline() -> None:
     asyncio.run(scorer(Group(0, TASK, [slow, quick])))
     assert quick.reward == 1.0 and quick.outcome is Outcome.FINISHED
     assert slow.outcome is Outcome.FAILED and "no answer within 0.05 s" in slow.error
+
+
+def test_what_is_paid_comes_through_a_pipe_as_it_is_whole_numbers_too() -> None:
+    marks: list[float | Paid | Fault] = [Paid(1, (Span(0, 1, 3, 2, 0, "step"),)), Paid(0.5), 2.0, Fault("no")]
+    assert from_json(json.loads(json.dumps(to_json(marks))), 4) == marks

@@ -18,7 +18,10 @@ from strop.types import FilePath, Group, Trajectory
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
-    """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt; what it prints is lost."""
+    """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt.
+
+    What it prints is lost, and its process sees no keys of the environment: one that needs a key reads it from a file.
+    """
 
     path: FilePath  # FILE.py:FUNCTION
     weight: float = 1.0
