@@ -35,6 +35,8 @@ def share_gpu(share: float) -> None:
 
 def gpu_memory(device: str) -> tuple[int, int]:
     """Bytes of a GPU that this process can still take, and those it may hold in all."""
-    free, total = torch.cuda.mem_get_info(device)
-    most = int(torch.cuda.get_per_process_memory_fraction(device) * total)
+    place = torch.device(device)
+    index = torch.cuda.current_device() if place.index is None else place.index
+    free, total = torch.cuda.mem_get_info(index)
+    most = int(torch.cuda.get_per_process_memory_fraction(index) * total)
     return min(free, max(most - torch.cuda.memory_reserved(device), 0)), most
