@@ -100,6 +100,16 @@ def test_a_result_that_cost_more_is_replaced_only_when_told(tmp_path: Path, chea
     assert json.loads(path.read_text()) == cheaper
 
 
+def test_experiments_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_experiment("poise") == EFFECTS / "poise.py"
+    assert find_experiment(str(EFFECTS / "nft.py")) == EFFECTS / "nft.py"
+    mine = tmp_path / "effects" / "poise.py"
+    mine.parent.mkdir()
+    mine.write_text("")
+    assert find_experiment("poise") == mine
+
+
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least 2 seeds, got 1"):
         Plan(EXPERIMENT, 1, Setting(), tmp_path)

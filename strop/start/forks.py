@@ -7,10 +7,11 @@ those of whoever asks for it early.
 from __future__ import annotations
 
 import multiprocessing
+import os
 from multiprocessing.context import ForkServerContext
 from multiprocessing.forkserver import ensure_running
 
-_IMPORTED = (
+IMPORTED = (
     "strop.start.launch",
     "strop.recipes.setting",
     "transformers.models.llama.modeling_llama",  # the family of the models that many runs are made with
@@ -19,7 +20,9 @@ _IMPORTED = (
 
 def warm() -> ForkServerContext:
     """Let it begin to import, if it has not, and give what starts processes from it."""
+    # a library that asks on import whether there is a GPU must not open it: a fork could not use it any more
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_IMPORTED))
+    context.set_forkserver_preload(list(IMPORTED))
     ensure_running()
     return context

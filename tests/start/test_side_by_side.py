@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from strop.disk.folder import RunFolder
+from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError, StropError
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.start.forks import IMPORTED
 from strop.start.side_by_side import Job, SideBySide, how_many, is_finished, log_of
 from tests.models import save_pocket_like
 
@@ -74,6 +77,42 @@ def test_a_run_that_had_nothing_to_go_on_from_begins_anew(tmp_path: Path) -> Non
     (tmp_path / "runs" / "seed0" / "recipe.py").write_text("run = ")  # ended while it was written
     SideBySide(tmp_path / "runs", 1).run([Job("seed0", partial(tiny, model, 0))])
     assert is_finished(tmp_path / "runs" / "seed0")
+
+
+_ASKED = """
+import importlib, sys, torch
+def asked(*arguments): raise SystemExit("a GPU was asked for")
+for name in ("is_available", "device_count", "current_device", "get_device_capability", "_lazy_init"):
+    setattr(torch.cuda, name, asked)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(__import__("threading").active_count())
+"""
+
+
+def test_what_runs_are_forked_from_touches_no_gpu_and_starts_no_thread() -> None:
+    found = subprocess.run([sys.executable, "-c", _ASKED, *IMPORTED], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout.strip()) == (0, "1"), found.stderr
+
+
+def test_interrupted_all_runs_save_where_they_are_and_go_on_later(tmp_path: Path) -> None:
+    """Ctrl-C once: nothing more begins, what runs ends its step, and the same call goes on to the same bits."""
+    model = str(save_pocket_like(tmp_path / "model"))
+    jobs = [Job("long", partial(tiny, model, 0, 40)), Job("next", partial(tiny, model, 1))]
+    root, began = tmp_path / "runs", [False]
+
+    def interrupt() -> None:
+        if not began[0] and read_rows(root / "long" / "metrics.jsonl")[2:]:
+            began[0] = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        SideBySide(root, 1, tell=interrupt).run(jobs)
+    assert not (root / "next").exists(), "it began after the interrupt"
+    assert 0 < read_rows(root / "long" / "metrics.jsonl")[-1]["step"] < 40
+    SideBySide(root, 2).run(jobs)
+    SideBySide(tmp_path / "whole", 1).run(jobs[:1])
+    assert is_finished(root / "next") and bits(root, "long") == bits(tmp_path / "whole", "long")
 
 
 @pytest.mark.parametrize(
