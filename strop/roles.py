@@ -467,7 +467,8 @@ class Trainer(Protocol):
     def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
         """Write what the current policy thinks into each attempt's `notes`, before there is any credit.
 
-        entropy, logprobs and reference_logprobs [N], hidden [N, H], prompt_hidden [P, H] of the first prompt's tokens.
+        entropy, logprobs and reference_logprobs [N], hidden and hidden_after [N, H]: the state in which a token was
+        chosen and the one after it, prompt_hidden [P, H] of the first prompt's tokens.
         """
         ...
 

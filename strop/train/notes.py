@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +16,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage, ValueModel
 from strop.train.batch import Batch
 from strop.train.machine.logprobs import PolicyOutput
-from strop.train.pack import pack
+from strop.train.pack import closed, pack
 from strop.types import Group, Trajectory
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 Wanted: TypeAlias = Callable[[PolicyOutput], Tensor]
 Look: TypeAlias = Callable[[str, Batch, Sequence[Wanted]], list[Tensor]]  # by the name of a policy; one pass for all
 
-_PROMPT = "prompt_hidden"
+_PROMPT, _AFTER = "prompt_hidden", "hidden_after"
 _NOTED: dict[str, tuple[str, Wanted]] = {
     "entropy": ("proximal", lambda output: output.entropy),
     "logprobs": ("proximal", lambda output: output.logprobs),
     "hidden": ("proximal", lambda output: output.states),
     "reference_logprobs": ("reference", lambda output: output.logprobs),
     _PROMPT: ("proximal", lambda output: output.hidden),
+    _AFTER: ("proximal", lambda output: output.hidden),
 }
 NOTES = tuple(_NOTED)
 
@@ -41,6 +43,8 @@ def take_notes(groups: Sequence[Group], needs: frozenset[str], look: Look, max_t
         raise ConfigurationError(f"no trainer notes {unknown[0]!r}: {nearest(unknown[0], NOTES)}")
     attempts = {attempt.id: attempt for group in groups for attempt in group.scored}
     policies = sorted({_NOTED[need][0] for need in needs})
+    if _AFTER in needs:  # nobody computes the state of a context's last token, unless one more stands behind it
+        groups = [replace(group, trajectories=[closed(attempt) for attempt in group.scored]) for group in groups]
     for batch in pack(groups, None, 0, max_tokens):
         owners = [attempts[each] for each in batch.attempt_ids]
         for policy in policies:

@@ -25,6 +25,7 @@ from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
+from strop.types import Group
 from tests.models import save_pocket_like
 from tests.train.tiny import make_attempt, make_turn, random_groups, save_llama
 
@@ -60,6 +61,7 @@ def test_notes_of_each_written_token(trainer: TorchTrainer, tmp_path: Path) -> N
     rows = np.flatnonzero(written)
     states = said.hidden_states[-1][0]
     np.testing.assert_allclose(attempt.notes["hidden"], states[rows - 1], atol=1e-5)
+    np.testing.assert_allclose(attempt.notes["hidden_after"], states[rows], atol=1e-5)  # the very last one as well
     np.testing.assert_allclose(attempt.notes["prompt_hidden"], states[: len(attempt.turns[0].prompt)], atol=1e-5)
     temperature = torch.tensor([t.sampling.temperature for t in attempt.turns for _ in t.tokens])[:, None]
     for name, scale in (("logprobs", 1.5), ("reference_logprobs", 1.0)):
@@ -79,8 +81,21 @@ def test_all_notes_of_a_policy_take_one_pass() -> None:
         return [torch.zeros(len(batch.tokens)) for _ in wanted]
 
     take_notes(groups := random_groups(), frozenset(NOTES), look, max_tokens=1_000_000)
-    assert passes == [("proximal", 4), ("reference", 1)]
+    assert passes == [("proximal", 5), ("reference", 1)]
     assert all(set(a.notes) == set(NOTES) for group in groups for a in group.scored if a.num_tokens)
+
+
+def test_the_state_after_the_last_token_of_every_context(trainer: TorchTrainer, tmp_path: Path) -> None:
+    """An attempt whose context begins anew has two of them."""
+    attempt = make_attempt("fresh", [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7], fresh=True)])
+    trainer.note([Group(0, attempt.task, [attempt])], frozenset({"hidden_after"}))
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
+    expected = []
+    for context in ([1, 2, 3, 4], [5, 6, 7]):
+        with torch.no_grad():
+            said = theirs(input_ids=torch.tensor([context]), output_hidden_states=True)
+        expected.append(said.hidden_states[-1][0, -2:])
+    np.testing.assert_allclose(attempt.notes["hidden_after"], torch.cat(expected), atol=1e-5)
 
 
 def test_unknown_notes_are_refused(trainer: TorchTrainer) -> None:

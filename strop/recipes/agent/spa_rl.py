@@ -5,7 +5,7 @@ Paper: arXiv 2505.20732 (2025)
 Claim: Success rises by 2.5 % and grounding by 1.9 % on average over three agent benchmarks.
 Reading: The equations are followed, not the released scripts, which overwrite the contributions. The estimator's
     least-squares problem is solved exactly where the release descends a gradient. The world's own pay is for
-    evaluation.
+    evaluation. The weight of the KL was not found.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.progress_returns import ProgressReturns
 from strop.train.losses.clip import Clip
+from strop.train.values.critic import Critic
 from strop.train.values.progress import Progress
 
 
 def spa_rl(
     setting: Setting = Setting(world="keyvalue:2"),
     bonus: float = 0.5,  # of a turn that the world carried out
+    trace: float = 0.95,  # lambda of generalized advantage estimation
+    kl: float = 0.01,  # weight of log(policy / reference), which each token pays
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """The sum of a turn's contributions learns the check of the last reply; the world's own pay is for evaluation."""
-    agent = Grounded(Chat(), bonus)
-    run = setting.run("spa_rl", ProgressReturns(), (Clip(clip, clip),), values=Progress(), agent=agent)
+    parts = {"values": Progress(Critic(device=setting.device)), "agent": Grounded(Chat(), bonus)}
+    run = setting.run("spa_rl", ProgressReturns(trace=trace, kl=kl), (Clip(clip, clip),), **parts)
     run.rewards = (LastReply(run.worlds),)
     return run

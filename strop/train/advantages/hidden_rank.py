@@ -1,7 +1,7 @@
 """VERL's credit (2509.23808): the effective rank of an attempt's hidden states, how it grows and how that changes.
 
 Reading: the shaping is per attempt and on all its tokens; the shipped script writes it on the last token and switches
-it off with another flag.
+it off with another flag. Prefixes end at every stride and with the answer, as in the newest release.
 Papers: effective-rank
 """
 
@@ -41,7 +41,7 @@ class HiddenRank(Advantage):
         if self.stride < 1 or self.bound <= 1:
             raise ConfigurationError(f"HiddenRank needs stride >= 1 and bound > 1, got {self.stride} and {self.bound}")
 
-    needs: ClassVar[frozenset[str]] = frozenset({"hidden"})
+    needs: ClassVar[frozenset[str]] = frozenset({"hidden_after"})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
@@ -65,11 +65,11 @@ class HiddenRank(Advantage):
         return share * np.tanh(rank) + (1 - share) * np.tanh(growth)  # type: ignore[no-any-return]
 
     def _states(self, notes: dict[str, NDArray[Any]], attempt: str) -> NDArray[np.float64]:
-        if "hidden" not in notes:
+        if "hidden_after" not in notes:
             raise ConfigurationError(
                 f"HiddenRank needs the hidden states of attempt {attempt}, it has no notes of them"
             )
-        return notes["hidden"].astype(np.float64)
+        return notes["hidden_after"].astype(np.float64)
 
     def state(self) -> dict[str, Any]:
         return {"centres": None if self._centres is None else self._centres.tolist()}
@@ -87,7 +87,7 @@ def shaped(advantages: NDArray[np.float32], bonus: float, bound: float) -> NDArr
 def rank_figures(states: NDArray[np.float64], stride: int) -> NDArray[np.float64]:
     """Effective rank of all states [n, d], the mean of its growth over prefixes, and the mean change of that: [3]."""
     gram = states @ states.T  # [n, n], serves every prefix
-    ends = range(stride + 1, len(states) + 1, stride)
+    ends = [*range(stride, len(states), stride), len(states)]
     return np.array([effective_rank(gram), *growth_and_change([effective_rank(gram[:end, :end]) for end in ends])])
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.arithmetic.traces import KL_NOTES, kl_payments, traced, whitened
 from strop.train.arithmetic.turn_credit import token_payments
 from strop.types import Group, Trajectory
 
@@ -31,27 +31,15 @@ class TokenReturns(Advantage):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"logprobs", "reference_logprobs"} if self.kl else ())
+        return KL_NOTES if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
         returns = [self._returns(attempt) for attempt in attempts]
-        tokens = np.concatenate([*returns, np.zeros(0)])
-        origin = tokens[:1].copy()  # equal returns give exactly 0
-        centre, spread = ((tokens - origin).mean(), (tokens - origin).std()) if len(tokens) else (0.0, 0.0)
-        for attempt, own in zip(attempts, returns, strict=True):
-            attempt.returns = own.astype(np.float32)
-            attempt.advantages = ((own - origin - centre) / (spread + self.epsilon)).astype(np.float32)
+        for attempt, own, credit in zip(attempts, returns, whitened(returns, self.epsilon), strict=True):
+            attempt.returns, attempt.advantages = own.astype(np.float32), credit.astype(np.float32)
 
     def _returns(self, attempt: Trajectory) -> NDArray[np.float64]:
         """[N]."""
-        paid = np.zeros(attempt.num_tokens)
-        if self.kl and attempt.num_tokens:
-            if missing := self.needs - set(attempt.notes):
-                raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
-            policy, reference = (attempt.notes[name].astype(np.float64) for name in ("logprobs", "reference_logprobs"))
-            paid -= self.kl * np.nan_to_num(policy - reference).clip(-20, 20)
-        paid += token_payments(attempt)
-        for t in reversed(range(len(paid) - 1)):
-            paid[t] += self.discount * paid[t + 1]
-        return paid
+        paid = kl_payments(attempt, self.kl) + token_payments(attempt)
+        return traced(paid, np.zeros_like(paid), 0.0, self.discount, 1.0)

@@ -33,6 +33,29 @@ def token_payments(attempt: Trajectory) -> NDArray[np.float64]:
     return paid
 
 
+def on_written(attempt: Trajectory, paid: Sequence[float]) -> list[float]:
+    """A payment per turn as one per turn that wrote something: a silent one's goes to the one before, or to the first.
+
+    [turns] -> [U].
+    """
+    found, early = list[float](), 0.0
+    for each, turn in zip(paid, attempt.turns, strict=True):
+        if len(turn.tokens):
+            found.append(each + (0.0 if found else early))
+        elif found:
+            found[-1] += each
+        else:
+            early += each
+    return found
+
+
+def turn_bounds(attempt: Trajectory) -> tuple[list[int], list[int]]:
+    """First and last written token of each turn that has any: [U], [U]."""
+    lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return (ends - lengths).tolist(), (ends - 1).tolist()
+
+
 def turn_returns(attempt: Trajectory, discount: float) -> list[float]:
     """What was paid from each turn on."""
     total, returns = 0.0, []

@@ -1,9 +1,9 @@
 """SPA-RL's progress estimator (2505.20732): each turn's contribution, of which only the sum is known.
 
-One number per turn is read off the policy's hidden state at the turn's end, and the numbers of an attempt shall add up
-to its reward. Reading: the release regresses with a layer trained by gradient descent; the sum of linear readings is
-linear in the sum of states, so the same least-squares problem is solved exactly here. The equations are followed, not
-the released scripts, which overwrite the contributions.
+One number per turn is read off the policy's hidden state after the turn's last token, and the numbers of an attempt
+shall add up to its reward. Reading: the release regresses with a layer trained by gradient descent; the sum of linear
+readings is linear in the sum of states, so the same least-squares problem is solved exactly here. The equations are
+followed, not the released scripts, which overwrite the contributions.
 Papers: spa-rl
 """
 
@@ -16,10 +16,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.abilities import Stores
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Table, read_draws, write_draws
+from strop.train.arithmetic.turn_credit import turn_bounds
 from strop.types import Group, Trajectory
 
 _FILE = "progress.safetensors"
@@ -27,12 +29,13 @@ _FILE = "progress.safetensors"
 
 @dataclass
 class Progress(ValueModel):
-    """Fills `values` with a turn's contribution at its last token and 0 elsewhere; refitted on the last draws."""
+    """Notes the `contributions` of turns [U], refitted on the last draws; `critic` fills values and learns returns."""
 
+    critic: ValueModel  # of the returns that contributions make
     ridge: float = 10.0  # of the regression
     window: int = 32  # draws
 
-    needs: ClassVar[frozenset[str]] = frozenset({"hidden"})
+    needs: ClassVar[frozenset[str]] = frozenset({"hidden_after"})
 
     _slopes: Table | None = field(default=None, init=False, repr=False, compare=False)  # [H + 1]
     _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -42,24 +45,27 @@ class Progress(ValueModel):
             raise ConfigurationError(f"Progress needs ridge > 0 and window >= 1, got {self.ridge} and {self.window}")
 
     def open(self, model: Path, seed: int) -> None:
+        self.critic.open(model, seed)
         self._slopes, self._draws = None, []
 
     def predict(self, groups: Sequence[Group]) -> None:
+        self.critic.predict(groups)
         for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.values = np.zeros(attempt.num_tokens, dtype=np.float32)
-            ends = turn_ends(attempt)
-            if self._slopes is not None and ends:
-                attempt.values[ends] = _states(attempt, ends) @ self._slopes
+            states = _states(attempt)
+            attempt.notes["contributions"] = np.zeros(len(states)) if self._slopes is None else states @ self._slopes
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
+        """What the critic says of itself, and the same of contributions against rewards by the name `progress_`."""
+        metrics = self.critic.learn(groups)
         attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
         rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
-        foretold = np.array([0.0 if a.values is None else float(a.values.sum()) for a in attempts])
+        foretold = np.array([float(attempt.notes.get("contributions", np.zeros(1)).sum()) for attempt in attempts])
         if attempts:
-            sums = np.stack([_states(attempt, turn_ends(attempt)).sum(0) for attempt in attempts])
+            sums = np.stack([_states(attempt).sum(0) for attempt in attempts])
             self._draws = [*self._draws, (sums, rewards)][-self.window :]
             self._slopes = self._solved()
-        return calibration(foretold, rewards)
+        own = {f"progress_{name}": figure for name, figure in calibration(foretold, rewards).items()}
+        return {**metrics, **own}
 
     def _solved(self) -> Table:
         """min |sum of states . w - reward|^2 + ridge |w|^2; the constant per turn is not punished: [H + 1]."""
@@ -70,22 +76,23 @@ class Progress(ValueModel):
         return solved
 
     def save(self, folder: Path) -> None:
+        if isinstance(self.critic, Stores):
+            self.critic.save(folder)
         write_draws(folder / _FILE, self._draws)
 
     def resume(self, folder: Path) -> None:
+        if isinstance(self.critic, Stores):
+            self.critic.resume(folder)
         self._draws = read_draws(folder / _FILE)
         self._slopes = self._solved() if self._draws else None
 
 
-def turn_ends(attempt: Trajectory) -> list[int]:
-    """Where the last token of each turn stands among the written ones; turns without a token have none."""
-    ends = np.cumsum([len(turn.tokens) for turn in attempt.turns])
-    return [int(end) - 1 for turn, end in zip(attempt.turns, ends, strict=True) if len(turn.tokens)]
-
-
-def _states(attempt: Trajectory, ends: Sequence[int]) -> Table:
-    """The states at the ends of turns and a constant: [turns, H + 1]."""
-    if "hidden" not in attempt.notes:
+def _states(attempt: Trajectory) -> Table:
+    """The states after the turns that wrote something, and a constant: [U, H + 1]."""
+    _, ends = turn_bounds(attempt)
+    if not ends:
+        return np.zeros((0, 1))
+    if "hidden_after" not in attempt.notes:
         raise ConfigurationError(f"Progress needs the hidden states of attempt {attempt.id}, it has no notes of them")
-    states = attempt.notes["hidden"][list(ends)].astype(np.float64)
+    states = attempt.notes["hidden_after"][ends].astype(np.float64)
     return np.hstack([states, np.ones((len(states), 1))])

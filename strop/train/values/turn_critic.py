@@ -20,7 +20,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
-from strop.train.arithmetic.turn_credit import turn_payments
+from strop.train.arithmetic.turn_credit import on_written, turn_bounds, turn_payments
 from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group, Trajectory
 
@@ -90,7 +90,7 @@ class TurnCritic(ValueModel):
             start += attempt.num_tokens
             first, last = turn_bounds(attempt)
             later_actions, later_states = by_turn(slow[attempt.id], attempt)
-            goals = action_targets(np.array(written_payments(attempt)), later_states, self.discount)
+            goals = action_targets(np.array(on_written(attempt, turn_payments(attempt))), later_states, self.discount)
             total = total + (own[last, AFTER, :2] - torch.from_numpy(goals).to(own)).square().sum()
             total = total + (own[first, BEFORE, 2:] - torch.from_numpy(later_actions).to(own)).square().sum()
         return total / count
@@ -117,30 +117,10 @@ class TurnCritic(ValueModel):
         return self._body, self._target
 
 
-def turn_bounds(attempt: Trajectory) -> tuple[list[int], list[int]]:
-    """First and last written token of each turn that has any."""
-    lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-    ends = np.cumsum(lengths)
-    return (ends - lengths).tolist(), (ends - 1).tolist()
-
-
 def by_turn(told: NDArray[np.float32], attempt: Trajectory) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Q twins after the ends of turns and V twins before their beginnings: [U, 2] each, from [N, 2, 4]."""
     first, last = turn_bounds(attempt)
     return told[last, AFTER, :2], told[first, BEFORE, 2:]
-
-
-def written_payments(attempt: Trajectory) -> list[float]:
-    """What each turn that wrote something was paid, and silent ones after it (before the first: with it): [U]."""
-    found, early = list[float](), 0.0
-    for paid, turn in zip(turn_payments(attempt), attempt.turns, strict=True):
-        if len(turn.tokens):
-            found.append(paid + (0.0 if found else early))
-        elif found:
-            found[-1] += paid
-        else:
-            early += paid
-    return found
 
 
 def action_targets(paid: NDArray[np.float64], states: NDArray[np.float32], discount: float) -> NDArray[np.float64]:

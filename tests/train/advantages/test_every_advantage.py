@@ -63,7 +63,8 @@ def prepared(group: Group, seed: int) -> Group:
             "entropy": stream.uniform(size=n).astype(np.float32),
             "logprobs": -stream.uniform(size=n).astype(np.float32),
             "reference_logprobs": -stream.uniform(size=n).astype(np.float32),
-            "hidden": stream.normal(size=(n, 3)).astype(np.float32),
+            "hidden_after": stream.normal(size=(n, 3)).astype(np.float32),
+            "contributions": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
             "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
         }
     return group

@@ -42,9 +42,22 @@ def test_growth_and_its_change() -> None:
 
 def test_prefixes_are_measured_at_every_stride() -> None:
     states = np.random.default_rng(0).normal(size=(9, 4))
-    ranks = [rank_of(states[:end].tolist()) for end in (3, 5, 7, 9)]
-    assert rank_figures(states, 2) == pytest.approx([ranks[-1], *growth_and_change(ranks)])
+    ranks = [rank_of(states[:end].tolist()) for end in (4, 8, 9)]
+    assert rank_figures(states, 4) == pytest.approx([ranks[-1], *growth_and_change(ranks)])
+    assert rank_figures(states[:8], 4) == pytest.approx([ranks[1], ranks[1] - ranks[0], 0.0])
     assert rank_figures(states, 40)[1:].tolist() == [0.0, 0.0]
+
+
+def test_centres_move_by_their_step_from_zero() -> None:
+    """After draws with figures f and g: .7 * .3 f + .3 g."""
+    advantage = HiddenRank(Constant(1.0), stride=2)
+    means = []
+    for seed in (0, 1):
+        group = thinking(seed)
+        advantage([group])
+        notes = [attempt.notes["hidden_after"].astype(np.float64) for attempt in group.trajectories]
+        means.append(np.mean([rank_figures(states, 2) for states in notes], axis=0))
+    assert advantage.state()["centres"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +78,7 @@ def thinking(seed: int, spread: float = 1.0) -> Group:
     stream = np.random.default_rng(seed)
     for index, attempt in enumerate(group.trajectories):
         scale = np.array([1.0] * (1 if index else 4) + [0.0] * (3 if index else 0)) * spread
-        attempt.notes["hidden"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
+        attempt.notes["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
     return group
 
 
@@ -85,7 +98,7 @@ def test_the_first_draw_is_left_as_it_is_and_then_the_richer_attempt_gains() -> 
 
 
 def test_needs_and_refusals() -> None:
-    assert HiddenRank(GroupMean()).needs == {"hidden"}
+    assert HiddenRank(GroupMean()).needs == {"hidden_after"}
     with pytest.raises(ConfigurationError, match="no notes"):
         HiddenRank(GroupMean())([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="stride >= 1"):

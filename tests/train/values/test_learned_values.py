@@ -15,12 +15,13 @@ from strop.roles import ValueModel
 from strop.train.advantages.gae import Gae
 from strop.train.advantages.turn_advantage import TurnAdvantage
 from strop.train.advantages.value_guided import ValueGuided
+from strop.train.arithmetic.turn_credit import on_written, turn_payments
 from strop.train.values.binned_critic import BinnedCritic
 from strop.train.values.conservative import Conservative, action_values, backed_up, bounded, free_rewards
 from strop.train.values.critic import Critic
 from strop.train.values.frozen_critic import FrozenCritic
 from strop.train.values.success import Success, _loss
-from strop.train.values.turn_critic import TurnCritic, action_targets, by_turn, written_payments
+from strop.train.values.turn_critic import TurnCritic, action_targets, by_turn
 from strop.types import Group
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
@@ -112,9 +113,27 @@ def test_bins_gradient_and_sharp_limit() -> None:
 def test_a_frozen_values_credit(trace: float, expected: list[float]) -> None:
     group = make_group([0.0], lengths=[3])
     group.trajectories[0].values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
-    ValueGuided(trace=trace, whiten=False)([group])
-    found = group.trajectories[0].advantages
-    assert found is not None and found.tolist() == pytest.approx(expected)
+    attempt = group.trajectories[0]
+    found = ValueGuided(trace=trace)._credit(attempt, np.array([1.0, 2.0, 3.0]))
+    assert found.tolist() == pytest.approx(expected)
+    ValueGuided(trace=trace)([group])
+    white = (found - found.mean()) / found.std()
+    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
+
+
+def test_a_frozen_value_may_be_whitened_first_and_tokens_may_pay_the_kl() -> None:
+    """V = (1, 2, 3) is (-1, 0, 1) * sqrt(3 / 2); the second token pays .2 of a log-ratio of 1; trace 1 telescopes."""
+    group = make_group([9.0], lengths=[3])
+    attempt = group.trajectories[0]
+    attempt.values = np.array([1.0, 2.0, 3.0], dtype=np.float32)
+    attempt.notes["logprobs"] = np.full(3, -1.0, dtype=np.float32)
+    attempt.notes["reference_logprobs"] = np.array([-1.0, -2.0, -1.0], dtype=np.float32)
+    advantage, root = ValueGuided(trace=1.0, kl=0.2, whiten_values=True), np.sqrt(1.5)
+    assert advantage.needs == {"logprobs", "reference_logprobs"} and not ValueGuided().needs
+    advantage([group])
+    credit = np.array([2 * root - 0.2, root - 0.2, 0.0])
+    white = (credit - credit.mean()) / credit.std()
+    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
 
 
 def test_a_constant_value_credits_nobody_and_rewards_are_not_read() -> None:
@@ -222,7 +241,7 @@ def test_credit_is_the_smaller_q_minus_the_smaller_v(model: Path) -> None:
 def test_pay_for_a_silent_turn_belongs_to_the_one_before_it() -> None:
     attempt = make_group([1.75], turn_rewards=[(0.25, 0.0, 1.0, 0.5)]).trajectories[0]
     attempt.turns = (turn(0), turn(2), turn(0), turn(1))
-    assert written_payments(attempt) == [1.25, 0.5]
+    assert on_written(attempt, turn_payments(attempt)) == [1.25, 0.5]
 
 
 def replies(rewards: dict[int, float]) -> list[Group]:
