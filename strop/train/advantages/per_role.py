@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Advantage
-from strop.train.arithmetic.turn_credit import credit_turns, role_of, turn_returns
+from strop.train.arithmetic.turn_credit import credit_turns, turn_returns
 from strop.types import Group
 
 
@@ -18,8 +18,8 @@ from strop.types import Group
 class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
-    The role of turn k is the number its agent left as the fact `role/k`, 0 where it left none: with one role and one
-    turn per attempt this is the group mean.
+    The role of a turn is the voice in which it was sampled: with one voice and one turn per attempt this is the group
+    mean.
     """
 
     discount: float = 1.0  # from turn to turn
@@ -29,10 +29,11 @@ class PerRole(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
-            by_role: defaultdict[int, list[float]] = defaultdict(list)
+            by_role: defaultdict[str, list[float]] = defaultdict(list)
             for attempt, own in zip(group.scored, returns, strict=True):
-                for turn, value in enumerate(own):
-                    by_role[role_of(attempt, turn)].append(value)
+                for turn, value in zip(attempt.turns, own, strict=True):
+                    by_role[turn.sampling.voice].append(value)
             means = {role: float(np.mean(values)) for role, values in by_role.items()}
             for attempt, own in zip(group.scored, returns, strict=True):
-                credit_turns(attempt, [value - means[role_of(attempt, turn)] for turn, value in enumerate(own)])
+                turns = zip(attempt.turns, own, strict=True)
+                credit_turns(attempt, [value - means[turn.sampling.voice] for turn, value in turns])

@@ -69,8 +69,3 @@ def credit_turns(attempt: Trajectory, credits: Sequence[float]) -> None:
     """Give every token of a turn the turn's credit."""
     lengths = [len(turn.tokens) for turn in attempt.turns]
     attempt.advantages = np.repeat(np.array(credits, dtype=np.float32), lengths)
-
-
-def role_of(attempt: Trajectory, turn: int) -> int:
-    """The number of the role in which a turn was written: what its agent left as the fact `role/TURN`, else 0."""
-    return int(attempt.facts.get(f"role/{turn}", 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from strop.train.advantages.maximum_likelihood import MaximumLikelihood
 from strop.train.advantages.per_role import PerRole
 from strop.train.advantages.token_returns import TokenReturns
 from strop.train.advantages.turn_mean import TurnMean
-from strop.types import Group
+from strop.types import Group, Sampling
 from tests.building import advantages_of, make_group, turn
 
 
@@ -27,7 +28,8 @@ def talked(
     for index, attempt in enumerate(group.trajectories):
         attempt.turns = tuple(turn(size) for size in lengths[index])
         if roles is not None:
-            attempt.facts = {f"role/{place}": float(role) for place, role in enumerate(roles[index])}
+            voices = zip(attempt.turns, roles[index], strict=True)
+            attempt.turns = tuple(replace(each, sampling=Sampling(voice=str(role))) for each, role in voices)
     return group
 
 
