@@ -125,7 +125,7 @@ def test_other_models_are_asked_by_folder(trainer: TorchTrainer, tmp_path: Path)
 
 def test_what_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = Setting(model="pocket").run("test", Constant(), (Kdrl(str(tmp_path / "nowhere")),))
-    with pytest.raises(ConfigurationError, match="nowhere, which does not exist"):
+    with pytest.raises(ModelError, match="nowhere does not exist"):
         check(run)
     with pytest.raises(ConfigurationError, match="logits:proximal is needed, and Ranks fills proximal, reference only"):
         check(Setting(ranks=2).run("test", Constant(), (Rover(),)))
