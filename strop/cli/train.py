@@ -24,6 +24,7 @@ from strop.environments.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
+from strop.observe.facts import find_runs
 from strop.observe.progress import ProgressBar
 from strop.observe.report import short
 from strop.observe.trackers import Tracker
@@ -60,8 +61,8 @@ def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool =
         raise ConfigurationError(f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set")
     folder = RunFolder(path)
     if not folder.recipe.is_file():
-        others = [each.name for each in path.parent.iterdir() if each.is_dir()] if path.parent.is_dir() else []
-        hint = nearest(path.name, others) if others else f"{path.parent} holds no run"
+        within, beside = ([str(each.path) for each in find_runs(place)] for place in (path, path.parent))
+        hint = nearest(str(path), within or beside) if within or beside else f"{path.parent} holds no run"
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
     folder.read_origin()  # one of another version is refused before its code is executed
     run: Run = from_source(folder.recipe)

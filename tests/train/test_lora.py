@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.models.model import parameters
@@ -120,3 +120,14 @@ def test_gpt2_has_adapters_although_its_layers_are_not_linear(tmp_path: Path) ->
 def test_a_negative_rank_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="need lora >= 1, or 0 for none, got -1"):
         TorchTrainer(lora=-1)
+
+
+def test_experts_that_cannot_be_merged_are_refused(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "moe_intermediate_size": 8}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4}
+    ranks = {"q_lora_rank": 8, "kv_lora_rank": 8, "v_head_dim": 4, "num_hidden_layers": 2, "first_k_dense_replace": 1}
+    experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
+    config = DeepseekV3Config(**sizes, **heads, **ranks, **experts, bos_token_id=0, eos_token_id=1)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"experts of deepseek_v3 .* use lora=0"):
+        opened(tmp_path)

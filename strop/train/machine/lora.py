@@ -19,6 +19,7 @@ from strop.errors import CheckpointError, ConfigurationError
 
 FOLDER = "adapter"  # within a checkpoint, in peft's own format
 _ALPHA = 2  # times the rank: how strongly an adapter counts
+_EXPERTS = ".base_layer.base_layer."  # in names: one tensor of all experts has two adapters
 _PREFIX = "base_model.model."  # of names in peft's files
 
 
@@ -32,6 +33,9 @@ def add_adapters(model: Any, rank: int, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inject_adapter_in_model(LoraConfig(**_settings(model, rank)), model)
+    if any(_EXPERTS in name for name, _ in model.named_parameters()):
+        family = model.config.model_type
+        raise ConfigurationError(f"peft adapts the experts of {family} in a way that cannot be merged here: use lora=0")
 
 
 def learning(model: Any) -> dict[str, Tensor]:
