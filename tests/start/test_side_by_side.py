@@ -22,8 +22,10 @@ from strop.start.side_by_side import Job, SideBySide, how_many, is_finished, log
 from tests.models import save_pocket_like
 
 
-def tiny(model: str, seed: int, steps: int = 2) -> Run:
-    return grpo(Setting("arithmetic:1", model, seed, steps, 2, 2, max_tokens=6, heldout_tasks=2, checkpoint_every=1))
+def tiny(model: str, seed: int, steps: int = 2, every: int = 1) -> Run:
+    return grpo(
+        Setting("arithmetic:1", model, seed, steps, 2, 2, max_tokens=6, heldout_tasks=2, checkpoint_every=every)
+    )
 
 
 def broken(model: str) -> Run:
@@ -98,7 +100,7 @@ def test_what_runs_are_forked_from_touches_no_gpu_and_starts_no_thread() -> None
 def test_interrupted_all_runs_save_where_they_are_and_go_on_later(tmp_path: Path) -> None:
     """Ctrl-C once: nothing more begins, what runs ends its step, and the same call goes on to the same bits."""
     model = str(save_pocket_like(tmp_path / "model"))
-    jobs = [Job("long", partial(tiny, model, 0, 40)), Job("next", partial(tiny, model, 1))]
+    jobs = [Job("long", partial(tiny, model, 0, 40, 40)), Job("next", partial(tiny, model, 1))]
     root, began = tmp_path / "runs", [False]
 
     def interrupt() -> None:

@@ -10,6 +10,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.errors import ConfigurationError
+from strop.models.computing import gpu_memory
 from strop.train.losses.likelihood import Likelihood
 from strop.train.machine.memory import bytes_needed, settle
 from strop.train.objective import Objective
@@ -77,3 +78,30 @@ def _trained(folder: Path, checkpointing: str) -> list[float]:
     trainer.open(folder, 0)
     batches = pack(random_groups(), TokenMean(), 0, 100)
     return [trainer.step(batches, Objective((Likelihood(),)))["grad_norm"] for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("share", "free", "reserved", "expected"),
+    [
+        (1.0, 60, 10, (60, 100)),  # a process alone: what is free, of all there is
+        (0.2, 60, 5, (15, 20)),  # a share of a fifth, of which a quarter is taken
+        (0.2, 3, 5, (3, 20)),  # others took more than theirs
+        (0.2, 60, 25, (0, 20)),
+    ],
+)
+def test_a_process_has_no_more_than_its_share(
+    share: float, free: int, reserved: int, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch answers for a number of a device; `cuda` alone means the current one."""
+    asked: list[object] = []
+
+    def fraction(index: int) -> float:
+        asked.append(index)
+        return share
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (free, 100))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda index: reserved)
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction)
+    assert gpu_memory("cuda") == gpu_memory("cuda:1") == expected
+    assert asked == [3, 1]
