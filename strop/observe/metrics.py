@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from strop.roles import Metrics
-from strop.types import Group, Outcome, Trajectory, Verdict
+from strop.types import Group, Origin, Outcome, Trajectory, Verdict
 
 
 @dataclass
@@ -75,8 +75,15 @@ def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
         "failed_share": _mean([t.outcome is Outcome.FAILED for t in attempts]),
         "turns": _mean([len(t.turns) for t in scored]),
     }
-    names = {name for t in scored for name in t.rewards}
-    return metrics | {f"reward/{n}": _mean([t.rewards[n] for t in scored if n in t.rewards]) for n in sorted(names)}
+    others = sorted({t.origin.value for t in scored} - {Origin.POLICY.value})
+    metrics |= {f"share/{name}": _mean([t.origin.value == name for t in scored]) for name in others}
+    return metrics | _means("reward", [t.rewards for t in scored]) | _means("fact", [t.facts for t in scored])
+
+
+def _means(kind: str, named: Sequence[Mapping[str, float]]) -> Metrics:
+    """Of each number, over the attempts that have it."""
+    names = sorted({name for numbers in named for name in numbers})
+    return {f"{kind}/{name}": _mean([numbers[name] for numbers in named if name in numbers]) for name in names}
 
 
 def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:

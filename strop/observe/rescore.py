@@ -17,6 +17,7 @@ from strop.abilities import Typed, inside
 from strop.errors import DeliveryError
 from strop.roles import Engine, Metrics
 from strop.train.batch import Batch
+from strop.types import Origin
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -44,12 +45,13 @@ def scorable(batch: Batch) -> Tensor:
     """[T], the written tokens of attempts that one version wrote from the first to the last, one that is still held.
 
     Behind an older token of the same context may stand keys that an engine kept over a weight update on purpose.
+    GUIDED attempts may stand behind another prompt than they were sampled with, and the logprobs belong to that one.
     """
     versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
     newest = versions.new_full((batch.num_attempts,), -1).scatter_reduce(0, batch.attempts, versions, "amax")  # [A]
     others = batch.per_attempt((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
     is_held = newest >= 0 if batch.old_logprobs is not None else newest == batch.version
-    return batch.trainable & batch.on_tokens(is_held & ~others)
+    return batch.trainable & batch.on_tokens(is_held & ~others & ~batch.is_of(Origin.GUIDED))
 
 
 def _scored(run: Run, batch: Batch) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strop.abilities import inside
-from strop.roles import Advantage, Reward, Trainer
+from strop.roles import Advantage, Loss, Reward, Trainer
 from strop.run import Run
 
 
@@ -16,7 +16,7 @@ def advice(run: Run) -> list[str]:
 
 def _off_policy(run: Run) -> list[str]:
     """A plain policy gradient is unbiased for tokens of the current weights and no others."""
-    names = [type(loss).__name__ for loss in run.losses if loss.is_on_policy]
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.is_on_policy]
     if not names or run.correction is not None:
         return []
     lag, parts = run.pace.lag, run.minibatches
@@ -29,7 +29,7 @@ def _off_policy(run: Run) -> list[str]:
 
 def _without_distance(run: Run) -> list[str]:
     """A ratio that is always 1 does nothing: clips, gates and weights made of it never act."""
-    names = [type(loss).__name__ for loss in run.losses if loss.needs_distance]
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.needs_distance]
     moves = run.pace.lag > 0 or run.minibatches * run.epochs > 1
     if not names or moves or any(each.makes_several for each in inside(run.trainer, Trainer)):
         return []
@@ -41,7 +41,7 @@ def _without_distance(run: Run) -> list[str]:
 
 def _truncated(run: Run) -> list[str]:
     """A ratio to a truncated distribution is biased; where it is a correction that is refused."""
-    names = [type(loss).__name__ for loss in run.losses if loss.contains_ratio]
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.contains_ratio]
     if not run.sampling.is_truncated or not names:
         return []
     return [

@@ -83,7 +83,7 @@ def _sampling(run: Run) -> list[str]:
     if sampling.max_tokens < 1:
         problems.append(f"need max_tokens >= 1, got {sampling.max_tokens}")
     weighing: list[Any] = [run.correction] if run.correction is not None else []
-    weighing += [loss for loss in run.losses if loss.corrects]
+    weighing += [loss for loss in inside(run.losses, Loss) if loss.corrects]
     problems += [
         f"{type(part).__name__} compares the policy with the distribution sampled from, which top_p "
         f"{sampling.top_p} and top_k {sampling.top_k} truncate: its weights would be biased; use top_p=1 top_k=0"
@@ -100,7 +100,7 @@ def _corrections(run: Run) -> list[str]:
     """
     target = "behavior" if run.correction is None else run.correction.target
     problems = []
-    for loss in run.losses:
+    for loss in inside(run.losses, Loss):
         name, anchor = type(loss).__name__, loss.anchor
         if loss.contains_ratio:
             if run.correction is not None:
@@ -212,7 +212,7 @@ def _draws(run: Run) -> list[str]:
 
 def _again(run: Run) -> list[str]:
     """The second pass over tokens of weights that are gone estimates nothing without a ratio."""
-    names = [type(loss).__name__ for loss in run.losses if loss.is_on_policy]
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.is_on_policy]
     if run.epochs < 2 or not names or run.correction is not None:
         return []
     return [
@@ -255,7 +255,7 @@ def _own(run: Run) -> list[str]:
 
 def _comparing(run: Run) -> list[Advantage | Loss | Gate]:
     """Whatever may compare siblings, wrapped or not."""
-    return [*inside(run.advantage, Advantage), *run.losses, *run.gates]
+    return [*inside(run.advantage, Advantage), *inside(run.losses, Loss), *run.gates]
 
 
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from strop.abilities import inside
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss, Metrics
 from strop.train.arithmetic.ratios import log_weights, with_sampler
@@ -24,23 +25,26 @@ class Objective:
     correction: Correction | None = None
 
     @property
+    def _all(self) -> list[Loss]:
+        """Losses within others, too."""
+        return inside(list(self.losses), Loss)
+
+    @property
     def needs(self) -> frozenset[str]:
         """Batch fields the trainer must fill first."""
         of_correction: frozenset[str] = frozenset() if self.correction is None else self.correction.needs
-        asked = of_correction.union(*(loss.needs for loss in self.losses))
+        asked = of_correction.union(*(loss.needs for loss in self._all))
         return frozenset(need for need in asked if not need.startswith(_AUX))
 
     @property
     def aux(self) -> frozenset[str]:
         """Names of `Turn.aux` that must come along in the batch."""
-        return frozenset(
-            need.removeprefix(_AUX) for loss in self.losses for need in loss.needs if need.startswith(_AUX)
-        )
+        return frozenset(need.removeprefix(_AUX) for loss in self._all for need in loss.needs if need.startswith(_AUX))
 
     @property
     def scope(self) -> str:
         """The smallest unit a micro-batch may not split."""
-        return "group" if any(loss.scope == "group" for loss in self.losses) else "attempt"
+        return "group" if any(loss.scope == "group" for loss in self._all) else "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         batch = with_sampler(batch, output.logprobs)

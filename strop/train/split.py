@@ -12,7 +12,7 @@ import torch
 
 from strop.train.batch import Batch
 
-_OF_ATTEMPTS = ("groups", "rewards", "score_norms")  # [A]; every other tensor is [T]
+_OF_ATTEMPTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every other tensor is [T]
 
 
 @dataclass(frozen=True, eq=False)

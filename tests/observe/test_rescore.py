@@ -18,8 +18,9 @@ from strop.observe.rescore import judged, scorable
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch
+from strop.train.batch import ORIGINS
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import Completion, IntArray, Origin, Sampling, WeightVersion
 from tests.building import make_batch
 from tests.models import save_pocket_like
 from tests.parts import EvenLength
@@ -117,6 +118,9 @@ def test_figures_by_hand() -> None:
     batch.versions = torch.tensor([-1, 7, 7, -1, 6, 7, -1, 7])
     sampled = scorable(batch)
     assert sampled.tolist() == [False, True, True, False, False, False, False, True], "the second attempt is mixed"
+    batch.origins = torch.tensor([0, 0, ORIGINS.index(Origin.GUIDED)])
+    assert scorable(batch).tolist() == [False, True, True, *[False] * 5], "the third was sampled behind another prompt"
+    batch.origins = torch.zeros(3, dtype=torch.int64)
     batch.versions = torch.where(batch.versions == 7, 5, batch.versions)
     assert not scorable(batch).any(), "the weights of version 5 are not held any more"
     batch.old_logprobs = batch.behavior_logprobs

@@ -23,6 +23,7 @@ from strop.train.corrections.sequence_truncated import SequenceTruncated
 from strop.train.corrections.truncated import Truncated
 from strop.train.corrections.veto import Veto
 from strop.train.losses.aipo import Aipo
+from strop.train.losses.among import Among
 from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
 from strop.train.losses.decoupled import Decoupled
@@ -32,7 +33,7 @@ from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.trajectory_balance import TrajectoryBalance
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Sampling
+from strop.types import Origin, Sampling
 
 
 def run_with(loss: Loss, correction: Correction | None, window: int = 0) -> Run:
@@ -123,3 +124,9 @@ def test_a_balance_of_one_attempt_is_refused() -> None:
 def test_what_several_ranks_cannot_fill_is_refused(loss: Loss, missing: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{missing} is needed, and Ranks fills proximal, reference only"):
         check(replace(run_with(loss, None), trainer=Ranks()))
+
+
+def test_a_ratio_within_another_loss_is_seen() -> None:
+    with pytest.raises(ConfigurationError, match="Clip holds the importance ratio already"):
+        check(run_with(Among(Clip(), (Origin.POLICY,)), Truncated()))
+    check(run_with(Among(Clip(), (Origin.POLICY,)), None))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
+from strop.abilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError, nearest
 from strop.models.model import head_of, load_model, logits, parameters
-from strop.roles import Metrics, Objective, StepScale, Trainer
+from strop.roles import Loss, Metrics, Objective, StepScale, Trainer
 from strop.train.arithmetic.ratios import sequence_log_weights
 from strop.train.batch import Batch, Output
 from strop.train.machine.averaged import Average
@@ -84,7 +85,8 @@ class TorchTrainer(Trainer):
 
     def problems(self, run: Run) -> list[str]:
         """Other models that a loss asks for must be there before anything starts."""
-        folders = sorted({need.partition(_MODEL)[2] for loss in run.losses for need in loss.needs if _MODEL in need})
+        needs = frozenset[str]().union(*(loss.needs for loss in inside(run.losses, Loss)))
+        folders = sorted({need.partition(_MODEL)[2] for need in needs if _MODEL in need})
         missing = [folder for folder in folders if not Path(folder).is_dir()]
         return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
 
