@@ -117,6 +117,10 @@ class World(Protocol):
         """How right a final reply is, from 0 to 1."""
         ...
 
+    def answer(self, reply: str) -> str:
+        """The answer that a final reply gives, in one spelling; empty: none. Equal ones are equally right."""
+        return reply.strip()
+
     def num_tasks(self, heldout: bool = False) -> int | None:
         """How many different tasks there are; None: endless."""
         return None

@@ -31,6 +31,7 @@ MEANINGS = {
 }
 _NUMBER = re.compile(r"(?:(?<![\w)])[-\u2212])?\d[\d,]*(?:\.\d+)?")
 _PLAIN_NUMBER = re.compile(r"\$?\s*[-+\u2212]?\s*\$?\d[\d,]*(?:\.\d+)?\s*%?")
+_DECIMAL = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
 _LATEX = re.compile(r"\\[a-zA-Z]+|\$|[\^_]")
 _BOXED, _HASHES = "\\boxed{", "####"
 
@@ -45,6 +46,16 @@ def extracted(rule: str, reply: str) -> str:
     if rule == "hashes":
         return _after_hashes(said)
     return (_boxed(said) or said) if rule == "math" else said
+
+
+def spelled(rule: str, reply: str) -> str:
+    """What a rule finds in a reply, in one spelling: 1,234.0 is 1234. Mathematics keeps the one it was written in."""
+    found = extracted(rule, reply)
+    if rule == "text" or not _DECIMAL.fullmatch(number := _bare(found)):
+        return found if rule == "text" else _packed(found)
+    whole, _, rest = number.lstrip("+-").partition(".")
+    size = f"{whole.lstrip('0') or '0'}.{rest.rstrip('0')}".removesuffix(".")
+    return f"-{size}" if number.startswith("-") and size != "0" else size
 
 
 def gold(rule: str, answer: str) -> str:

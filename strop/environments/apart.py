@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from strop.errors import ConfigurationError
 from strop.processes.answers import NoAnswer, entries, number, shown
 from strop.processes.child import Child
-from strop.processes.foreign import checked
+from strop.processes.foreign import answered, checked
 from strop.processes.parts import packed
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task, ToolCall
@@ -50,6 +50,9 @@ class Apart(World):
 
     def check(self, task: Task, reply: str) -> float:
         return checked(self.world, task, reply)
+
+    def answer(self, reply: str) -> str:
+        return answered(self.world, reply)
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         """How many different tasks there are; None where they are endless."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.scratchpad import final_answer, sum_steps, think
+from strop.environments.scratchpad import final_answer, final_number, sum_steps, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import draw, prompt_of, require_level
 from strop.roles import World
@@ -45,6 +45,9 @@ class Arithmetic(World):
 
     def check(self, task: Task, reply: str) -> float:
         return float(final_answer(reply) == task.answer)
+
+    def answer(self, reply: str) -> str:
+        return final_number(reply)
 
     def solution(self, task: Task) -> str:
         steps, total = sum_steps(terms_of(task))

@@ -72,6 +72,11 @@ class Compose(World):
     def check(self, task: Task, reply: str) -> float:
         return float(final_answer(reply) == task.answer)
 
+    def answer(self, reply: str) -> str:
+        """A word of small letters."""
+        answer = final_answer(reply)
+        return answer if answer.isascii() and answer.isalpha() and answer.islower() else ""
+
     def solution(self, task: Task) -> str:
         return think(*steps_of(*parse(prompt_of(task))))
 

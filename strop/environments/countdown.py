@@ -129,12 +129,16 @@ class Countdown(World):
         return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
-        wanted = Expression(task.answer)
+        given = self.answer(reply)
+        return float(given != "" and given == self.answer(task.answer))
+
+    def answer(self, reply: str) -> str:
+        """What an expression comes to and the numbers it takes: `23 from 2 3 7`."""
         try:
             given = Expression(final_answer(reply))
         except (ValueError, ZeroDivisionError):
-            return 0.0
-        return float(given.value == wanted.value and sorted(given.numbers) == sorted(wanted.numbers))
+            return ""
+        return f"{given.value} from {' '.join(map(str, sorted(given.numbers)))}"
 
     def solution(self, task: Task) -> str:
         return think(Expression(task.answer).steps, task.answer)

@@ -159,6 +159,9 @@ class Drill(World):
     def check(self, task: Task, reply: str) -> float:
         return float(tagged(reply) == task.answer)
 
+    def answer(self, reply: str) -> str:
+        return tagged(reply)
+
     def solution(self, task: Task) -> str:
         working = WORKINGS.get(self.dataset)
         steps = working(self._gym.item(task)["metadata"]) if working else []

@@ -102,6 +102,10 @@ class Guess(World):
     def check(self, task: Task, reply: str) -> float:
         return check_guess(task, reply)
 
+    def answer(self, reply: str) -> str:
+        number = guessed(reply)
+        return "" if number is None else str(number)
+
     def _make(self, stream: random.Random) -> Task:
         size = SIZES[self.level]
         low = stream.randint(1, _LARGEST - size + 1)

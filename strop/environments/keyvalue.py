@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.scratchpad import between, final_answer, sum_steps, think
+from strop.environments.scratchpad import between, final_answer, final_number, sum_steps, think
 from strop.environments.split import draw, prompt_of, require_level
 from strop.roles import Environment, World
 from strop.types import Message, Observation, Task
@@ -122,6 +122,9 @@ class KeyValue(World):
 
     def check(self, task: Task, reply: str) -> float:
         return float(final_answer(reply) == str(json.loads(task.answer)["total"]))
+
+    def answer(self, reply: str) -> str:
+        return final_number(reply)
 
     def _make(self, stream: random.Random) -> Task:
         keys = stream.sample(KEYS, self.level + 1)

@@ -69,10 +69,14 @@ class ReasoningGym(World):
 
     def check(self, task: Task, reply: str) -> float:
         """The dataset's own score of what stands between answer tags, or else after the working."""
-        entry, tagged = self.item(task), between(reply, "<answer>", "</answer>")
-        answer = tagged[-1].strip() if tagged else final_answer(reply)
+        entry, answer = self.item(task), self.answer(reply)
         seen = answer if is_plain(answer, entry["metadata"]) else None  # scored as no answer
         return float(self._data(False, 0).score_answer(seen, entry))
+
+    def answer(self, reply: str) -> str:
+        """As it was written: which spellings are equal is each dataset's own affair."""
+        tagged = between(reply, "<answer>", "</answer>")
+        return tagged[-1].strip() if tagged else final_answer(reply)
 
     def item(self, task: Task) -> dict[str, Any]:
         """The dataset's item behind a task, with all it knows."""

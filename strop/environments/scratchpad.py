@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 OPEN = "<think>"
 CLOSE = "</think>"
+_NUMERAL = re.compile(r"-?[0-9]+")
 
 
 def think(steps: Sequence[str], answer: str) -> str:
@@ -19,6 +21,12 @@ def final_answer(reply: str) -> str:
     if not closed and OPEN in reply:
         return ""
     return answer.strip()
+
+
+def final_number(reply: str) -> str:
+    """The number after the working; empty where something else stands there. Zeros in front make another answer."""
+    answer = final_answer(reply)
+    return answer if _NUMERAL.fullmatch(answer) else ""
 
 
 def between(text: str, opening: str, closing: str) -> list[str]:

@@ -24,8 +24,8 @@ class Table(World):
 
     path: FilePath
     rule: str = "auto"
-    prompt: str = ""  # column; empty: the first of prompt, messages, question, problem
-    answer: str = ""  # column; empty: the first of answer, solution, ground_truth, reward_model
+    prompt_column: str = ""  # empty: the first of prompt, messages, question, problem
+    answer_column: str = ""  # empty: the first of answer, solution, ground_truth, reward_model
     split: str = "train"  # of a dataset
     heldout_share: float = 0.1
 
@@ -62,6 +62,9 @@ class Table(World):
     def check(self, task: Task, reply: str) -> float:
         return float(answers.is_right(self.chosen[0], reply, task.answer))
 
+    def answer(self, reply: str) -> str:
+        return answers.spelled(self.chosen[0], reply)
+
     def solution(self, task: Task) -> str:
         return answers.solution(self.chosen[0], task.answer)
 
@@ -92,7 +95,7 @@ class Table(World):
         tasks = []
         for place, row in json_rows(path) if is_json else dataset_rows(path, self.split):
             try:
-                tasks.append(task_of(row, self.name, self.prompt, self.answer))
+                tasks.append(task_of(row, self.name, self.prompt_column, self.answer_column))
             except ValueError as error:
                 raise DataError(f"{place}: {error}") from None
         return tasks

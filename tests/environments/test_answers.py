@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.environments.answers import RULES, chosen_rule, extracted, gold, is_right, solution
+from strop.environments.answers import RULES, chosen_rule, extracted, gold, is_right, solution, spelled
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,30 @@ def test_a_long_reply_takes_no_time() -> None:
     for rule in RULES:
         if rule != "math":
             is_right(rule, "\\boxed{" * 20_000 + "1" * 50_000 + "#### " * 5_000 + "-" * 50_000, "66")
+
+
+@pytest.mark.parametrize(
+    ("rule", "replies", "spelling"),
+    [
+        ("number", ["66", "it is 66.", "66.00", "066", "$66", "<think>7</think>66"], "66"),
+        ("number", ["1,234.50", "so 1234.5"], "1234.5"),
+        ("number", ["-0", "0.0", "0"], "0"),
+        ("number", ["-2.50", "it is \u22122.5"], "-2.5"),
+        ("number", ["none", "", "<think>66"], ""),
+        ("boxed", ["\\boxed{1 234}", "\\boxed{1234.0}", "\\boxed{$1,234$}"], "1234"),
+        ("boxed", ["\\boxed{x + 1}", "\\boxed{x+1}"], "x+1"),
+        ("hashes", ["#### 5", "so\n#### 5.0"], "5"),
+        ("text", ["a b", " a b "], "a b"),
+        ("text", ["01"], "01"),
+        ("math", ["\\boxed{\\frac{1}{2}}", "\\frac{1}{2}"], "\\frac{1}{2}"),
+    ],
+)
+def test_one_answer_has_one_spelling(rule: str, replies: list[str], spelling: str) -> None:
+    assert {spelled(rule, reply) for reply in replies} == {spelling}
+
+
+def test_a_number_of_any_size_is_spelled_exactly() -> None:
+    large = "1" + "0" * 40
+    assert (
+        spelled("number", large) != spelled("number", large + "1") and len(spelled("boxed", "\\boxed{1e99999999}")) < 20
+    )

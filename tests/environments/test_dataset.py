@@ -64,7 +64,7 @@ def test_other_columns_and_mistakes(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"rows\.csv, row 0: `prompt` is missing .*; there is 'ask', 'say'"):
         Table(str(path)).task(0)
     with pytest.raises(DataError, match=r"row 1: `say` must be text or a number, got None"):
-        Table(str(path), prompt="ask", answer="say").task(0)
+        Table(str(path), prompt_column="ask", answer_column="say").task(0)
     with pytest.raises(DataError, match="does not exist"):
         Table(str(tmp_path / "none")).task(0)
     (tmp_path / "notes").mkdir()

@@ -117,9 +117,9 @@ def test_columns_of_somebodys_own_are_left_alone_and_change_nothing(tmp_path: Pa
     plain = only(tmp_path, {"prompt": "2+2=?", "answer": "4"})
     row = {"id": 17, "source": "web", "level": "Level 5", "prompt": "2+2=?", "answer": 4, "tags": ["a"]}
     assert only(tmp_path, row) == plain
-    assert only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt="ask", answer="say") == plain
+    assert only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="ask", answer_column="say") == plain
     with pytest.raises(DataError, match="no column 'aks'; did you mean ask"):
-        only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt="aks", answer="say")
+        only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="aks", answer_column="say")
 
 
 def test_a_mark_before_the_text_and_arrays_are_read(tmp_path: Path) -> None:

@@ -98,3 +98,31 @@ def test_a_side_without_tasks_is_an_error_and_no_endless_loop() -> None:
 
 def test_about_one_task_in_ten_is_held_out() -> None:
     assert 900 < sum(is_heldout(f"{number}+1=?") for number in range(10_000)) < 1100
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=NAMES)
+def test_an_answer_has_one_spelling_and_equal_answers_are_equally_right(world: World) -> None:
+    task = world.task(0)
+    right = demonstrated(world, task)[0][-1].content
+    final = right.rpartition("</think>")[2]
+    replies = [
+        right,
+        final,
+        f" {final}\n",
+        f"<think>so</think>{final}",
+        "0",
+        "00",
+        "1+1",
+        "abcd",
+        "ABC",
+        "",
+        "?",
+        "<think>",
+    ]
+    replies += [other for i in range(1, 20) for other in (demonstrated(world, world.task(i))[0][-1].content, str(i))]
+    marks: dict[str, set[float]] = {}
+    for reply in replies:
+        marks.setdefault(world.answer(reply), set()).add(world.check(task, reply))
+    assert all(len(found) == 1 for found in marks.values()), "equal answers are equally right"
+    assert [answer for answer, found in marks.items() if found == {1.0}] == [world.answer(right)], "and only they are"
+    assert all(world.answer(reply) == "" for reply in ("", "<think>", f"<think>{final}", "</think>", "?", "<|user|>"))
