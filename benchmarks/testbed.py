@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def measure_runs(path: Path, setting: Setting, tokens: int, seeds: int, processe
     }
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", type=int, default=0, help=f"of each run; 0: {TOKENS:,} on a GPU, 12,000 elsewhere")
     parser.add_argument("--seeds", type=int, default=0, help="of the effect; 0: 6 on a GPU, 2 elsewhere")
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12, help="over which a step is broken into parts")
     parser.add_argument("--only", nargs="+", default=["start", "step", "alone", "all"])
     output_arguments(parser)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     is_gpu = torch.device(arguments.device).type == "cuda"
     tokens, seeds = arguments.tokens or (TOKENS if is_gpu else 12_000), arguments.seeds or (6 if is_gpu else 2)
     path, setting = find_experiment("poise"), Setting(device=arguments.device)

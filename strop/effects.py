@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from strop.abilities import OnDevice, inside
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
 from strop.observe.comparison import figures_of
@@ -119,7 +120,7 @@ def run_of(path: Path, arm: str, setting: Setting, tokens: int) -> Run:
     """One arm's run of one seed, made from the experiment's file."""
     make: Arm = getattr(load_experiment(path), arm)
     run = make(setting)
-    devices = {str(part.device) for part in (run.engine, run.trainer) if hasattr(part, "device")}
+    devices = {part.device for part in inside((run.engine, run.trainer), OnDevice)}
     if run.seed != setting.seed or devices - {setting.device}:
         raise ConfigurationError(
             f"{arm} of {path} runs with seed {run.seed} on {' and '.join(sorted(devices))}, and was asked for seed "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import sys
@@ -68,3 +69,62 @@ def test_heavy_tailed_replies_have_the_law_they_were_given(benchmark: ModuleType
         found = benchmark.one(side, folder, arguments)
         assert found["samples_per_second"] > 0 and len(found["seconds_per_step"]) == 2
         assert 6 <= found["length"]["median"] <= 12 and 32 <= found["length"]["longest"] <= 64
+
+
+@pytest.mark.parametrize("benchmark", ["step_parts"], indirect=True)
+def test_every_second_of_a_step_belongs_to_one_part(benchmark: ModuleType) -> None:
+    """A clock that moves only when somebody works: what a part calls, or waits for, is not its own."""
+    now = [0.0]
+    clock = benchmark.Clock(lambda: now[0])
+
+    def work(seconds: float) -> None:
+        now[0] += seconds
+
+    inner = clock.wrapped("inner", work)
+
+    def outer() -> None:
+        work(2)
+        inner(3)
+        work(5)
+
+    async def turns(other: asyncio.Event, mine: asyncio.Event) -> str:
+        work(7)
+        mine.set()
+        await other.wait()
+        inner(11)
+        with pytest.raises(ZeroDivisionError):
+            await _broken()
+        return "done"
+
+    async def both() -> list[str]:
+        one, two = asyncio.Event(), asyncio.Event()
+        first, second = clock.wrapped("first", turns), clock.wrapped("second", turns)
+        return list(await asyncio.gather(first(one, two), second(two, one)))
+
+    clock.wrapped("outer", outer)()
+    assert clock.seconds == {"outer": 7, "inner": 3}
+    assert asyncio.run(both()) == ["done", "done"]
+    assert clock.seconds == {"outer": 7, "inner": 25, "first": 7, "second": 7}
+    with clock.within("evaluation"):
+        inner(13)
+        work(17)
+    assert clock.seconds["evaluation"] == 30 and clock.seconds["inner"] == 25
+    assert clock.calls == {"outer": 1, "inner": 3, "first": 1, "second": 1, "evaluation": 1}
+
+
+async def _broken() -> None:
+    await asyncio.sleep(0)
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("benchmark", ["testbed"], indirect=True)
+def test_the_test_bed_is_measured_by_part(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark.main(["--only", "step", "--steps", "4", "--device", "cpu", "--json"])
+    step = json.loads(capsys.readouterr().out.splitlines()[-1])["step"]
+    parts = step["parts"]
+    assert {"generation", "training", "attempts (host)", "scoring", "ledger", "packing", "publish and proof"} <= set(
+        parts
+    )
+    rest = step["event loop, and waiting for the device"]
+    assert sum(parts.values()) + rest == pytest.approx(step["milliseconds"]) and 0 <= rest < step["milliseconds"] / 2
+    assert step["one evaluation"] > 0 and step["one checkpoint"] > 0
