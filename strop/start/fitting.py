@@ -38,8 +38,9 @@ def leave_out_long(run: Run, template: Template) -> list[LeftOut]:
     for table in inside(run, Table):
         if table not in found:
             found[table] = _long(table, run.context, template)
+        sides = [side for side in (False, True) if table.num_tasks(side)]
         table.leave_out(found[table].ids)
-        if 2 * len(found[table].ids) > found[table].tasks or not all(map(table.num_tasks, (False, True))):
+        if 2 * len(found[table].ids) > found[table].tasks or not all(map(table.num_tasks, sides)):
             raise ConfigurationError(f"{found[table]}: set context={found[table].longest + run.sampling.max_tokens}")
     return [each for each in found.values() if each.ids]
 

@@ -14,9 +14,12 @@ from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.table import Table
 from strop.errors import ConfigurationError, StarvationError
+from strop.filter.rewards.checked import Checked
+from strop.generate.template import Template
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.start.fitting import leave_out_long
 from strop.start.launch import launch, relaunch
 from strop.types import Message, Task
 from tests.models import save_pocket_like
@@ -113,3 +116,11 @@ def test_what_is_left_out_changes_no_sides(tmp_path: Path) -> None:
     less.leave_out(frozenset({first.id}))
     assert less.num_tasks() == whole.num_tasks() - 1 and less.num_tasks(True) == whole.num_tasks(True)
     assert first.id not in {less.task(index).id for index in range(80)}
+
+
+def test_a_table_without_held_out_tasks_is_no_reason_to_refuse(model: Path, tmp_path: Path) -> None:
+    path = saved(tmp_path, [3] * 30 + [100])
+    run = make_run(model, "arithmetic:1")
+    run.evaluation = replace(run.evaluation, rewards=(Checked((Table(str(path), heldout_share=0.0),)),))
+    (left_out,) = leave_out_long(run, Template.load(model))
+    assert (len(left_out.ids), left_out.tasks) == (1, 31)
