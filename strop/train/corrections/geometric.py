@@ -36,4 +36,4 @@ class Geometric(Correction):
         mean = (total / batch.per_attempt(torch.ones_like(logprobs)).clamp(min=1)).exp()  # [A]
         kept = ((mean >= self.low) & (mean <= self.high)).to(mean.dtype)  # [A]
         weights = torch.ones_like(logprobs) if self.inner is None else self.inner(logprobs, batch)
-        return batch.on_tokens(kept) * weights.detach()  # [T]
+        return batch.on_tokens(kept) * weights  # [T]

@@ -28,7 +28,7 @@ class Veto(Correction):
         return needed(self.target) | self.inner.needs
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
-        weights = self.inner(logprobs, batch).detach()  # [T]
+        weights = self.inner(logprobs, batch)  # [T]
         refused = log_weights(self.target, batch, logprobs) < log(self.floor)  # [T]
         allowed = batch.per_attempt(refused.to(weights.dtype)) == 0  # [A]
         return weights * batch.on_tokens(allowed.to(weights.dtype))

@@ -34,19 +34,20 @@ def test_the_total_ratio_is_mismatch_times_staleness(middle: str, tokens: list[t
 
 @pytest.mark.parametrize("target", ["old", "averaged"])
 def test_mask_by_mismatch_clip_by_staleness(target: str) -> None:
-    # mismatch (1, 1.5, 2.5, 0.4), limit 2; staleness (1.5, 1.1, 1, 1), clip 0.2, A = 1.
-    behavior, old = [0.1] * 4, [0.1, 0.15, 0.25, 0.04]
-    policy = [0.15, 0.165, 0.25, 0.04]
+    # mismatch (1, 1.5, 2.5, 0.4, 0.6), limit 2; staleness (1.5, 1.1, 1, 1, 1), clip 0.2, A = 1.
+    behavior, old = [0.1] * 5, [0.1, 0.15, 0.25, 0.04, 0.06]
+    policy = [0.15, 0.165, 0.25, 0.04, 0.06]
     batch = make_batch([[log(p) for p in behavior]])
     setattr(batch, f"{target}_logprobs", lay_out([[log(p) for p in old]], float("nan")))
     output = say([[log(p) for p in policy]])
     weights = Separated(2.0, target)(output.logprobs, batch)
-    assert written(batch, weights) == pytest.approx([1.0, 1.5, 0.0, 0.0])
+    assert written(batch, weights) == pytest.approx([1.0, 1.5, 0.0, 0.0, 0.6])
     (weights * Clip(anchor=target)(output, batch)[0]).sum().backward()
-    assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -1.5 * 1.1, 0.0, 0.0])
+    assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -1.5 * 1.1, 0.0, 0.0, -0.6])
 
 
 def test_misuse_is_refused() -> None:
+    assert Separated(limit=1.0).limit == 1.0
     with pytest.raises(ConfigurationError, match="limit >= 1"):
         Separated(limit=0.5)
     with pytest.raises(ConfigurationError, match="knows no policy 'proximal'"):

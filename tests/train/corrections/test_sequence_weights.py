@@ -39,10 +39,22 @@ def test_hand_worked_weights(correction: Correction, expected: list[float]) -> N
     assert weights(correction, [0.4, 1.0, 3.0], [3.0, 3.0]) == pytest.approx(expected)
 
 
+def test_the_mean_ratio_of_a_single_token_is_its_own() -> None:
+    assert weights(Geometric(low=2.9, high=3.1), [3.0], [9.0]) == [1.0, 0.0]
+
+
 def test_one_ruled_out_token_vetoes_its_whole_attempt_and_no_other() -> None:
     veto = Veto(Truncated(2.0), floor=1e-4)
     assert weights(veto, [1.0, 0.5e-4, 3.0], [2e-4, 3.0]) == pytest.approx([0.0, 0.0, 0.0, 2e-4, 2.0])
     assert Veto(Truncated(target="old"), target="old").needs == {"old"}
+
+
+@pytest.mark.parametrize("target", ["current", "old"])
+def test_what_both_parts_of_a_correction_need_is_asked_for(target: str) -> None:
+    inner = Truncated(target="averaged")
+    expected = {"averaged"} | ({"old"} if target == "old" else set())
+    assert Veto(inner, target=target).needs == expected == Geometric(target=target, inner=inner).needs
+    assert Geometric(target=target).needs == expected - {"averaged"}
 
 
 def test_a_product_that_overflows_is_capped_or_masked() -> None:

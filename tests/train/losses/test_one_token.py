@@ -58,6 +58,12 @@ def test_what_is_wrongly_said_is_pushed_down() -> None:
     assert logits.grad[1].tolist() == pytest.approx([hits + misses, -hits - misses], abs=3e-3)
 
 
+def test_random_numbers_are_splitmix64() -> None:
+    """The first three outputs of its published generator for seed 0, their upper 53 bits."""
+    published = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert uniforms(torch.tensor([0]), 3).tolist() == [[(number >> 11) / 2**53 for number in published]]
+
+
 def test_draws_depend_on_seed_step_attempt_and_place_only() -> None:
     keys = torch.arange(5)
     assert torch.equal(uniforms(keys, 9)[2:4], uniforms(keys[2:4], 9))

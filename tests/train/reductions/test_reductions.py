@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from strop.abilities import Weighs
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.train.reductions.constant_length import ConstantLength
@@ -82,6 +83,28 @@ def test_a_demonstration_has_no_share_and_thins_nobodys() -> None:
 
 def test_an_empty_attempt_does_not_thin_the_others() -> None:
     assert SequenceMean()([make_group([1.0, 0.0], [0, 2])])["0-1"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("reduction", [TokenMean(), SequenceMean(), ConstantLength(1), GroupWise(), OwnTokenMean()])
+def test_a_single_token_has_the_whole_share(reduction: Reduction) -> None:
+    assert reduction([make_group([1.0], [1])])["0-0"].tolist() == [1.0]
+
+
+def test_groups_count_the_same_and_those_without_a_token_do_not() -> None:
+    groups = [make_group([1.0], [1]), make_group([1.0, 0.0], [0, 0], number=1), make_group([1.0], [4], number=2)]
+    shares = {name: share.tolist() for name, share in GroupWise()(groups).items()}
+    assert shares == {"0-0": [0.5], "1-0": [], "1-1": [], "2-0": [0.125] * 4}
+
+
+@pytest.mark.parametrize(
+    ("reduction", "mass"),
+    [(TokenMean(), 8), (SequenceMean(), 3), (ConstantLength(9), 3), (GroupWise(), 2), (OwnTokenMean(), 8)],
+    ids=repr,
+)
+def test_what_a_part_of_a_draw_weighs(reduction: Weighs, mass: float) -> None:
+    """Tokens, attempts or groups that wrote anything."""
+    first, second = make_group([1.0, 0.0], [1, 3]), make_group([1.0, 0.0], [0, 4], number=1)
+    assert reduction.mass([first, second, make_group([1.0], [0], number=2)]) == mass
 
 
 def test_refuses_a_length_of_zero() -> None:
