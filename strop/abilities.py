@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from strop.roles import Metrics, Objective
 from strop.types import Group, Message, Task
@@ -151,6 +151,13 @@ class Opens(Protocol):
     def open(self) -> None: ...
 
 
+@runtime_checkable
+class Sends(Protocol):
+    """What it holds works in another process: it is described here, and can be asked nothing."""
+
+    sends: ClassVar[bool]
+
+
 # ---- looking through wrappers
 
 
@@ -173,11 +180,16 @@ def inside(value: Any, kind: type[Kind]) -> list[Kind]:
 
 
 def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
-    """Those that stand in no other of the same ability: what a part holds within is then its own affair."""
+    """Those that stand in no other of the same ability, nor in one that sends: what it holds is then its own affair."""
     found: list[tuple[str, Kind]] = []
+    closed: list[str] = []
     for path, part in parts(value):
-        if plays(part, kind) and not any(not outer or path.startswith(f"{outer}.") for outer, _ in found):
+        if any(not outer or path.startswith(f"{outer}.") for outer in closed):
+            continue
+        if plays(part, kind):
             found.append((path, part))
+        if plays(part, kind) or isinstance(part, Sends):
+            closed.append(path)
     return found
 
 

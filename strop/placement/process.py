@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class LocalProcess(Engine):
     `in_step` makes it wait after each completion until we have asked all that follows from it: slower, and the same
     bits as an engine within this process.
     """
+
+    sends: ClassVar[bool] = True
 
     inner: Engine
     threads: int = 1

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from strop.abilities import uses_gpu
 from strop.errors import ConfigurationError, EngineError, StropError
@@ -49,6 +49,8 @@ def place(run: Run, engines: int) -> Run:
 @dataclass
 class RayActor(Engine):
     """Hosts `inner` in an actor; `restarts` are those in a row without any request answered between."""
+
+    sends: ClassVar[bool] = True
 
     inner: Engine
     address: str = ""  # of a cluster; empty: RAY_ADDRESS, or else a Ray of our own on this machine

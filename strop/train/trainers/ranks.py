@@ -39,6 +39,7 @@ class Ranks(Trainer):
     """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take an attempt."""
 
     fills: ClassVar[frozenset[str]] = frozenset({"reference", "proximal"})
+    sends: ClassVar[bool] = True
 
     inner: TorchTrainer = field(default_factory=TorchTrainer)
     ranks: int = 2

@@ -19,7 +19,9 @@ from torch import Tensor
 
 from strop.disk import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
+from strop.recipes import build, recipe_named
 from strop.roles import Metrics
+from strop.start.launch import launch
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
@@ -32,6 +34,7 @@ from strop.train.reductions.token_mean import TokenMean
 from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
+from tests.models import save_pocket_like
 from tests.train.test_trainer import _Explosive
 from tests.train.tiny import random_groups, save_gpt2, save_llama
 
@@ -178,7 +181,8 @@ def test_a_checkpoint_holds_its_weights_once(crew: Ranks, folder: Path, tmp_path
     assert not [path for path in written.iterdir() if path.is_dir()]  # none for the inner trainer
     stepped(crew, 0)
     assert not same_bits(saved, crew.weights())
-    assert checkpoint.read(written, Holder(crew)) == {"note": 1}
+    groups = {group.number: group for group in random_groups(4)}
+    assert checkpoint.read(written, Holder(crew), groups.__getitem__) == {"note": 1}
     assert same_bits(saved, crew.weights())
 
 
@@ -254,6 +258,19 @@ def test_no_rank_outlives_its_trainer_though_it_waits_for_another() -> None:
             break
         time.sleep(0.1)
     assert not Path(f"/proc/{ranks[0]}").exists() and not Path(scratch).exists()
+
+
+def test_a_whole_run_trains_with_them(tmp_path: Path) -> None:
+    values = {
+        "model": str(save_pocket_like(tmp_path / "model")),
+        "ranks": 2,
+        "steps": 1,
+        "groups_per_step": 2,
+        "group_size": 2,
+        "max_tokens": 4,
+    }
+    run = build(recipe_named("grpo"), values | {"heldout_tasks": 2, "heldout_every": 0})
+    assert launch(run, tmp_path, "run")["is_complete"]
 
 
 def test_a_dead_rank_is_named_with_its_last_words_and_nothing_hangs(crew: Ranks, folder: Path) -> None:
