@@ -1,0 +1,54 @@
+"""A process reward model that is a rule: whether every calculation of a scratchpad holds, up to the one looked at.
+
+Like models of its kind it can be pleased: a calculation that holds and leads nowhere counts as much as any other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from strop.environments.countdown import Exact, Expression
+from strop.types import Span, Trajectory
+
+_STEP = re.compile(r"\S*=\S*")
+
+
+@dataclass(frozen=True)
+class Calculations:
+    """Steps are what holds a `=`, and whatever follows the last one: the answer.
+
+    A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first on that does not. A reply
+    is cut at blanks and at the end of its working.
+    """
+
+    def steps(self, attempt: Trajectory) -> list[Span]:
+        found: list[Span] = []
+        is_right = True
+        for number, turn in enumerate(attempt.turns):
+            text = turn.message.content.replace("<think>", " " * 7).replace("</think>", " " * 8)  # places stay
+            for step in _STEP.finditer(text):
+                is_right = is_right and holds(step.group())
+                found.append(Span(number, step.start(), step.end(), float(is_right)))
+        return [*found, *_answer(attempt, found)]
+
+
+def _answer(attempt: Trajectory, found: list[Span]) -> list[Span]:
+    """What the last turn says behind its last calculation."""
+    last, text = len(attempt.turns) - 1, attempt.reply.rstrip()
+    after = max((step.end for step in found if step.turn == last), default=0)
+    is_right = found[-1].value if found else 1.0
+    return [Span(last, after, len(text), is_right)] if len(text) > after else []
+
+
+def holds(step: str) -> bool:
+    """Whether both sides of a step are the same number; what cannot be read is not."""
+    left, _, right = step.partition("=")
+    try:
+        return _value(left) == _value(right)
+    except (ValueError, ZeroDivisionError):
+        return False
+
+
+def _value(text: str) -> Exact:
+    return Expression(f"0{text}" if text.startswith("-") else text).value
