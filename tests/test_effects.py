@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from strop.cli.effect import run_effect, setting_of
 from strop.effects import (
     ARMS,
     Experiment,
@@ -110,6 +111,13 @@ def test_experiments_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest
     assert find_experiment("poise") == mine
 
 
+def test_fields_of_the_setting_that_all_arms_begin_with() -> None:
+    assert setting_of(["device=cuda", "threads=2"]) == Setting(device="cuda", threads=2)
+    for word in ("devise=cuda", "seed=3", "device"):
+        with pytest.raises(ConfigurationError, match="is no field of a setting"):
+            setting_of([word])
+
+
 def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="at least 2 seeds, got 1"):
         Plan(EXPERIMENT, 1, Setting(), tmp_path)
@@ -158,7 +166,7 @@ def tiny_experiment(folder: Path, tokens: int = 60, negative: str = "tiny") -> P
     return path
 
 
-def test_a_whole_experiment(tmp_path: Path) -> None:
+def test_a_whole_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every run ends with the first step that reaches the budget, and the result says what it depends on."""
     plan = Plan(load_experiment(tiny_experiment(tmp_path)), 2, Setting(), tmp_path / "runs")
     looks: list[int] = []
@@ -169,6 +177,16 @@ def test_a_whole_experiment(tmp_path: Path) -> None:
     assert result["difference"] == 0.0 and result["verdict"] == "does not hold"  # three times the same run
     assert result["hardware"]["cores"] == os.cpu_count() and result["versions"]["torch"] == torch.__version__
     assert result["setting"] == {} and result["processes"] == 2 and len(result["code"]) == 12 and result["commit"]
+
+    kept = write_result(tmp_path / "results", {**result, "tokens": 61})  # somebody spent more on it
+    assert kept is not None
+    words: tuple[Any, ...] = (str(plan.experiment.path), [], 2, 0, None, plan.runs, 2)
+    run_effect(*words, False)  # all runs are there: nothing is run again
+    assert "replaced by this one only with --overwrite" in capsys.readouterr().out
+    assert json.loads(kept.read_text())["tokens"] == 61
+    assert json.loads((plan.root / "alpha.json").read_text())["means"] == result["means"]
+    run_effect(*words, True)
+    assert json.loads(kept.read_text())["tokens"] == 60
 
 
 def test_an_arm_of_another_seed_is_refused(tmp_path: Path) -> None:
