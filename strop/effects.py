@@ -19,6 +19,7 @@ from typing import Any
 from strop.abilities import OnDevice, inside
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
+from strop.models.computing import device_problem
 from strop.observe.comparison import figures_of
 from strop.observe.intervals import Difference, paired
 from strop.observe.provenance import code, commit, hardware, versions
@@ -131,6 +132,8 @@ def run_of(path: Path, arm: str, setting: Setting, tokens: int) -> Run:
 
 def run_experiment(plan: Plan, jobs: int = 0, tell: Callable[[], None] = lambda: None) -> Figures:
     """All arms over all seeds, `jobs` of them side by side (0: as cores allow); returns the result."""
+    if problem := device_problem(plan.setting.device):
+        raise ConfigurationError(problem)
     wanted = plan.jobs
     processes = jobs or how_many(len(wanted), plan.setting.threads)
     SideBySide(plan.root, processes, plan.setting.device.startswith("cuda"), tell).run(wanted)

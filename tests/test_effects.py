@@ -130,6 +130,8 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         load_experiment(find_experiment("beta", tmp_path))
     with pytest.raises(ConfigurationError, match="tokens >= 1, got 0"):
         replace(EXPERIMENT, tokens=0)
+    with pytest.raises(ConfigurationError, match="there is no device 'cuba'"):
+        run_experiment(Plan(EXPERIMENT, 2, Setting(device="cuba"), tmp_path))
 
 
 @pytest.mark.parametrize("path", sorted(set(EFFECTS.glob("*.py")) - {EFFECTS / "lag_sweep.py", EFFECTS / "kdrl.py"}))

@@ -17,6 +17,7 @@ from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import parse_words
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError
+from strop.models.computing import device_problem
 from strop.observe.comparison import page_of, summarize
 from strop.observe.provenance import code, commit, hardware, versions
 from strop.run import Run
@@ -74,7 +75,9 @@ def compare(words: Sequence[str], seeds: int, tokens: int, jobs: int, root: Path
     processes = jobs or how_many(len(wanted), max(int(dict(arm.fields).get("threads", 1)) for arm in plan.arms))
     if wanted:
         budget = f"{plan.seeds} seeds each, {tokens:,} generated tokens per run"
-        console.print(f"{len(plan.arms)} arms, {budget}, {processes} at a time; runs go to {plan.folder}")
+        console.print(
+            f"{len(plan.arms)} arms, {budget}, {processes} at a time; runs go to {plan.folder}", soft_wrap=True
+        )
         with shown(console, plan.folders(), tokens) as look:
             is_on_gpu = any(device.startswith("cuda") for device in devices)
             SideBySide(plan.folder, processes, is_on_gpu, look).run(wanted)
@@ -112,6 +115,8 @@ def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str
     for arm in arms:
         if not arm.folders:
             run_of(arm, 0, tokens)
+        if problem := device_problem(dict(arm.fields).get("device", "cpu")):
+            raise ConfigurationError(problem)
     folder = root / (name or "-".join(arm.stem for arm in arms))
     plan = Plan(arms, shared, seeds, tokens, folder)
     _claim(plan)

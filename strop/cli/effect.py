@@ -33,7 +33,8 @@ def run_effect(
     experiment = replace(experiment, tokens=tokens or experiment.tokens)
     plan = Plan(experiment, seeds, setting_of(words), runs)
     console.print(f"[bold]{experiment.key}[/]: {experiment.claim}", soft_wrap=True)
-    console.print(f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per run; runs go to {plan.root}")
+    budget = f"{seeds} seeds, 3 arms each, {experiment.tokens:,} generated tokens per run"
+    console.print(f"{budget}; runs go to {plan.root}", soft_wrap=True)
     with shown(console, plan.arms, experiment.tokens) as look:
         result = run_experiment(plan, jobs, look)
     _tell(console, result)

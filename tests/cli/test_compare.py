@@ -66,6 +66,8 @@ def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:
         plan_of(["grpo", "rlooo"], 1, 100, tmp_path, "")
     with pytest.raises(ConfigurationError, match="clip"):
         plan_of(["grpo", "rloo", "clipp=1"], 1, 100, tmp_path, "")
+    with pytest.raises(ConfigurationError, match="device"):
+        plan_of(["grpo", "rloo", "device=cuba"], 1, 100, tmp_path, "")
     assert not list(tmp_path.iterdir())
 
 
