@@ -108,6 +108,9 @@ def _left_alone(tree: ast.Module) -> Iterator[ast.AST]:
             roots.append(node)
         if isinstance(node, ast.keyword) and node.arg == "strict":
             roots.append(node)
+        if isinstance(node, ast.Call):  # dimension -1 of a table is dimension 1
+            values = [*node.args, *(each.value for each in node.keywords if each.arg == "dim")]
+            roots += [each for each in values if ast.unparse(each) == "-1"]
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
             roots.append(node)
         for root in roots:

@@ -30,6 +30,7 @@ from tests.mutations import changes, with_change
         ("y = a and b", ["y = a or b"]),
         ("y = a if b else c", ["y = c if b else a"]),
         ("if a:\n    b()", ["if not a:\n    b()"]),
+        ("y = a.softmax(-1)", []),
         ("y: int = a", []),
         ("raise E(f'{a - 1} of 2')", []),
     ],
