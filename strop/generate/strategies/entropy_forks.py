@@ -1,0 +1,59 @@
+"""ETTRL's tree of attempts (2508.11356): whole attempts, and new endings from where each was least certain.
+
+Reading: the token at a chosen position is drawn anew, and all after it; what stands before is given to the branch, and
+so written once. Entropies are the trainer's, of the weights at hand, at the temperature of sampling.
+Papers: ettrl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.generate.pieces import cut, given
+from strop.generate.together import together
+from strop.roles import Player, Strategy
+from strop.types import FloatArray, Group, Origin, Start, Trajectory
+
+
+@dataclass(frozen=True)
+class EntropyForks(Strategy):
+    """Each start is a root; from its `positions` tokens of highest entropy `branches` attempts each go on otherwise.
+
+    M starts make up to M * (1 + positions * branches) attempts. A branch has as its fact `shared` the share of its
+    tokens that are its root's.
+    """
+
+    positions: int = 2  # of an attempt, from which others branch off
+    branches: int = 2  # from each position
+
+    def __post_init__(self) -> None:
+        if self.positions < 1 or self.branches < 1:
+            raise ConfigurationError(
+                f"EntropyForks needs positions >= 1 and branches >= 1, got {self.positions} and {self.branches}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        roots = await together(play(start) for start in starts)
+        whole = [root for root in roots if root.is_scored and root.num_tokens]
+        looks = await play.look(whole, frozenset({"entropy"})) if whole else []
+        places = [(root, at) for root, look in zip(whole, looks, strict=True) for at in self._places(look["entropy"])]
+        forks = [(_fork(root, at, play), at) for root, at in places for _ in range(self.branches)]
+        return [*roots, *await together(_branch(start, at, play) for start, at in forks)]
+
+    def _places(self, entropy: FloatArray) -> list[int]:
+        """The most uncertain tokens, in their order; of equals the first."""
+        highest: list[int] = np.argsort(-entropy, kind="stable")[: self.positions].tolist()
+        return sorted(highest)
+
+
+def _fork(root: Trajectory, at: int, play: Player) -> Start:
+    return play.another(turns=given(cut(root.turns, at)), origin=Origin.BRANCHED, parent=root.id)
+
+
+async def _branch(start: Start, at: int, play: Player) -> Trajectory:
+    branch = await play(start)
+    return replace(branch, facts=branch.facts | {"shared": at / max(at + branch.num_tokens, 1)})
