@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from strop.generate.strategies.independent import Independent
 from strop.roles import Agent, Metrics, Reward, Strategy, World
 from strop.types import FloatArray, Group, Task
 
+HeldOut: TypeAlias = tuple[World, Sequence[Task]]
 _LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long
 
 
@@ -78,8 +80,13 @@ def interval(values: FloatArray, attempts: int = 1) -> tuple[float, float, float
     return mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))
 
 
+def held_out(worlds: Sequence[World], evaluation: Evaluation, policy: Policy) -> list[HeldOut]:
+    """Worlds with the tasks they are measured by; found once for all evaluations of a run."""
+    return [(world, _fitting(world, evaluation.tasks, policy)) for world in worlds]
+
+
 async def evaluate(
-    worlds: Sequence[World],
+    asked: Sequence[HeldOut],
     evaluation: Evaluation,
     policy: Policy,
     scorer: Scorer,
@@ -87,13 +94,15 @@ async def evaluate(
     world_seconds: float = 60.0,
 ) -> list[Score]:
     """Attempt held-out tasks of each world; an attempt is right when its reward reaches 1."""
-    found = (_of_world(world, evaluation, policy, scorer, seed, world_seconds) for world in worlds)
+    found = (_of_world(each, evaluation, policy, scorer, seed, world_seconds) for each in asked)
     return list(await asyncio.gather(*found))
 
 
 async def _of_world(
-    world: World, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, world_seconds: float
+    asked: HeldOut, evaluation: Evaluation, policy: Policy, scorer: Scorer, seed: int, world_seconds: float
 ) -> Score:
+    world, tasks = asked
+
     async def attempt(task: Task, number: int) -> Group:
         group = Group(number, task, [])
         player = GroupPlayer(group, policy, [world], evaluation.agent, seed, scorer)
@@ -103,8 +112,7 @@ async def _of_world(
         await scorer(group)
         return group
 
-    tasks = enumerate(_fitting(world, evaluation.tasks, policy))
-    groups = await asyncio.gather(*(attempt(task, number) for number, task in tasks))
+    groups = await asyncio.gather(*(attempt(task, number) for number, task in enumerate(tasks)))
     failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
     right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)
     return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)

@@ -16,7 +16,7 @@ from strop.cli.models import find_model, hush, open_policy
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
 from strop.errors import ConfigurationError
-from strop.evaluation import Evaluation, Score, evaluate
+from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.rewards.outcome import Outcome
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
@@ -131,7 +131,8 @@ async def _scores(
             scorer = Scorer(plan.rewards)
             evaluation = replace(plan, tasks=question.tasks, attempts=attempts)
             try:
-                scores += await evaluate([world], evaluation, policy, scorer, question.seed)
+                asked = held_out([world], evaluation, policy)
+                scores += await evaluate(asked, evaluation, policy, scorer, question.seed)
             finally:
                 await scorer.close()
     return scores

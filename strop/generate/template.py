@@ -23,7 +23,7 @@ from strop.models.folder import check_model_folder, read_config, read_json
 from strop.types import IntArray, Message, Tool
 
 _STAND_IN = "stand0in0reply"
-_REMEMBERED = 64  # openings, because siblings ask for the same one in a row
+_REMEMBERED = 1024  # openings: asked for when a task is admitted, and again by each of its attempts
 
 
 @dataclass(frozen=True)

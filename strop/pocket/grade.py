@@ -17,7 +17,7 @@ from strop.environments.compose import Compose
 from strop.environments.countdown import Countdown
 from strop.environments.guess import Guess
 from strop.environments.keyvalue import KeyValue
-from strop.evaluation import Evaluation, Score, evaluate
+from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.score import Scorer
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.policy import Policy
@@ -80,7 +80,8 @@ def grades(
 async def _score(world: World, evaluation: Evaluation, policy: Policy, seed: int) -> Score:
     scorer = Scorer(evaluation.rewards)
     try:
-        return (await evaluate([world], evaluation, policy, scorer, seed))[0]
+        asked = held_out([world], evaluation, policy)
+        return (await evaluate(asked, evaluation, policy, scorer, seed))[0]
     finally:
         await scorer.close()
 

@@ -22,7 +22,7 @@ from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
 from strop.disk.source import from_source, to_source
 from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
-from strop.evaluation import evaluate, heldout_metrics
+from strop.evaluation import evaluate, held_out, heldout_metrics
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
@@ -196,9 +196,10 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
     scorer.places = judge.places = policy.template.places
 
+    asked, trained = held_out((*run.worlds, *run.evaluation.unseen), run.evaluation, policy), len(run.worlds)
+
     async def heldout() -> Metrics:
-        worlds, trained = (*run.worlds, *run.evaluation.unseen), len(run.worlds)
-        scores = await evaluate(worlds, run.evaluation, policy, judge, run.seed, run.world_seconds)
+        scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.world_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
         return heldout_metrics(scores[:trained], scores[trained:])
 

@@ -1,0 +1,41 @@
+"""Held-out tasks are found once for all evaluations of a run (strop.evaluation.held_out)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from strop.disk.folder import read_rows
+from strop.environments.arithmetic import Arithmetic
+from strop.recipes.classics.grpo import grpo
+from strop.recipes.setting import Setting
+from strop.start.launch import launch
+from strop.types import Task
+from tests.models import save_pocket_like
+
+
+@dataclass(frozen=True)
+class Counted(Arithmetic):
+    """Arithmetic that notes which held-out tasks it was asked for."""
+
+    asked: ClassVar[list[int]] = []
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        if heldout:
+            self.asked.append(index)
+        return super().task(index, heldout)
+
+
+def test_held_out_tasks_are_found_once(tmp_path: Path) -> None:
+    """384 of countdown take 0.14 s to find, and a run is measured half a dozen times."""
+    Counted.asked.clear()
+    model = str(save_pocket_like(tmp_path / "model"))
+    sizes = {"steps": 3, "groups_per_step": 1, "group_size": 2, "max_tokens": 4}
+    run = grpo(Setting("arithmetic:1", model, heldout_tasks=3, heldout_every=1, **sizes))  # type: ignore[arg-type]
+    world = (Counted(1, 0),)
+    run = replace(run, worlds=world, sampler=replace(run.sampler, worlds=world))
+    launch(run, tmp_path, "run")
+    measured = [row for row in read_rows(tmp_path / "run" / "metrics.jsonl") if "heldout" in row]
+    assert len(measured) == 4
+    assert Counted.asked.count(1) == Counted.asked.count(2) == 1  # the first is looked at before the start, too
