@@ -20,10 +20,10 @@ from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import bernoulli_offset, guided, linear_offset
+from strop.models.headed import Headed
 from strop.models.model import parameters
 from strop.models.reading import read_model
 from strop.roles import Engine
-from strop.train.machine.value_body import ValueBody
 from strop.types import Completion, FilePath, IntArray, Sampling, Stop, WeightVersion
 from strop.weights.fingerprint import fingerprint
 
@@ -44,7 +44,7 @@ class Guided(Engine):
     device: str = "cpu"
 
     _base: Any = field(default=None, init=False, repr=False, compare=False)
-    _judge: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _judge: Headed | None = field(default=None, init=False, repr=False, compare=False)
     _ends: frozenset[int] = field(default=frozenset(), init=False, repr=False, compare=False)
     _aborted: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     _version: int = field(default=0, init=False, repr=False, compare=False)
@@ -59,7 +59,7 @@ class Guided(Engine):
         from transformers import GenerationConfig
 
         self._base = read_model(model, torch.float32).to(self.device).eval().requires_grad_(False)
-        self._judge = ValueBody.open(model, 1, 4096, self.device)
+        self._judge = Headed.open(model, 1, self.device)
         self._judge.load(Path(self.values) / _FILES[self.rule])
         self._judge.body.set_attn_implementation("eager")
         named = GenerationConfig.from_model_config(self._base.config).eos_token_id

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.models.model import load_model
+from strop.errors import ConfigurationError, NumericsError
+from strop.models.headed import Headed
 from strop.train.machine.optimizer import Optimizer
 from strop.train.machine.sequences import Sequences
 from strop.train.pack import closed, fill, lay_out
@@ -50,23 +49,21 @@ class Part:
 
 @dataclass(eq=False)
 class ValueBody:
-    """`body` [T] -> states, `head` states -> K numbers, zero at first."""
+    """A headed model that learns."""
 
-    body: Any
-    head: torch.nn.Linear
+    model: Headed
     optimizer: Optimizer
     max_tokens: int
     device: str
 
     @classmethod
     def open(cls, model: Path, outputs: int, max_tokens: int, device: str) -> ValueBody:
-        body = load_model(model, device=device)
-        head = torch.nn.Linear(int(body.config.get_text_config().hidden_size), outputs, device=device)
-        for parameter in head.parameters():  # zero and not random: nothing is expected before anything was seen
-            torch.nn.init.zeros_(parameter)
-        named = {f"body.{name}": parameter for name, parameter in body.base_model.named_parameters()}
-        named |= {f"head.{name}": parameter for name, parameter in head.named_parameters()}
-        return cls(body, head, Optimizer(named, _BETAS, 0.0, _CLIP_NORM), max_tokens, device)
+        headed = Headed.open(model, outputs, device)
+        return cls(headed, Optimizer(headed.parameters, _BETAS, 0.0, _CLIP_NORM), max_tokens, device)
+
+    @property
+    def head(self) -> torch.nn.Linear:
+        return self.model.head
 
     def parts(self, attempts: Sequence[Trajectory]) -> list[Part]:
         """Attempts that wrote something, as many per pass as fit."""
@@ -85,7 +82,7 @@ class ValueBody:
 
     def read(self, part: Part) -> Tensor:
         """[R, 2, K], at the state in which each written token was chosen and at the one after it."""
-        hidden = part.sequences.hidden_states(self.body)
+        hidden = part.sequences.hidden_states(self.model.body)
         outputs: Tensor = self.head(hidden[torch.stack([part.rows - 1, part.rows], 1)])
         return outputs
 
@@ -124,18 +121,5 @@ class ValueBody:
         self.optimizer.save(folder, name, {})
 
     def resume(self, folder: Path, name: str) -> None:
-        self.load(folder / f"{name}_weights.safetensors")
+        self.model.load(folder / f"{name}_weights.safetensors")
         self.optimizer.resume(folder, name)
-
-    def load(self, path: Path) -> None:
-        """Weights as a value model saved them."""
-        try:
-            weights = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise CheckpointError(f"cannot read the value model in {path}: {error}") from error
-        mine = self.optimizer.parameters
-        if {name: tensor.shape for name, tensor in weights.items()} != {n: t.shape for n, t in mine.items()}:
-            raise CheckpointError(f"{path} is not of this model: {len(weights)} tensors, {len(mine)} expected")
-        with torch.no_grad():
-            for name, tensor in weights.items():
-                mine[name].copy_(tensor)

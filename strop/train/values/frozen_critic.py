@@ -31,7 +31,7 @@ class FrozenCritic(ValueModel):
 
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
-        self._body.load(Path(self.folder) / "critic_weights.safetensors")
+        self._body.model.load(Path(self.folder) / "critic_weights.safetensors")
 
     def predict(self, groups: Sequence[Group]) -> None:
         if self._body is None:
