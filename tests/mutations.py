@@ -171,7 +171,7 @@ def _of_call(node: ast.Call) -> Found:
     ):
         yield "dropped call", node.func.value
     for at, keyword in enumerate(node.keywords):
-        if keyword.arg not in (None, "strict", "default_factory") and name not in ("field", "dataclass"):
+        if keyword.arg not in (None, "strict", "device", "default_factory") and name not in ("field", "dataclass"):
             yield "dropped keyword", ast.Call(node.func, node.args, [*node.keywords[:at], *node.keywords[at + 1 :]])
     plain = [each for each in node.args if not isinstance(each, ast.Starred)]
     if name == "where" and len(plain) == 3 == len(node.args):

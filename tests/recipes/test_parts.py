@@ -1,8 +1,8 @@
 """Every recipe's parts, pinned: a recipe that loses a loss, a gate or a number is not noticed by running it.
 
-The table beside this file (`parts.json`) holds the parts of a plain run, and of each recipe those that differ, spelled
-with what they set (what they leave at its default, tests/defaults.json has). To renew it on purpose, and look at what
-`git diff` says: python -m tests.recipes.test_parts
+The table beside this file (`parts/`, a file for each recipe) holds the parts of a plain run, and of each recipe those
+that differ, spelled with what they set (what they leave at its default, tests/defaults.json has). To renew it on
+purpose, and look at what `git diff` says: python -m tests.recipes.test_parts
 
 It walks strop.recipes .
 """
@@ -22,7 +22,7 @@ from strop.train.losses.reinforce import Reinforce
 from tests.recipes.every import every_run
 from tests.test_defaults import default_of
 
-TABLE = Path(__file__).parent / "parts.json"
+TABLE = Path(__file__).parent / "parts"
 PARTS = (
     *("advantage", "losses", "reduction", "gates", "correction", "rewards", "sampler", "budget", "pace", "strategy"),
     *("agent", "values", "buffer", "trainer", "sampling", "groups_per_step", "minibatches", "epochs", "streams"),
@@ -55,7 +55,7 @@ def made() -> dict[str, dict[str, str]]:
 
 
 def test_every_recipe_is_made_of_its_parts() -> None:
-    table, found = json.loads(TABLE.read_text()), made()
+    table, found = kept(), made()
     differences = [
         f"{recipe}.{part}\n  table: {table.get(recipe, {}).get(part, '(as in plain)')}"
         f"\n  now:   {found.get(recipe, {}).get(part, '(as in plain)')}"
@@ -63,14 +63,26 @@ def test_every_recipe_is_made_of_its_parts() -> None:
         for part in sorted(table.get(recipe, {}).keys() | found.get(recipe, {}).keys())
         if table.get(recipe, {}).get(part) != found.get(recipe, {}).get(part)
     ]
-    message = "\n".join(differences) + "\nIf this is meant: python -m tests.recipes.test_parts"
-    assert not differences and table.keys() == found.keys(), message
+    differences += [f"{recipe} is in one of both only" for recipe in sorted(table.keys() ^ found.keys())]
+    assert not differences, "\n".join(differences) + "\nIf this is meant: python -m tests.recipes.test_parts"
 
 
 def test_the_table_is_plain_text() -> None:
-    text = TABLE.read_text()
-    assert not re.search(r" at 0x|/home/|/work/|/tmp/", text)
+    assert not any(re.search(r" at 0x|/home/|/work/|/tmp/", path.read_text()) for path in TABLE.glob("*.json"))
+
+
+def kept() -> dict[str, dict[str, str]]:
+    return {path.stem: json.loads(path.read_text()) for path in TABLE.glob("*.json")}
+
+
+def renew() -> None:
+    found = made()
+    TABLE.mkdir(exist_ok=True)
+    for gone in kept().keys() - found.keys():
+        (TABLE / f"{gone}.json").unlink()
+    for name, parts in found.items():
+        (TABLE / f"{name}.json").write_text(json.dumps(parts, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(made(), indent=1) + "\n")
+    renew()
