@@ -88,3 +88,15 @@ def test_refusals() -> None:
         BetaBaseline(rule="falling")
     with pytest.raises(ConfigurationError, match="bound > 1"):
         BetaBaseline(bound=1.0)
+
+
+def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
+    """Twelve draws at other tasks, each with its own KL: the last one's rho comes from the mean of the latest ten."""
+    advantage, kls = BetaBaseline(rule="rising", target_kl=0.1), []
+    for number in range(12):
+        distance = 0.02 * (number + 1)
+        advantage([one(1.0, number, str(number), distance)])
+        kls.append(np.expm1(-distance) + distance)
+    rho = 0.96 - float(np.mean(kls[-10:])) / 0.1 * 0.085
+    assert advantage.state()["counts"]["11"] == pytest.approx([4 * rho + 1, 4 * rho], rel=1e-5)
+    assert len(advantage.state()["kls"]) == 10

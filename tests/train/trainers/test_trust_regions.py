@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.roles import Trainer
+from strop.roles import Metrics, Trainer
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
@@ -86,6 +87,19 @@ def test_the_multiplier_rises_beyond_the_margin_falls_below_it_and_is_never_nega
         TwoPhase(TorchTrainer(), margin=0.5)
 
 
+@pytest.mark.parametrize(("limit", "rises"), [(1e3, False), (1e-9, True)])
+def test_the_penalty_weighs_more_after_a_step_too_far_and_less_after_a_short_one(
+    model: Path, limit: float, rises: bool
+) -> None:
+    trainer = TwoPhase(TorchTrainer(learning_rate=1e-3), limit, sweeps=1)
+    trainer.open(model, 0)
+    batches = packed(trainer, talked([(5,), (4,)], [1.0, 0.0]))
+    trainer.annotate(batches, frozenset({"logits:proximal"}))
+    metrics = trainer.step(batches, Objective((Clip(1.0, 1e9),)))
+    assert metrics["repairs"] == float(rises)
+    assert metrics["kl_weight"] == pytest.approx(1.02 if rises else 0.99, abs=1e-3)  # by .01 for every step
+
+
 def test_a_reset_reference_is_the_policy_and_an_averaged_one_lies_between(model: Path) -> None:
     objective = Objective((Clip(), Kl("k3", 0.1)))
     for keep in (0.0, 0.75):
@@ -151,6 +165,36 @@ def test_one_turn_is_one_plain_step(model: Path) -> None:
         trainer.step(packed(trainer, talked([(3,), (2,)], [1.0, 0.0])), Objective((Gspo(0.2, 0.2),)))
         weights.append(trainer.weights())
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-7)
+
+
+@dataclass
+class Drifting(TorchTrainer):
+    """Every step makes every token likelier by .1 nat; what each step was given is kept."""
+
+    asked: list[tuple[list[int], list[float], list[float]]] = field(default_factory=list, init=False)
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+        for batch in batches:
+            batch.proximal_logprobs = torch.full_like(batch.behavior_logprobs, 0.1 * len(self.asked) - 3)
+
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:  # type: ignore[override]
+        (batch,) = batches
+        rows = batch.trainable
+        given = (batch.advantages, batch.behavior_logprobs)
+        self.asked.append((rows.nonzero()[:, 0].tolist(), *(each[rows].tolist() for each in given)))  # type: ignore[arg-type]
+        return {"loss": 0.0}
+
+
+def test_turns_from_the_last_to_the_first_each_from_the_weights_before_it() -> None:
+    """Three turns: weights 1, 1.1052 and 1.2 (1.2214 is held); behaviour is renewed before each turn's step."""
+    inner = Drifting()
+    group = talked([(1, 2, 1)], [1.0])
+    group.trajectories[0].credit(1.0)
+    batches = pack([group], SequenceMean(), 0, 4096)  # prompt, a, prompt, b, b, prompt, c
+    TurnByTurn(inner).step(batches, Objective((Gspo(0.2, 0.2),)))
+    assert [rows for rows, _, _ in inner.asked] == [[6], [3, 4], [1]]
+    assert [credit[0] for _, credit, _ in inner.asked] == pytest.approx([1.0, 1.1052, 1.2], abs=5e-5)
+    assert [behavior[0] for _, _, behavior in inner.asked] == pytest.approx([-3.0, -2.9, -2.8])
 
 
 def test_as_many_steps_as_the_longest_attempt_has_turns(model: Path) -> None:

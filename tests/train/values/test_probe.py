@@ -82,6 +82,13 @@ def test_the_value_of_an_attempt_is_what_its_siblings_promise() -> None:
     assert all(0.0 <= value <= 1.0 for value in promised)
 
 
+def test_the_target_of_an_attempt_is_the_mean_reward_of_the_others() -> None:
+    probe = Probe()
+    probe.learn([noted([1.0, 0.0, 0.0], seed=7), noted([1.0], seed=8, number=1)])
+    ((_, targets),) = probe._draws
+    assert targets.tolist() == [0.0, 0.5, 0.5]  # an attempt without siblings teaches nothing
+
+
 def test_a_resumed_probe_promises_the_same(tmp_path: Path) -> None:
     probe, again = Probe(window=2), Probe(window=2)
     for seed in range(4):
