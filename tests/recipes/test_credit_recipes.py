@@ -54,7 +54,7 @@ RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "turn_mean": ({}, set()),
     "vas": ({}, {"explained_variance"}),
 }
-RESTING = {"dvpo", "q_sharp", "vas"}  # a value model learns, the policy does not
+RESTING = {"b_coder", "dvpo", "q_sharp", "vas"}  # a value model learns, the policy does not
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "steps": 2, "learning_rate": 1e-3}
 
 
@@ -84,7 +84,9 @@ def test_two_steps(model: Path, tmp_path: Path, name: str) -> None:
     assert figures <= set(last)
 
 
-@pytest.mark.parametrize(("name", "field"), [("dvpo", "critic"), ("q_sharp", "values"), ("vas", "values")])
+@pytest.mark.parametrize(
+    ("name", "field"), [("b_coder", "values"), ("dvpo", "critic"), ("q_sharp", "values"), ("vas", "values")]
+)
 def test_what_a_value_model_learned_serves_a_second_run(model: Path, tmp_path: Path, name: str, field: str) -> None:
     for index, found in enumerate(("", str(tmp_path / "run0" / "checkpoints" / "step-2" / "values"))):
         run = build(recipe_named(name), {"model": str(model), **SIZES, field: found})

@@ -1,26 +1,40 @@
-"""A critic whose Q has the frozen model's logits as its shape, backed up conservatively.
+"""Q has the policy's own logits as its shape: a value is learned for it, then the logits, backed up conservatively.
 
 Title: B-Coder: Value-Based Deep Reinforcement Learning for Program Synthesis
 Paper: arXiv 2310.03173 (2023)
 Claim: Better than policy-based methods in program synthesis, with little reward engineering.
-Left out: Programs, compilers and their graded rewards.
+Reading: Run it twice: the value learns while the policy rests, then `values`, its `checkpoints/step-N/values`, stands
+    still and the logits learn. Half of each group are demonstrations. The text read prints no discount; 1 is taken.
+Left out: Programs and compilers, and with them rewards between a wrong answer and none. A second value head that learns
+    beside the logits, and ranking candidates by the reward that Q implies.
 """
 
 from __future__ import annotations
 
+from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
+from strop.train.advantages.residual import Residual
+from strop.train.losses.conservative_q import ConservativeQ
+from strop.train.losses.reinforce import Reinforce
 from strop.train.values.conservative import Conservative
 
 
 def b_coder(
     setting: Setting = Setting(),
-    alpha: float = 1.0,  # scale of the frozen model's logits in Q
-    trace: float = 0.95,  # lambda of generalized advantage estimation
-    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    values: str = "",  # checkpoints/step-N/values of the first run; empty: learn them
+    alpha: float = 1.0,  # scale of the logits in Q
+    advantage: float = 0.1,  # weight of what demonstrated tokens lack to the likeliest
+    imitation: float = 0.5,  # weight of demonstrations' cross-entropy
 ) -> Run:
-    """The policy learns from its values by clipped steps."""
-    critic = Conservative(alpha, device=setting.device)
-    return setting.run("b_coder", Gae(trace=trace), (Clip(clip, clip),), values=critic)
+    """Without `values` the value model learns and the policy rests."""
+    loss = ConservativeQ(alpha, advantage=advantage, imitation=imitation) if values else Reinforce(weight=0.0)
+    parts = {
+        "values": Conservative(alpha, folder=values, device=setting.device),
+        "strategy": Demonstrated(Demonstrate(), max(setting.group_size // 2, 1)),
+    }
+    run = setting.run("b_coder", Residual(), (loss,), **parts)
+    run.rewards = (GradedAnswer(run.rewards[0], right=1.0, wrong=-0.3, missing=-1.0),)
+    return run

@@ -1,8 +1,9 @@
 """B-Coder's value (2310.03173): the language model's logits are the shape of Q, and only its level is learned.
 
 Q(s, a) = alpha * (z(s, a) - max z(s, .)) + V(s), z the frozen model's logits; backed up with the action that model
-likes best, for which the first term is 0. Reading: this is the paper's first stage; its second, in which the policy's
-own logits learn, is a policy gradient with this value as the critic. ln 2 is taken off softabs, so that V can reach 1.
+likes best, for which the first term is 0. This is the paper's first stage; in its second the policy's own logits learn
+(`ConservativeQ`). Where rewards are high V nears its bound, because it makes up for the gaps: it is no baseline.
+Reading: ln 2 is taken off softabs, so that V can reach 1.
 Papers: b-coder
 """
 
@@ -24,7 +25,7 @@ from strop.models.model import load_model, logits
 from strop.roles import Metrics, ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import BEFORE, Part, ValueBody
-from strop.types import Group
+from strop.types import FilePath, Group
 
 _NAME = "conservative"
 _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expected before anything was seen
@@ -34,11 +35,12 @@ _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expecte
 class Conservative(ValueModel):
     """Minimizes (r_t + discount * sg V(s_(t+1)) - Q(s_t, a_t))^2; V <= 1 by V = 1 - softabs(v), and 0 after the end.
 
-    The attempt's reward stands on its last token.
+    The attempt's reward stands on its last token. With `folder` V is what another run saved, and learns no more.
     """
 
     alpha: float = 1.0  # scale of the frozen model's logits in Q
     discount: float = 1.0  # from token to token
+    folder: FilePath = ""  # checkpoints/step-N/values of another run; empty: learn
     learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
@@ -49,6 +51,8 @@ class Conservative(ValueModel):
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
         self._model = load_model(model, device=self.device).requires_grad_(False)
+        if self.folder:
+            self._body.model.load(Path(self.folder) / f"{_NAME}_weights.safetensors")
 
     def predict(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
@@ -65,6 +69,8 @@ class Conservative(ValueModel):
         values = [np.zeros(a.num_tokens) if a.values is None else a.values for a in attempts]
         rewards = [np.full(attempt.num_tokens, attempt.reward) for attempt in attempts]
         metrics = calibration(np.concatenate([*values, np.zeros(0)]), np.concatenate([*rewards, np.zeros(0)]))
+        if self.folder:
+            return metrics
 
         def loss(outputs: Tensor, part: Part) -> Tensor:
             own = bounded(outputs[:, BEFORE, 0])
@@ -115,12 +121,6 @@ def backed_up(values: NDArray[Any], reward: float, discount: float) -> NDArray[n
     targets = discount * np.append(values[1:].astype(np.float64), 0.0)[: len(values)]
     targets[-1:] += reward
     return targets
-
-
-def free_rewards(gaps: NDArray[Any], values: NDArray[Any], alpha: float, discount: float) -> NDArray[np.float64]:
-    """Q(s_t, a_t) - discount * V(s_(t+1)): the reward that Q implies; candidates are ranked by its sum: [N]."""
-    following = np.append(values[1:].astype(np.float64), 0.0)[: len(values)]
-    return alpha * gaps + values - discount * following  # type: ignore[no-any-return]
 
 
 def _split(values: Tensor, part: Part) -> list[NDArray[np.float32]]:

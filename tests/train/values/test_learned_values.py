@@ -17,7 +17,7 @@ from strop.train.advantages.turn_advantage import TurnAdvantage
 from strop.train.advantages.value_guided import ValueGuided
 from strop.train.arithmetic.turn_credit import on_written, turn_payments
 from strop.train.values.binned_critic import BinnedCritic
-from strop.train.values.conservative import Conservative, action_values, backed_up, bounded, free_rewards
+from strop.train.values.conservative import Conservative, action_values, backed_up, bounded
 from strop.train.values.critic import Critic
 from strop.train.values.frozen_critic import FrozenCritic
 from strop.train.values.success import Success, _loss
@@ -224,18 +224,18 @@ def test_the_twins_are_two_and_come_from_the_seed(model: Path) -> None:
 
 
 def test_credit_is_the_smaller_q_minus_the_smaller_v(model: Path) -> None:
-    """Heads that say only their bias: twins Q (.9, .6) and V (.5, .2)."""
+    """Heads that say only their bias: twins Q (.9, .6) and V (.5, .3)."""
     critic = TurnCritic()
     critic.open(model, 0)
     assert critic._body is not None
     with torch.no_grad():
         critic._body.head.weight.zero_()
-        critic._body.head.bias.copy_(torch.tensor([0.9, 0.6, 0.5, 0.2]))
+        critic._body.head.bias.copy_(torch.tensor([0.9, 0.6, 0.5, 0.3]))
     group = bandit()
     critic.predict([group])
     for attempt in group.trajectories:
-        assert attempt.notes["turn_advantages"].tolist() == pytest.approx([0.4])
-        assert attempt.values is not None and attempt.values.tolist() == pytest.approx([0.2])
+        assert attempt.notes["turn_advantages"].tolist() == pytest.approx([0.3])
+        assert attempt.values is not None and attempt.values.tolist() == pytest.approx([0.3])
 
 
 def test_pay_for_a_silent_turn_belongs_to_the_one_before_it() -> None:
@@ -312,14 +312,37 @@ def test_a_conservative_q_keeps_the_models_distribution_and_backs_up_its_favouri
     assert backed_up(np.array([0.2, 0.5, 0.1]), 1.0, 0.9) == pytest.approx([0.45, 0.09, 1.0])
 
 
-def test_the_free_reward_of_a_fixed_point_is_the_reward() -> None:
-    """Where Q(s_t, a_t) = r_t + discount * V(s_(t+1)), Q - discount * V gives r back."""
-    rewards, discount = np.array([0.0, 0.0, 1.0]), 0.9
-    gaps = np.array([-0.2, -1.0, 0.0])
-    values = np.zeros(4)
-    for t in reversed(range(3)):
-        values[t] = rewards[t] + discount * values[t + 1] - gaps[t]  # so that alpha * gap + V is the backup
-    assert free_rewards(gaps, values[:3], 1.0, discount) == pytest.approx(rewards)
+def test_a_conservative_value_makes_up_for_the_gap(model: Path) -> None:
+    """One token with gap g and reward -1: Q = alpha g + V is the reward at V = -1 - alpha g."""
+    values, group = Conservative(alpha=0.5, learning_rate=3e-3), make_group([-1.0])
+    values.open(model, 0)
+    assert values._body is not None
+    (part,) = values._body.parts(group.trajectories)
+    gap = float(values._gaps(part))
+    assert gap < -0.2, "a gap of nothing would prove nothing"
+    for _ in range(80):
+        values.predict([group])
+        values.learn([group])
+    values.predict([group])
+    (attempt,) = group.trajectories
+    assert attempt.values is not None and float(attempt.values[0]) == pytest.approx(-1 - 0.5 * gap, abs=0.03)
+
+
+def test_a_conservative_value_of_another_run_stands_still(model: Path, tmp_path: Path) -> None:
+    values, group = Conservative(learning_rate=1e-2), make_group([-1.0])
+    values.open(model, 0)
+    values.learn([group])
+    values.save(tmp_path)
+    found = []
+    frozen = Conservative(folder=str(tmp_path), learning_rate=1e-2)
+    frozen.open(model, 0)
+    for each in (values, frozen, frozen):
+        each.predict([group])
+        assert group.trajectories[0].values is not None
+        found.append(group.trajectories[0].values.tolist())
+        if each is frozen:
+            assert "value_grad_norm" not in frozen.learn([group])
+    assert found[0] == found[1] == found[2] != [0.0]
 
 
 def test_bounded_values_start_at_zero_and_reach_one_and_no_more() -> None:
