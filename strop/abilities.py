@@ -145,6 +145,13 @@ class Demonstrates(Protocol):
 
 
 @runtime_checkable
+class Hints(Protocol):
+    """A world that can say how the working of a task begins."""
+
+    def hint(self, task: Task, steps: int = 1) -> str: ...
+
+
+@runtime_checkable
 class Opens(Protocol):
     """A reward that loads something before the first attempt's clock runs."""
 

@@ -1,0 +1,1 @@
+"""Help for what the policy cannot do yet: hints and demonstrations."""
