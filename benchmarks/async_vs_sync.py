@@ -40,9 +40,9 @@ from strop.observe.intervals import paired
 from strop.placement.place import place
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch
+from strop.types import Metrics
 
 GROUPS_PER_STEP, GROUP_SIZE = 16, 8
 LAG, CORES, NEED = 4, 2, 1.5

@@ -37,11 +37,10 @@ from strop.generate.engines.torch import TorchEngine
 from strop.models.names import model_folder
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Task
+from strop.types import Metrics, Task
 
 HERE = Path(__file__).parent
 NEED = {"trl": 5.0, "async": 1.5}

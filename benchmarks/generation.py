@@ -33,7 +33,7 @@ from shapes import SHAPES, cost, prepare
 
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
-from strop.roles import Engine
+from strop.machines import Engine
 from strop.types import IntArray, Sampling
 
 Generate: TypeAlias = Callable[[], int]  # all sequences once; answers with how many tokens came

@@ -25,10 +25,11 @@ from shapes import SHAPES, prepare
 from strop.environments.drills import SETTINGS, Drill
 from strop.generate.engines.choice import engine_on
 from strop.generate.template import Template
+from strop.machines import Completion
 from strop.models.names import model_folder
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
+from strop.types import FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
 
 ALLOWED = 2e-3  # mean absolute difference of logprobs
 LOW, HIGH = 0.9, 1.1

@@ -25,9 +25,9 @@ from strop.evaluation import Evaluation
 from strop.placement.place import place
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch
+from strop.types import Metrics
 
 _NEVER = 1 << 30
 _LAG = 4

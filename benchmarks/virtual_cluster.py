@@ -36,14 +36,14 @@ from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
+from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.names import POCKET
 from strop.pipeline import train
 from strop.progress import Flow, Progress
-from strop.roles import Engine, Metrics
 from strop.run import Run
 from strop.train.advantages.constant import Constant
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Completion, Group, IntArray, Sampling, Stop, WeightVersion
+from strop.types import Group, IntArray, Metrics, Sampling
 from tests.clock import VirtualLoop
 
 DEVICES, ROWS, SPEED, TRAIN_SPEED = 64, 32, 40.0, 6_000.0

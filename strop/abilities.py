@@ -10,8 +10,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from strop.roles import Metrics, Objective
-from strop.types import Group, Message, Task
+from strop.machines import Objective
+from strop.types import Group, Message, Metrics, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy

@@ -63,3 +63,11 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
     return f"did you mean {' or '.join(close)}?" if close else f"valid: {', '.join(names)}"
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error within a group of them."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

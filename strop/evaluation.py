@@ -18,8 +18,8 @@ from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.roles import Agent, Metrics, Reward, Strategy, World
-from strop.types import FloatArray, Group, Task
+from strop.roles import Agent, Reward, Strategy, World
+from strop.types import FloatArray, Group, Metrics, Task
 
 HeldOut: TypeAlias = tuple[World, Sequence[Task]]
 _LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strop.abilities import Learns, outermost
 from strop.control.offers import offered
-from strop.errors import RewardError
+from strop.errors import RewardError, first_of
+from strop.filter.verdicts import passes
 from strop.observe.rescore import rescored
-from strop.progress import Flow, Progress, check_starvation, watch_failures
-from strop.roles import Metrics
+from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
 from strop.train.families import families, optimizer_steps
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.stream import Stream
-from strop.types import Group, Task, Trajectory, Verdict
+from strop.types import Group, Metrics, Task, Trajectory
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -38,14 +38,7 @@ async def train(flow: Flow) -> None:
             for task in (generating, *flow.progress.running.values()):
                 task.cancel()
     except BaseExceptionGroup as group:
-        raise _first(group) from None
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        raise first_of(group) from None
 
 
 async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
@@ -69,15 +62,7 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
         if flow.policy.fits(task):
             launch(number, task, progress.step)
         else:
-            _skip(flow, number)
-
-
-def _skip(flow: Flow, number: int) -> None:
-    """A prompt that leaves no room for a reply: nobody attempts it, and a world of nothing else ends the run."""
-    reason = f"its prompt fills the context of {flow.run.context} tokens"
-    flow.ledger.skipped(number, reason, flow.progress.step)
-    flow.progress.dropped[reason] += 1
-    check_starvation(flow.run, flow.progress, is_stuck=False)
+            flow.skip(number)
 
 
 async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
@@ -123,21 +108,6 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
     progress.notify()
 
 
-def passes(group: Group, gates: Sequence[Callable[[Group], Verdict]]) -> Verdict:
-    """Ask every gate; one that drops the group says why. A group the world failed entirely never gets that far."""
-    if not group.trajectories:
-        return Verdict(None, "it was given no attempt")
-    if not group.scored:
-        return Verdict(None, f"none of {len(group.trajectories)} attempts counts: {group.trajectories[0].error}")
-    kept = Verdict(group)
-    for gate in gates:
-        assert kept.group is not None
-        kept = gate(kept.group)
-        if kept.group is None:
-            return Verdict(None, kept.reason or type(gate).__name__)
-    return kept
-
-
 async def learn_from_groups(flow: Flow) -> None:
     """Draw, give credit, step, publish; once per weight version."""
     run, progress = flow.run, flow.progress
@@ -177,68 +147,6 @@ async def learn_from_groups(flow: Flow) -> None:
             flow.checkpoint(step)
         progress.notify()
     await run.channel.proven()
-
-
-def newest_version(groups: Sequence[Group]) -> int:
-    """Of any token in these groups."""
-    turns = [turn for group in groups for attempt in group.trajectories for turn in attempt.turns]
-    return max((int(turn.versions.max(initial=-1)) for turn in turns), default=-1)
-
-
-def is_over(run: Run, progress: Progress) -> bool:
-    """Whether the last step is done, the tokens are spent, or somebody asked to stop."""
-    return progress.step >= run.steps or is_spent(run, progress) or progress.is_stopping
-
-
-def is_spent(run: Run, progress: Progress) -> bool:
-    return 0 < run.max_generated_tokens <= progress.tally.tokens_generated
-
-
-async def drawn(flow: Flow) -> list[Group]:
-    """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
-    run, progress = flow.run, flow.progress
-    while True:
-        count = run.pace.draws(progress.standing(run.groups_per_step))
-        if count and (groups := run.buffer.draw(count, progress.step)) is not None:
-            for group in groups:
-                progress.versions.pop(group.number, None)
-            return groups
-        if progress.is_stopping and len(run.buffer) >= (run.pace.lag + 2) * run.groups_per_step:
-            return []  # more wait than any step takes, and still none is due
-        check_starvation(run, progress, _is_stuck(flow))
-        if len(run.buffer) >= run.groups_per_step:
-            flow.hurry()
-        seen = _standing(flow)
-        await progress.until(lambda: seen != _standing(flow))  # noqa: B023
-
-
-async def streamed(flow: Flow, stream: Stream) -> list[Group]:
-    """Wait for a full draw, and train on what is there meanwhile: without lag, all that comes belongs to it."""
-    run, progress = flow.run, flow.progress
-    taken: list[Group] = []
-    while True:
-        if ready := run.buffer.draw(len(run.buffer), progress.step) if len(run.buffer) else None:
-            taken += ready
-            progress.training = len(taken)
-            progress.stages.enter("training", "trains on what is there")
-            await asyncio.get_running_loop().run_in_executor(flow.trainer_thread, stream.add, ready)
-        elif 0 < run.pace.draws(progress.standing(run.groups_per_step)) <= len(taken):
-            for group in taken:
-                progress.versions.pop(group.number, None)
-            return taken
-        else:
-            progress.stages.enter("training", "waits for groups")
-            check_starvation(run, progress, _is_stuck(flow))
-            seen = _standing(flow)
-            await progress.until(lambda: seen != _standing(flow))  # noqa: B023
-
-
-def _is_stuck(flow: Flow) -> bool:
-    return not flow.progress.running and not flow.resumed and not flow.may_start()
-
-
-def _standing(flow: Flow) -> tuple[int, int, int]:
-    return len(flow.progress.running), len(flow.run.buffer), sum(flow.progress.dropped.values())
 
 
 def learn(run: Run, drawn: Sequence[Group], version: int) -> Metrics:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strop.abilities import Hurries, Observes, inside, outermost
+from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
 from strop.filter.score import Scorer
@@ -19,8 +20,8 @@ from strop.generate.policy import Policy
 from strop.generate.talk import Limits
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
-from strop.roles import Metrics
-from strop.types import Group, Outcome, Standing, Task
+from strop.train.stream import Stream
+from strop.types import Group, Metrics, Outcome, Task
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -127,6 +128,13 @@ class Flow:
         if not self.progress.running and not len(self.run.buffer):  # nothing could go on meanwhile
             await self.run.channel.proven()
 
+    def skip(self, number: int) -> None:
+        """A prompt that leaves no room for a reply is not attempted; a world of nothing else ends the run."""
+        reason = f"its prompt fills the context of {self.run.context} tokens"
+        self.ledger.skipped(number, reason, self.progress.step)
+        self.progress.dropped[reason] += 1
+        check_starvation(self.run, self.progress, is_stuck=False)
+
     def hurry(self) -> None:
         """A step waits for groups that would grow too old: engines that can let the oldest ones go first."""
         hurrying, running, versions = outermost(self.run.engine, Hurries), self.progress.running, self.progress.versions
@@ -171,3 +179,65 @@ def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
             f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
             + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
         )
+
+
+def newest_version(groups: Sequence[Group]) -> int:
+    """Of any token in these groups."""
+    turns = [turn for group in groups for attempt in group.trajectories for turn in attempt.turns]
+    return max((int(turn.versions.max(initial=-1)) for turn in turns), default=-1)
+
+
+def is_over(run: Run, progress: Progress) -> bool:
+    """Whether the last step is done, the tokens are spent, or somebody asked to stop."""
+    return progress.step >= run.steps or is_spent(run, progress) or progress.is_stopping
+
+
+def is_spent(run: Run, progress: Progress) -> bool:
+    return 0 < run.max_generated_tokens <= progress.tally.tokens_generated
+
+
+async def drawn(flow: Flow) -> list[Group]:
+    """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
+    run, progress = flow.run, flow.progress
+    while True:
+        count = run.pace.draws(progress.standing(run.groups_per_step))
+        if count and (groups := run.buffer.draw(count, progress.step)) is not None:
+            for group in groups:
+                progress.versions.pop(group.number, None)
+            return groups
+        if progress.is_stopping and len(run.buffer) >= (run.pace.lag + 2) * run.groups_per_step:
+            return []  # more wait than any step takes, and still none is due
+        check_starvation(run, progress, _is_stuck(flow))
+        if len(run.buffer) >= run.groups_per_step:
+            flow.hurry()
+        seen = _standing(flow)
+        await progress.until(lambda: seen != _standing(flow))  # noqa: B023
+
+
+async def streamed(flow: Flow, stream: Stream) -> list[Group]:
+    """Wait for a full draw, and train on what is there meanwhile: without lag, all that comes belongs to it."""
+    run, progress = flow.run, flow.progress
+    taken: list[Group] = []
+    while True:
+        if ready := run.buffer.draw(len(run.buffer), progress.step) if len(run.buffer) else None:
+            taken += ready
+            progress.training = len(taken)
+            progress.stages.enter("training", "trains on what is there")
+            await asyncio.get_running_loop().run_in_executor(flow.trainer_thread, stream.add, ready)
+        elif 0 < run.pace.draws(progress.standing(run.groups_per_step)) <= len(taken):
+            for group in taken:
+                progress.versions.pop(group.number, None)
+            return taken
+        else:
+            progress.stages.enter("training", "waits for groups")
+            check_starvation(run, progress, _is_stuck(flow))
+            seen = _standing(flow)
+            await progress.until(lambda: seen != _standing(flow))  # noqa: B023
+
+
+def _is_stuck(flow: Flow) -> bool:
+    return not flow.progress.running and not flow.resumed and not flow.may_start()
+
+
+def _standing(flow: Flow) -> tuple[int, int, int]:
+    return len(flow.progress.running), len(flow.run.buffer), sum(flow.progress.dropped.values())

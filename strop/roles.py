@@ -2,84 +2,28 @@
 
 A mechanism is a dataclass that names its role as its base and whose fields are its hyperparameters. *Facts* about it
 stand in the role with a default; abilities that only some parts have are in `abilities.py`. A part that wraps another
-one forwards neither: whoever asks looks through wrappers (`abilities.inside`).
+one forwards neither: whoever asks looks through wrappers (`abilities.inside`). Who computes is in `machines.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from strop.types import (
-    Completion,
-    FloatArray,
-    Group,
-    IntArray,
-    Message,
-    Observation,
-    Origin,
-    Paid,
-    Sampling,
-    Standing,
-    Start,
-    Task,
-    Trajectory,
-    Turn,
-    Verdict,
-    WeightVersion,
-)
+from strop.machines import fact
+from strop.types import Origin
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
+    from strop.control.standing import Standing
+    from strop.filter.paid import Paid
+    from strop.generate.partners import Dialogue, Player
     from strop.train.batch import Batch, Output
-
-    fact = property
-else:
-
-    class fact:  # noqa: N801 (a property that a field of a dataclass can redefine, with a default of its own or none)
-        def __init__(self, default):
-            self.default, self.__doc__ = default, default.__doc__
-
-        def __get__(self, part, owner):
-            if part is None:
-                raise AttributeError(f"{owner.__name__}.{self.default.__name__} is a fact of its parts")
-            return self.default(part)
-
-
-Metrics: TypeAlias = dict[str, float]
-Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
-
+    from strop.types import FloatArray, Group, Message, Metrics, Observation, Sampling, Start, Task, Trajectory, Verdict
 
 # ---- generate
-
-
-class Engine(Protocol):
-    """Who produces tokens?"""
-
-    has_weights: ClassVar[bool] = True  # or its logprobs are invented
-
-    def open(self, model: Path) -> None:
-        """Read the architecture and the first weights from a Hugging Face folder."""
-        ...
-
-    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        """Continue `prompt` (the whole context); token at position p is drawn with random number (key, p)."""
-        ...
-
-    async def load(self, version: WeightVersion) -> str:
-        """Take new weights between two decode steps and answer with the fingerprint of what is really loaded."""
-        ...
-
-    def forget(self) -> None:
-        """Drop every kept prefix: from here on, bits do not depend on what was asked before."""
-        ...
-
-    def abort(self, key: int) -> None:
-        """End the running request of this key; its completion comes back as far as it got."""
-        ...
 
 
 class Environment(Protocol):
@@ -103,90 +47,20 @@ class World(Protocol):
 
     @fact
     def is_inline(self) -> bool:
-        """Whether its check is ours, pure and quick; any other needs a process that can be killed."""
-        return False
+        return False  # or its check is ours, pure and quick; any other needs a process that can be killed
 
     @fact
     def pays(self) -> bool:
-        """Whether its environment judges replies itself; if not, a reward has to ask `check`."""
-        return True
+        return True  # its environment judges replies itself; if not, a reward has to ask `check`
 
     def task(self, index: int, heldout: bool = False) -> Task: ...
     def environment(self) -> Environment: ...
-    def check(self, task: Task, reply: str) -> float:
-        """How right a final reply is, from 0 to 1."""
-        ...
-
+    def check(self, task: Task, reply: str) -> float: ...  # how right a final reply is, from 0 to 1
     def answer(self, reply: str) -> str:
-        """The answer that a final reply gives, in one spelling; empty: none. Equal ones are equally right."""
-        return reply.strip()
+        return reply.strip()  # what a final reply gives, in one spelling; empty: none. Equal ones are equally right
 
     def num_tasks(self, heldout: bool = False) -> int | None:
-        """How many different tasks there are; None: endless."""
-        return None
-
-
-class Player(Protocol):
-    """Plays the attempts of one group; what a strategy composes. Every attempt made has a row in the ledger."""
-
-    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
-        """Let the run's agent play the group's task, or another agent, or at another task (to judge, to reflect)."""
-        ...
-
-    def another(self, **changes: Any) -> Start:
-        """The next attempt's id and random key, with these fields of `Start`."""
-        ...
-
-    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
-        """A look at rewards inside a search; None: it failed. Nothing is written down."""
-        ...
-
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[str]) -> list[dict[str, NDArray[Any]]]:
-        """What the policy thinks of attempts, half-written ones too: the notes of `Trainer.note`."""
-        ...
-
-    def retold(self, attempt: Trajectory, messages: Sequence[Message]) -> Trajectory:
-        """The same replies as if these messages had been read: sampled with a hint, trained without it (GUIDED)."""
-        ...
-
-
-class Dialogue(Protocol):
-    """One attempt's conversation as tokens; made by `generate/policy.py`, the only code that touches tokens."""
-
-    def hear(self, messages: Sequence[Message]) -> None:
-        """Append what the world said."""
-        ...
-
-    async def reply(self, sampling: Sampling | None = None) -> Message:
-        """Let the policy write its next turn."""
-        ...
-
-    def say(self, message: Message) -> None:
-        """Append a turn that the policy did not write (a demonstration)."""
-        ...
-
-    def restart(self, messages: Sequence[Message], voice: str = "") -> None:
-        """The next reply reads these alone: a summary in place of what came before, or another role."""
-        ...
-
-    def aside(self, messages: Sequence[Message], voice: str = "") -> Dialogue:
-        """Another conversation of the same attempt (a sub-agent), which may go on beside this one."""
-        ...
-
-    @property
-    def key(self) -> int:
-        """Chance that is the agent's own."""
-        ...
-
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        """Those of asides first."""
-        ...
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the last reply hit the token limit, the context is full, or no more turns may be spent."""
-        ...
+        return None  # how many different ones there are; None: endless
 
 
 class Agent(Protocol):
@@ -194,9 +68,9 @@ class Agent(Protocol):
 
     origin: ClassVar[Origin] = Origin.POLICY
 
-    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        """Talk until it ends; returns what the world paid for each turn (empty where it does not pay)."""
-        ...
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]: ...
+
+    # talks until it ends; returns what the world paid for each turn (empty where it does not pay)
 
 
 class Strategy(Protocol):
@@ -219,27 +93,23 @@ class Adviser(Protocol):
 
 
 class Reward(Protocol):
-    """How good was each attempt? Runs killable with a deadline, unless it says that it is ours, pure and quick."""
+    """How good was each attempt? One mark each, perhaps with places; NaN: none. A coroutine is awaited in time."""
 
     is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
 
     @fact
     def is_inline(self) -> bool:
-        """Whether it is ours, pure and quick, and needs no process of its own."""
-        return False
+        return False  # or it is ours, pure and quick, and needs no process that can be killed
 
     @fact
     def name(self) -> str:
-        """Under which its marks are kept; empty: after its class."""
-        return ""
+        return ""  # under which its marks are kept; empty: after its class
 
     @fact
     def weight(self) -> float:
         return 1.0
 
-    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
-        """One mark per attempt, perhaps with places; a coroutine is awaited within the same deadline. NaN: no mark."""
-        ...
+    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]: ...
 
 
 class Gate(Protocol):
@@ -256,11 +126,8 @@ class Gate(Protocol):
 class Belief(Protocol):
     """How likely is a task solved now? One for the whole run, shown every scored group once, in any order."""
 
-    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of each task's success at this version, of tasks never seen too: [N], [N]."""
-        ...
-
-    def observe(self, group: Group) -> None: ...
+    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]: ...
+    def observe(self, group: Group) -> None: ...  # and foresee: mean and variance [N], of tasks never seen too
 
 
 class Sampler(Protocol):
@@ -280,17 +147,14 @@ class Budget(Protocol):
 
     @fact
     def size(self) -> int | None:
-        """Attempts of a group, where that is known beforehand."""
-        return None
+        return None  # attempts of a group, where that is known beforehand
 
     def attempts(self, group: Group) -> int: ...
     def turns(self, group: Group) -> int:
-        """Most turns of each attempt; 0: no limit."""
-        return 0
+        return 0  # most of each attempt; 0: no limit
 
     def tokens(self, group: Group) -> int:
-        """Most written tokens of each attempt; 0: no limit."""
-        return 0
+        return 0  # most that each attempt writes; 0: no limit
 
 
 class Pace(Protocol):
@@ -298,26 +162,19 @@ class Pace(Protocol):
 
     @fact
     def lag(self) -> int:
-        """Most versions between the weights that sampled a token and those it trains."""
-        return 0
+        return 0  # most versions between the weights that sampled a token and those it trains
 
     @fact
     def is_waved(self) -> bool:
-        """Whether all that is started belongs to the next step: groups may then be trained as they come."""
-        return False
+        return False  # all that is started belongs to the next step: groups may be trained as they come
 
     @fact
     def is_ordered(self) -> bool:
-        """Whether weights stand still while attempts are made: all that learns then learns in order of admission."""
-        return self.is_waved
+        return self.is_waved  # weights stand still while attempts are made: all that learns does so in order
 
-    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
-        """`running`: groups in flight; `waiting`: kept, step not published; `tokens`: made since the last step."""
-        ...
-
-    def draws(self, standing: Standing) -> int:
-        """How many groups the next step trains on now; 0: wait for more, or for slower ones."""
-        ...
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool: ...
+    # groups in flight; kept with their step not published; the current version; tokens made since the last step
+    def draws(self, standing: Standing) -> int: ...  # groups that the next step trains on now; 0: wait
 
 
 # ---- replay
@@ -329,19 +186,13 @@ class Buffer(Protocol):
 
     @fact
     def capacity(self) -> int | None:
-        """Most groups it holds; None: no limit."""
-        return None
+        return None  # most groups it holds; None: no limit
 
     def add(self, group: Group) -> None: ...
-    def draw(self, count: int, step: int) -> list[Group] | None:
-        """`count` groups to train on at this step, or None while there are too few."""
-        ...
-
+    def draw(self, count: int, step: int) -> list[Group] | None: ...  # None: too few are there
     def __len__(self) -> int: ...
     def state(self) -> dict[str, Any]: ...
-    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        """Put itself back; groups are found by their numbers."""
-        ...
+    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None: ...  # groups by number
 
 
 # ---- train
@@ -356,8 +207,7 @@ class Advantage(Protocol):
 
     @fact
     def needs(self) -> frozenset[str]:
-        """What it wants to know of the policy: notes (see `Trainer.note`)."""
-        return frozenset()
+        return frozenset()  # what it wants to know of the policy: notes (see `Trainer.note`)
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
 
@@ -367,8 +217,7 @@ class ValueModel(Protocol):
 
     @fact
     def needs(self) -> frozenset[str]:
-        """What it wants to know of the policy: notes (see `Trainer.note`)."""
-        return frozenset()
+        return frozenset()  # notes, as for an advantage
 
     def open(self, model: Path, seed: int) -> None: ...
     def predict(self, groups: Sequence[Group]) -> None: ...
@@ -380,8 +229,7 @@ class Correction(Protocol):
 
     @fact
     def target(self) -> str:
-        """Weights reach from the policy that sampled to this one: current, or one that a loss's `anchor` may name."""
-        return "current"
+        return "current"  # weights reach from the policy that sampled to this one, or to one that an `anchor` names
 
     @fact
     def needs(self) -> frozenset[str]:
@@ -391,7 +239,7 @@ class Correction(Protocol):
 
 
 class Loss(Protocol):
-    """What is minimized? Only written tokens are ever trained, unless a loss says that it is about the world's."""
+    """What is minimized? [T], with figures that are sums over the batch of `share * something`."""
 
     scope: ClassVar[str] = "attempt"  # the smallest unit a micro-batch may not split: attempt or group
     min_group: ClassVar[int] = 1
@@ -402,104 +250,30 @@ class Loss(Protocol):
 
     @fact
     def contains_ratio(self) -> bool:
-        """Whether it holds a ratio to the policy that sampled: a correction on top would count it twice."""
-        return False
+        return False  # to the policy that sampled: a correction on top would count it twice
 
     @fact
     def anchor(self) -> str:
-        """Where its own ratio begins; a correction must reach exactly that far."""
-        return "current"
+        return "current"  # where its own ratio begins; a correction must reach exactly that far
 
     @fact
     def needs(self) -> frozenset[str]:
-        """Batch fields the trainer must fill first (see `Trainer.annotate`)."""
-        return frozenset()
+        return frozenset()  # batch fields that are filled first (see `Trainer.annotate`)
 
     @fact
     def weight(self) -> float:
         return 1.0
 
-    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        """Loss per token [T], and figures to log, each already a sum over this batch of `share * something`."""
-        ...
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]: ...
 
 
 class StepScale(Protocol):
-    """How far may this step go? A factor on its learning rate."""
+    """How far may this step go? A factor, from log(policy / behaviour) of every whole attempt of the step: [N]."""
 
-    def __call__(self, log_weights: Tensor) -> float:
-        """From log(policy / behaviour) of every whole attempt of the step: [N]."""
-        ...
+    def __call__(self, log_weights: Tensor) -> float: ...
 
 
 class Reduction(Protocol):
-    """How do tokens add up? One number per written token of each attempt; the loss of a step is the weighted sum."""
+    """How do tokens add up? A weight of each written token, by attempt id: [N]; the loss of a step is their sum."""
 
-    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
-        """By attempt id: [N]."""
-        ...
-
-
-class Trainer(Protocol):
-    """How do weights move? It knows no algorithm's name."""
-
-    fills: ClassVar[frozenset[str] | None] = None  # the needs it can fill; None: all
-    makes_several: ClassVar[bool] = False  # optimizer steps of one, each from where the last one ended
-
-    @fact
-    def snapshots(self) -> int:
-        """Earlier versions it keeps."""
-        return 0
-
-    @fact
-    def average_window(self) -> int:
-        """Versions that its averaged policy spans."""
-        return 0
-
-    @fact
-    def warmup_steps(self) -> int:
-        """Optimizer steps in which the learning rate rises."""
-        return 0
-
-    if TYPE_CHECKING:
-
-        @property
-        def max_tokens(self) -> int: ...  # of one forward pass
-
-    def open(self, model: Path, seed: int) -> None: ...
-
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
-        """Write what the current policy thinks into each attempt's `notes`, before there is any credit.
-
-        entropy, logprobs and reference_logprobs [N], hidden and hidden_after [N, H]: the state in which a token was
-        chosen and the one after it, prompt_hidden [P, H] of the first prompt's tokens.
-        """
-        ...
-
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill what is needed: logprobs of the reference, proximal, old or averaged policy, or score_norms.
-
-        "model:FOLDER" are the logprobs of another model, "logits:POLICY" its whole distributions (`Output.over_both`).
-        """
-        ...
-
-    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
-        """One optimizer step over all batches."""
-        ...
-
-    def weights(self) -> dict[str, Tensor]: ...
-    def save(self, folder: Path) -> None:
-        """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
-        ...
-
-    def resume(self, folder: Path) -> None: ...
-
-
-class Channel(Protocol):
-    """How do weights reach the engines? Proven by fingerprint."""
-
-    def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None: ...
-    async def publish(self, step: int) -> WeightVersion: ...
-    async def proven(self) -> None:
-        """Wait until engines hold the newest version, where training may go on before they do."""
-        return None
+    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]: ...

@@ -12,6 +12,7 @@ from strop.filter.rewards.outcome import Outcome
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.strategies.independent import Independent
+from strop.machines import Channel, Engine, Trainer
 from strop.observe.trackers import Tracker
 from strop.replay.fifo import Fifo
 from strop.roles import (
@@ -20,9 +21,7 @@ from strop.roles import (
     Belief,
     Budget,
     Buffer,
-    Channel,
     Correction,
-    Engine,
     Gate,
     Loss,
     Pace,
@@ -30,7 +29,6 @@ from strop.roles import (
     Reward,
     Sampler,
     Strategy,
-    Trainer,
     ValueModel,
     World,
     Writer,

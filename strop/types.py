@@ -11,14 +11,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    pass
-
+Metrics: TypeAlias = dict[str, float]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float32]
 FilePath: TypeAlias = Annotated[str, "FilePath"]  # a file or folder that a part reads; see disk/paths.py
@@ -88,25 +86,6 @@ class Sampling:
         return self.top_p < 1.0 or self.top_k > 0
 
 
-class Stop(Enum):
-    """Why a completion ended."""
-
-    STOP = "stop"
-    LENGTH = "length"
-    ABORTED = "aborted"
-
-
-@dataclass(frozen=True, eq=False)
-class Completion:
-    """What an engine returns: tokens, and for each the logprob it was really sampled with and the version behind it."""
-
-    tokens: IntArray  # [N], the stop token included
-    logprobs: FloatArray  # [N]
-    versions: IntArray  # [N]
-    stop: Stop
-    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the trainer must see again, see `Turn.aux`
-
-
 @dataclass(frozen=True, eq=False)
 class Turn:
     """What the policy read since its last turn, then what it wrote.
@@ -129,13 +108,11 @@ class Turn:
 
     @property
     def begun(self) -> IntArray:
-        """The given beginning of the reply: [given]."""
-        return self.prompt[len(self.prompt) - self.given :]
+        return self.prompt[len(self.prompt) - self.given :]  # the given beginning of the reply: [given]
 
     @property
     def whole(self) -> IntArray:
-        """The reply, given and written."""
-        return np.concatenate([self.begun, self.tokens]) if self.given else self.tokens
+        return np.concatenate([self.begun, self.tokens]) if self.given else self.tokens  # the reply, given and written
 
 
 class Outcome(Enum):
@@ -196,8 +173,7 @@ class Trajectory:
 
     @property
     def reply(self) -> str:
-        """The last thing the policy said."""
-        return self.turns[-1].message.content if self.turns else ""
+        return self.turns[-1].message.content if self.turns else ""  # the last thing the policy said
 
     @property
     def oldest_version(self) -> int:
@@ -235,29 +211,6 @@ class Group:
         return np.array([t.reward for t in self.scored], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class Span:
-    """A place in a reply that a reward pays: characters `start` to `end` of turn number `turn`.
-
-    `value` is paid at its last token, `each` at every token; under `name` its tokens are marked in `Turn.aux`.
-    """
-
-    turn: int
-    start: int
-    end: int
-    value: float = 0.0
-    each: float = 0.0
-    name: str = ""
-
-
-@dataclass(frozen=True)
-class Paid:
-    """What a reward says of an attempt as a whole, and of places in it; the reward is the sum of all."""
-
-    end: float
-    spans: tuple[Span, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """What a gate decided: the group to keep (perhaps trimmed), or None, and why."""
@@ -291,27 +244,3 @@ class Start:
     voice: str = ""  # who speaks, see `Sampling.voice`
     pause: int = 0  # written tokens after which it comes back unfinished (PRUNED); 0: never
     version: int = 0  # of the weights when its group was admitted, for schedules
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a pace sees before a step: the versions at which untrained groups were admitted, oldest admission first."""
-
-    step: int  # the current weight version
-    groups_per_step: int
-    running: tuple[int, ...]  # in flight
-    waiting: tuple[int, ...]  # kept and ready, in the order of a draw
-    tokens: int  # generated since the last step
-
-    def left_by(self, drawn: int) -> list[int]:
-        """Versions of the groups that a draw of the `drawn` oldest ones would leave."""
-        return sorted((*self.running, *self.waiting[drawn:]))
-
-
-@dataclass(frozen=True, order=True)
-class WeightVersion:
-    """Published weights; whoever loads them answers with the fingerprint of what it really holds."""
-
-    step: int
-    fingerprint: str = field(compare=False, default="")
-    location: Any = field(compare=False, default=None, repr=False)  # a folder, or tensors by name

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 # a module may import from its own layer's support and from any layer above it in this list, never from one below
 LAYERS = [
     ["errors", "types", "catalogue"],
+    ["machines"],
     ["roles"],
     ["abilities"],
     ["processes"],

@@ -16,6 +16,7 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.paces.over_provision import OverProvision
 from strop.control.paces.token_budget import TokenBudget
 from strop.control.samplers.uniform import Uniform
+from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
@@ -25,13 +26,14 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy, attempt_key
+from strop.machines import WeightVersion
 from strop.pipeline import train
 from strop.progress import Flow, Progress
-from strop.roles import Metrics, Pace, Reward, World
+from strop.roles import Pace, Reward, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from strop.types import Group, Message, Observation, Outcome, Standing, Task, Trajectory, WeightVersion
+from strop.types import Group, Message, Metrics, Observation, Outcome, Task, Trajectory
 from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like
 

@@ -17,10 +17,11 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.of_task import world_of
 from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
+from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
 from strop.generate.together import together
 from strop.pipeline import train
-from strop.roles import Belief, Budget, Player, Reward, Sampler, Strategy
+from strop.roles import Belief, Budget, Reward, Sampler, Strategy
 from strop.train.families import families, optimizer_steps
 from strop.types import Group, Origin, Outcome, Start, Task, Trajectory
 from tests.building import make_group

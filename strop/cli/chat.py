@@ -13,7 +13,8 @@ from strop.cli.models import find_model, hush, open_policy
 from strop.errors import ConfigurationError
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import Talk
-from strop.types import Message, Sampling, Start, Stop, Task
+from strop.machines import Stop
+from strop.types import Message, Sampling, Start, Task
 
 
 def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str = "cpu") -> None:

@@ -30,10 +30,10 @@ from strop.observe.report import short
 from strop.observe.trackers import Tracker
 from strop.placement.place import place
 from strop.progress import Watcher
-from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
+from strop.types import Metrics
 
 INTERRUPTED = 130
 _SHOWN = 60  # letters of an answer

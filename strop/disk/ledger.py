@@ -17,36 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from strop.disk.folder import FORMAT
-from strop.disk.turns import decode_turns, encode_turns, message_from, plain_message
+from strop.disk.rows import ATTEMPT, SCHEMA, attempt_row, trajectory_of
+from strop.disk.turns import message_from, plain_message
 from strop.errors import CheckpointError
-from strop.types import Group, Origin, Outcome, Task, Tool, Trajectory, WeightVersion
+from strop.machines import WeightVersion
+from strop.types import Group, Outcome, Task, Tool, Trajectory
 
-_SORTED = json.JSONEncoder(sort_keys=True)
-_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
-_ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS tasks (
-    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
-    tools TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS groups (
-    number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
-    fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
-    reason TEXT NOT NULL DEFAULT '', at INTEGER, foreseen REAL, spread REAL);
-CREATE TABLE IF NOT EXISTS attempts (
-    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number),
-    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, family TEXT NOT NULL, outcome TEXT NOT NULL,
-    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
-    tokens INTEGER NOT NULL,
-    fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
-    turns BLOB NOT NULL, place INTEGER);
-CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
-CREATE TABLE IF NOT EXISTS trainings (
-    step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
-    attempt TEXT NOT NULL REFERENCES attempts(id), PRIMARY KEY (step, slot, place));
-CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
-CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
-"""
 
 
 class Offered(NamedTuple):
@@ -69,7 +46,7 @@ class Ledger:
             if not read_only:
                 self._database.execute("PRAGMA journal_mode=WAL")
                 self._database.execute("PRAGMA synchronous=NORMAL")
-                self._database.executescript(f"{_SCHEMA} PRAGMA user_version={FORMAT};")
+                self._database.executescript(f"{SCHEMA} PRAGMA user_version={FORMAT};")
         except sqlite3.OperationalError:  # it cannot be opened or written: whoever asked says what to do
             raise
         except sqlite3.DatabaseError as error:
@@ -111,7 +88,7 @@ class Ledger:
         attempts = {t.id: t for t in (*group.trajectories, *unused)} | as_kept
         for task in {t.task.id: t.task for t in attempts.values() if t.task.id != group.task.id}.values():
             self._know(task)
-        self._insert("attempts", [_attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
+        self._insert("attempts", [attempt_row(t, group.number, places.get(t.id)) for t in attempts.values()])
         is_failed = all(t.outcome is Outcome.FAILED for t in group.trajectories)
         fate = "waiting" if places else ("skipped" if not attempts else "failed" if is_failed else "gated")
         self._run(
@@ -192,10 +169,10 @@ class Ledger:
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
         rows = self._rows(
-            f"SELECT a.task, {_ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
+            f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
             (number,),
         )
-        return self._group(number, [_trajectory(self.task(row[0]), *row[1:]) for row in rows])
+        return self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
 
     def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
         query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"
@@ -208,14 +185,14 @@ class Ledger:
     def draw(self, step: int) -> list[Group]:
         """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
         rows = self._rows(
-            f"SELECT t.slot, t.number, a.task, {_ATTEMPT} "
+            f"SELECT t.slot, t.number, a.task, {ATTEMPT} "
             "FROM trainings t JOIN attempts a ON a.id = t.attempt "
             "WHERE t.step = ? ORDER BY t.slot, t.place",
             (step,),
         )
         slots: dict[tuple[int, int], list[Trajectory]] = {}
         for slot, number, task, *attempt in rows:
-            slots.setdefault((slot, number), []).append(_trajectory(self.task(task), *attempt))
+            slots.setdefault((slot, number), []).append(trajectory_of(self.task(task), *attempt))
         return [self._drawn(number, attempts, step) for (_, number), attempts in slots.items()]
 
     def _drawn(self, number: int, attempts: list[Trajectory], step: int) -> Group:
@@ -234,11 +211,11 @@ class Ledger:
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
         rows = self._rows(
-            f"SELECT a.task, {_ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt "
+            f"SELECT a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt "
             "WHERE t.step = ? ORDER BY a.number, a.rowid LIMIT ?",
             (step, count),
         )
-        return [_trajectory(self.task(row[0]), *row[1:]) for row in rows]
+        return [trajectory_of(self.task(row[0]), *row[1:]) for row in rows]
 
     def offered(self) -> list[Offered]:
         """Every admitted group in order, whatever became of it."""
@@ -314,55 +291,3 @@ class Ledger:
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._database.execute(query, values).fetchall()
-
-
-def _attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
-    failed = trajectory.outcome is Outcome.FAILED
-    return (
-        trajectory.id,
-        number,
-        trajectory.task.id,
-        trajectory.parent,
-        trajectory.family,
-        trajectory.outcome.value,
-        trajectory.origin.value,
-        trajectory.reward if trajectory.is_scored else None,
-        _SORTED.encode(trajectory.rewards),
-        _SORTED.encode(trajectory.facts),
-        trajectory.error,
-        trajectory.num_tokens,
-        "failed" if failed else ("gated" if place is None else "waiting"),
-        _SORTED.encode(trajectory.turn_rewards),
-        encode_turns(trajectory.turns),
-        place,
-    )
-
-
-def _trajectory(
-    task: Task,
-    id_: str,
-    outcome: str,
-    origin: str,
-    error: str,
-    reward: float | None,
-    rewards: str,
-    turn_rewards: str,
-    facts: str,
-    parent: str,
-    family: str,
-    turns: bytes,
-) -> Trajectory:
-    return Trajectory(
-        id_,
-        task,
-        decode_turns(turns),
-        Outcome(outcome),
-        Origin(origin),
-        error,
-        reward or 0.0,
-        json.loads(rewards),
-        tuple(json.loads(turn_rewards)),
-        json.loads(facts),
-        parent,
-        family,
-    )

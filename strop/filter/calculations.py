@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 from strop.environments.countdown import Exact, Expression
-from strop.types import Span, Trajectory
+from strop.filter.paid import Span
+from strop.types import Trajectory
 
 _STEP = re.compile(r"\S*=\S*")
 

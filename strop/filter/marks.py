@@ -11,9 +11,10 @@ from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from strop.errors import ConfigurationError
+from strop.filter.paid import Paid, Span
 from strop.processes.answers import NoAnswer, entries, number, shown
 from strop.roles import Reward
-from strop.types import Group, Paid, Span
+from strop.types import Group
 
 _LONGEST_ERROR = 500
 

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.types import IntArray, Paid, Span, Trajectory, Turn
+from strop.filter.paid import Paid, Span
+from strop.types import IntArray, Trajectory, Turn
 
 Places: TypeAlias = Callable[[IntArray], IntArray]  # characters of the text after each token of a reply: [N]
 PAID, SPAN = "paid/", "span/"

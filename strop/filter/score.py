@@ -16,10 +16,11 @@ from itertools import count
 from strop.abilities import inside
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, marked
+from strop.filter.paid import Paid
 from strop.filter.places import Places, misplaced, pay
 from strop.filter.process import Pool
 from strop.roles import Reward
-from strop.types import Group, Outcome, Paid, Trajectory
+from strop.types import Group, Outcome, Trajectory
 
 
 @dataclass(frozen=True)

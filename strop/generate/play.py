@@ -16,10 +16,11 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from strop.abilities import Demonstrates
 from strop.errors import ConfigurationError, StropError
 from strop.generate.talk import Paused, Talk
+from strop.machines import Stop
 from strop.observe.stages import Stages
 from strop.processes.answers import NoAnswer
 from strop.roles import Agent, Environment, World
-from strop.types import Message, Observation, Origin, Outcome, Stop, Task, Trajectory
+from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

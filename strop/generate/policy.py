@@ -17,9 +17,9 @@ from strop.errors import ConfigurationError
 from strop.generate.pieces import retold
 from strop.generate.talk import NO_LIMITS, Limits, Talk
 from strop.generate.template import Template
+from strop.machines import Engine
 from strop.models.folder import check_model_folder as check_model_folder
 from strop.models.folder import read_config
-from strop.roles import Engine
 from strop.types import IntArray, Message, Sampling, Start, Task, Turn
 
 

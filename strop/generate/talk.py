@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strop.generate.pieces import NOBODY, as_context, extended, said
-from strop.types import Completion, IntArray, Message, Sampling, Start, Stop, Task, Turn
+from strop.machines import Completion, Stop
+from strop.types import IntArray, Message, Sampling, Start, Task, Turn
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy

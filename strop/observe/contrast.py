@@ -12,8 +12,8 @@ from strop.disk.ledger import Ledger
 from strop.environments.answers import extracted
 from strop.environments.table import Table
 from strop.filter.rewards.constant import Constant
-from strop.roles import Advantage, Metrics
-from strop.types import Trajectory
+from strop.roles import Advantage
+from strop.types import Metrics, Trajectory
 
 if TYPE_CHECKING:
     from strop.run import Run

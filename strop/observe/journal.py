@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from strop.disk.folder import read_rows
-from strop.roles import Metrics
+from strop.types import Metrics
 
 
 class Journal:

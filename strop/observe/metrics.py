@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strop.roles import Metrics
-from strop.types import Group, Origin, Outcome, Trajectory, Verdict
+from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
 
 
 @dataclass

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from strop.roles import Metrics
+from strop.types import Metrics
 
 _PLAIN_LINES = 20  # about as many over a whole run, beside those with a held-out figure
 _SMOOTHING = 0.8  # of the live reward: the attempts of one step are a small sample

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from strop.abilities import Typed, inside
 from strop.errors import DeliveryError
-from strop.roles import Engine, Metrics
+from strop.machines import Engine
 from strop.train.batch import Batch
-from strop.types import Origin
+from strop.types import Metrics, Origin
 
 if TYPE_CHECKING:
     from strop.run import Run

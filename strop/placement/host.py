@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.abilities import Hurries, generated, outermost
+from strop.machines import Engine, WeightVersion
 from strop.placement.hosted import arrived
 from strop.processes.frames import Frame, Frames
-from strop.roles import Engine
-from strop.types import Sampling, WeightVersion
+from strop.types import Sampling
 
 
 class Host:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from strop.abilities import Hurries, outermost
+from strop.machines import Completion, Engine, WeightVersion
 from strop.processes.parts import unpacked
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import IntArray, Sampling
 
 if TYPE_CHECKING:
     from torch import Tensor

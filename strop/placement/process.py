@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError, DeliveryError, EngineError
+from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.placement.hosted import computing_here
 from strop.placement.in_step import InStep
 from strop.processes.answers import NoAnswer
@@ -25,8 +26,7 @@ from strop.processes.child import START_SECONDS, Child
 from strop.processes.frames import Arrays, Frame
 from strop.processes.limits import whole_environment
 from strop.processes.parts import packed, told
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.delivery import check
 
 _SETUP, _RELOAD = -1, 0  # the numbers of what a new process begins with

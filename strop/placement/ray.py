@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from strop.abilities import uses_gpu
 from strop.errors import ConfigurationError, EngineError, StropError
 from strop.generate.engines.several import Several
+from strop.machines import Completion, Engine, WeightVersion
 from strop.placement.hosted import Hosted, computing_here
 from strop.placement.ray_cluster import join, leave, ray_package, require_ray
 from strop.placement.ray_store import ObjectStore, stored
 from strop.processes.child import START_SECONDS
 from strop.processes.parts import packed
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.delivery import check
 

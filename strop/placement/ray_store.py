@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from strop.errors import ConfigurationError
+from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.placement.hosted import as_bytes
 from strop.placement.ray_cluster import ray_package
-from strop.roles import Channel, Engine, Trainer
-from strop.types import WeightVersion
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from strop.abilities import inside
-from strop.roles import Advantage, Loss, Reward, Trainer
+from strop.machines import Trainer
+from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
 
 

@@ -33,14 +33,14 @@ from strop.observe.journal import Journal
 from strop.observe.report import write_report
 from strop.observe.status import STOP, Status
 from strop.observe.summary import WARMUP, summarize
-from strop.pipeline import is_spent, train
-from strop.progress import Flow, Progress, Watcher
-from strop.roles import Metrics
+from strop.pipeline import train
+from strop.progress import Flow, Progress, Watcher, is_spent
 from strop.run import Run
 from strop.start.advice import advice
 from strop.start.origin import check_origin, differences, write_origin
 from strop.start.ready import fit, make_ready
 from strop.start.stopping import gentle_stop
+from strop.types import Metrics
 
 _KEPT = 2  # checkpoints; the one before the newest serves if the newest is damaged
 
@@ -221,11 +221,9 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
         finally:
             # from here on within a bound
             progress.stages.enter(STOP, f"closes after {error!r}" if (error := sys.exception()) else "closes")
-            for _, part in outermost(run, Closes):
-                await part.close()
+            for each in (*(part for _, part in outermost(run, Closes)), scorer, judge):
+                await each.close()
             thread.shutdown(cancel_futures=True)
-            await scorer.close()
-            await judge.close()
             ledger.close()
             progress.stages.leave(STOP)
             for tracker in run.trackers:

@@ -12,11 +12,12 @@ from typing import Any
 from strop.abilities import OnDevice, Refuses, inside, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
+from strop.machines import Trainer
 from strop.models.computing import device_problem
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
 from strop.models.same import same_weights
-from strop.roles import Advantage, Correction, Gate, Loss, Trainer
+from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming

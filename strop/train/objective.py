@@ -10,9 +10,10 @@ from torch import Tensor
 
 from strop.abilities import inside
 from strop.errors import ConfigurationError
-from strop.roles import Correction, Loss, Metrics
+from strop.roles import Correction, Loss
 from strop.train.arithmetic.ratios import log_weights, with_sampler
 from strop.train.batch import Batch, Output, as_figure
+from strop.types import Metrics
 
 _AUX = "aux:"
 

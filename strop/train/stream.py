@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from strop.abilities import Streams, Weighs, inside
 from strop.errors import ConfigurationError
-from strop.roles import Advantage, Metrics
+from strop.roles import Advantage
 from strop.train.objective import Objective
 from strop.train.pack import pack
-from strop.types import Group
+from strop.types import Group, Metrics
 
 if TYPE_CHECKING:
     from strop.run import Run

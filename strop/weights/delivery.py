@@ -10,8 +10,7 @@ from torch import Tensor
 
 from strop.abilities import Typed, inside
 from strop.errors import ConfigurationError, DeliveryError
-from strop.roles import Engine
-from strop.types import WeightVersion
+from strop.machines import Engine, WeightVersion
 
 
 async def deliver(version: WeightVersion, engines: Sequence[Engine]) -> None:

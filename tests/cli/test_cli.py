@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from strop import cli
-from strop.roles import Metrics
+from strop.types import Metrics
 from tests.models import save_pocket_like
 from tests.observe.folders import run_folder
 

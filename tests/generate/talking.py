@@ -16,8 +16,8 @@ from tokenizers.models import BPE
 from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from strop.generate.policy import Policy
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Message, Sampling, Stop, Task, WeightVersion
+from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.types import IntArray, Message, Sampling, Task
 
 CHATML = (
     "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}"

@@ -12,7 +12,8 @@ from strop.generate.agents.chat import Chat
 from strop.generate.pieces import cut, given
 from strop.generate.play import play
 from strop.generate.talk import Limits, Paused
-from strop.types import Completion, IntArray, Message, Outcome, Sampling, Start, Trajectory
+from strop.machines import Completion
+from strop.types import IntArray, Message, Outcome, Sampling, Start, Trajectory
 from tests.generate.talking import TASK, Recording, ids, policy_of, run, save_folder
 from tests.generate.test_play import Echo
 

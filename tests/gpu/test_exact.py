@@ -14,9 +14,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.generate.engines.paged import PagedEngine
+from strop.machines import Completion
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, Group, IntArray, Message, Sampling, Turn
+from strop.types import Group, IntArray, Message, Sampling, Turn
 from tests.train.tiny import make_attempt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -11,8 +11,9 @@ import torch
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.kernels.decode import PAGE, Plain, Rotation, Sheet, Where
+from strop.machines import Completion, WeightVersion
 from strop.models.model import load_model, parameters
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import prompts_of
 from tests.models import save_tiny_model
 

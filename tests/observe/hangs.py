@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.torch import TorchEngine
-from strop.roles import Metrics, Objective
+from strop.machines import Objective
 from strop.train.batch import Batch
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Message, Observation
+from strop.types import Message, Metrics, Observation
 
 
 @dataclass

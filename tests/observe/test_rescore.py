@@ -14,13 +14,14 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.disk.folder import read_rows
 from strop.errors import DeliveryError
 from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, WeightVersion
 from strop.observe.rescore import judged, scorable
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch
 from strop.train.batch import ORIGINS
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, IntArray, Origin, Sampling, WeightVersion
+from strop.types import IntArray, Origin, Sampling
 from tests.building import make_batch
 from tests.models import save_pocket_like
 from tests.parts import EvenLength

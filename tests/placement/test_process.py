@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError, EngineError, ModelError, StropError
+from strop.machines import Completion, Stop, WeightVersion
 from strop.placement.process import LocalProcess
-from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.types import Sampling
 from tests.placement.light import BROKEN, DEADLY, NOISY, REFUSED, STUCK, Letters, hurried, written
 
 Result = TypeVar("Result")
@@ -208,7 +209,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it f
 from pathlib import Path
 import numpy as np
 from strop.placement.process import LocalProcess
-from strop.types import Sampling, WeightVersion
+from strop.types import Sampling
+from strop.machines import WeightVersion
 from tests.placement.light import Letters
 
 async def main():

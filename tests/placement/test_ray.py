@@ -22,14 +22,14 @@ from strop.disk.source import from_source
 from strop.errors import ConfigurationError, DeliveryError, EngineError, ModelError, StropError
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, Stop, WeightVersion
 from strop.placement.place import place
 from strop.placement.ray import RayActor
 from strop.placement.ray_store import ObjectStore
 from strop.recipes import build, recipe_named
-from strop.roles import Metrics
 from strop.run import Run
 from strop.start.launch import launch
-from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.types import Metrics, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import LongerIsBetter

@@ -16,12 +16,12 @@ from strop.errors import ConfigurationError, ModelError
 from strop.models import model as model_module
 from strop.models.attention import Packed
 from strop.models.model import hidden_states, load_model, probe
-from strop.roles import Metrics
 from strop.train.batch import Batch, Output
 from strop.train.machine.logprobs import PolicyOutput
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
+from strop.types import Metrics
 from tests.train.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
 
 

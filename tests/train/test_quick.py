@@ -13,14 +13,13 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCau
 
 from strop.errors import ConfigurationError
 from strop.kernels.cpu.train import compiled
-from strop.roles import Metrics
 from strop.train.losses.clip import Clip
 from strop.train.losses.entropy import Entropy
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Group
+from strop.types import Group, Metrics
 from tests.train.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
 
 OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from strop.errors import CheckpointError, ConfigurationError, NumericsError
-from strop.roles import Correction, Loss, Metrics
+from strop.roles import Correction, Loss
 from strop.train.batch import Batch, Output
 from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
@@ -26,7 +26,7 @@ from strop.train.reductions.constant_length import ConstantLength
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Group
+from strop.types import Group, Metrics
 from tests.train.tiny import random_groups, save_gpt2, save_llama
 
 OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError
-from strop.roles import Engine
+from strop.machines import Completion, Engine, WeightVersion
 from strop.train.losses.likelihood import Likelihood
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint
 from tests.train.tiny import random_groups, save_llama

@@ -20,12 +20,13 @@ from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError, DeliveryError
 from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, Engine, WeightVersion
 from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
-from strop.roles import Engine, Reward
+from strop.roles import Reward
 from strop.start.launch import launch
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Completion, Group, IntArray, Sampling, WeightVersion
+from strop.types import Group, IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 from strop.weights.fingerprint import fingerprint

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from strop.control.evidence import successes
 from strop.errors import ConfigurationError
-from strop.roles import Budget, Metrics
-from strop.types import Group
+from strop.roles import Budget
+from strop.types import Group, Metrics
 
 _ROUNDING = 1e-9
 

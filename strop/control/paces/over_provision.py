@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from strop.control.standing import Standing
 from strop.errors import ConfigurationError
 from strop.roles import Pace
-from strop.types import Standing
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from typing import ClassVar, Protocol
 
 from strop.errors import ConfigurationError, nearest
 from strop.filter.calculations import Calculations
+from strop.filter.paid import Paid, Span
 from strop.roles import Reward
-from strop.types import Group, Paid, Span, Trajectory
+from strop.types import Group, Trajectory
 
 FORMS = ("clip-delta", "clip", "delta", "raw")
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.roles import Agent, Dialogue, Environment
+from strop.generate.partners import Dialogue
+from strop.roles import Agent, Environment
 from strop.types import Observation, Origin, Task
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from strop.abilities import Demonstrates
 from strop.errors import ConfigurationError
-from strop.roles import Agent, Dialogue, Environment
+from strop.generate.partners import Dialogue
+from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.roles import Agent, Dialogue, Environment
+from strop.generate.partners import Dialogue
+from strop.roles import Agent, Environment
 from strop.types import Message, Observation, Origin, Task
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
-from strop.roles import Engine
+from strop.machines import Engine
 
 
 def engine_on(device: str) -> Engine:

@@ -14,8 +14,8 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.joined import joined
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 
 
 @dataclass

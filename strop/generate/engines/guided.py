@@ -20,11 +20,11 @@ from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import bernoulli_offset, guided, linear_offset
+from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.headed import Headed
 from strop.models.model import parameters
 from strop.models.reading import read_model
-from strop.roles import Engine
-from strop.types import Completion, FilePath, IntArray, Sampling, Stop, WeightVersion
+from strop.types import FilePath, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
 _FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safetensors"}

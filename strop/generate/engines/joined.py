@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strop.types import Completion, Stop
+from strop.machines import Completion, Stop
 
 
 def joined(pieces: Sequence[Completion], stop: Stop) -> Completion:

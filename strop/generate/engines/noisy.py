@@ -15,8 +15,8 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.voices import NOISE
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.machines import Completion, Engine, WeightVersion
+from strop.types import IntArray, Sampling
 
 
 @dataclass

@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -22,44 +22,22 @@ import torch
 from strop.errors import ConfigurationError, NumericsError
 from strop.generate.engines.board import Board, Look, Seat
 from strop.generate.engines.paged_llama import PagedLlama, why_not
+from strop.generate.engines.paged_request import Request
+from strop.generate.engines.paged_room import operations_on, pages_in_memory, prefill_pieces
 from strop.generate.engines.pages import Pages, digests_of, pages_for
 from strop.generate.engines.random import as_key
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
-from strop.kernels.decode import PAGE, Operations, Plain
-from strop.models.computing import gpu_memory
+from strop.kernels.decode import PAGE
+from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import context_length, load_model, parameters
-from strop.roles import Engine
-from strop.types import Completion, FloatArray, IntArray, Sampling, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 _PREFILL = 16384  # tokens of prompts between two looks
 _PASSES = 12  # of the event loop after a request ended; see engines/torch.py
 _NAP = 3e-4  # seconds between two questions whether the device is done
-
-
-@dataclass(eq=False)
-class Request:
-    """Somebody waiting for a completion; `tokens` grow when weights change and its keys are computed anew."""
-
-    prompt: int  # tokens it began with
-    tokens: IntArray  # [N], prompt and what was written so far
-    logprobs: FloatArray  # [N], 0 over the prompt
-    versions: IntArray  # [N]
-    sampling: Sampling
-    key: int
-    future: asyncio.Future[Completion]
-    limit: int
-    slot: int = -1
-    pages: list[int] = field(default_factory=list)
-    epoch: int = 0
-    stem: bytes = b""  # the digest of its prompt's last whole page
-    checked: int = 0  # tokens already looked through for stop strings
-
-    def completion(self, stop: Stop) -> Completion:
-        written = slice(self.prompt, None)
-        return Completion(self.tokens[written], self.logprobs[written], self.versions[written], stop)
 
 
 @dataclass
@@ -105,7 +83,7 @@ class PagedEngine(Engine):
         operations = operations_on(self.device)
         context = self.context or min(context_length(self._model), _LONGEST)
         llama = PagedLlama(self._model, operations, context)
-        self._pages = Pages(self._num_pages(llama, context))
+        self._pages = Pages(self._num_pages(llama.page_bytes(), context))
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
         self._board = Board(llama, operations, llama.cache(self._pages.count), self.rows, context, ends)
@@ -157,7 +135,7 @@ class PagedEngine(Engine):
             return self._slow.abort(key)
         for request in [request for request in self._waiting if request.key == key]:
             self._waiting.remove(request)
-            self._answer(request, Stop.ABORTED)
+            request.answer(Stop.ABORTED)
         seated = [request for request in self._seated.values() if request.key == key]
         if seated:
             with self._board.turn():
@@ -165,7 +143,7 @@ class PagedEngine(Engine):
                 self._fetch(seated, None)
             for request in seated:
                 self._leave(request)
-                self._answer(request, self._how_it_ended(request) or Stop.ABORTED)
+                request.answer(request.ending(self._strings, self._ends) or Stop.ABORTED)
         return None
 
     def forget(self) -> None:
@@ -190,7 +168,7 @@ class PagedEngine(Engine):
             self._dismiss(lambda request: request.future.cancel())
             raise
         except Exception as error:
-            self._dismiss(partial(_fail, error))
+            self._dismiss(methodcaller("fail", error))
 
     async def _round(self) -> bool:
         """Admit, let the device run ahead by one look, and see what the look before it shows."""
@@ -214,7 +192,7 @@ class PagedEngine(Engine):
         if seats:
             with self._board.turn():
                 self._board.seat(seats)
-                for pieces in _pieces(seats):
+                for pieces in prefill_pieces(seats, _PREFILL):
                     self._board.prefill(pieces)
 
     def _find_seat(self, request: Request, known: dict[bytes, list[bytes]]) -> Seat | None:
@@ -264,34 +242,17 @@ class PagedEngine(Engine):
             self._fetch(unread, look)
         for request in finished:
             self._leave(request)
-            self._answer(request, self._how_it_ended(request) or Stop.LENGTH)
+            request.answer(request.ending(self._strings, self._ends) or Stop.LENGTH)
         return bool(finished)
 
     def _stopped_by_string(self, watched: Sequence[Request]) -> set[Request]:
         """Those in whose new tokens a stop string is complete; they have run on, and are cut there."""
         with self._board.turn():
             self._fetch(watched, None)
-            stopped = {request for request in watched if self._cut_at_string(request)}
+            stopped = {request for request in watched if request.is_cut_at_string(self._strings)}
             if stopped:
                 self._board.empty([request.slot for request in stopped])
         return stopped
-
-    def _cut_at_string(self, request: Request) -> bool:
-        begin = max(request.prompt, request.checked)
-        for end in range(begin + 1, len(request.tokens) + 1):
-            if self._strings.is_complete(request.tokens[request.prompt : end], request.sampling.stop):
-                _cut(request, end)
-                return True
-        request.checked = len(request.tokens)
-        return False
-
-    def _how_it_ended(self, request: Request) -> Stop | None:
-        """STOP at an end token or a stop string, LENGTH at the limit; None: it has not."""
-        if request.sampling.stop and self._cut_at_string(request):
-            return Stop.STOP
-        if len(request.tokens) > request.prompt and int(request.tokens[-1]) in self._ends:
-            return Stop.STOP
-        return Stop.LENGTH if len(request.tokens) >= request.limit else None
 
     def _fetch(self, requests: Sequence[Request], look: Look | None) -> None:
         """Bring what was written into the requests."""
@@ -301,9 +262,7 @@ class PagedEngine(Engine):
             if not np.isfinite(logprobs[row, before:length]).all():
                 raise NumericsError(f"the model's logits are not finite at version {self.version}")
             self.num_generated += length - before
-            request.tokens = tokens[row, :length].copy()
-            request.logprobs = np.concatenate((request.logprobs, logprobs[row, before:length]))
-            request.versions = np.concatenate((request.versions, versions[row, before:length]))
+            request.take(tokens[row, :length].copy(), logprobs[row, before:length], versions[row, before:length])
 
     def _leave(self, request: Request) -> None:
         """Free its slot; its keys stay for whoever has the same prefix."""
@@ -314,10 +273,6 @@ class PagedEngine(Engine):
         else:
             self._pages.release(request.pages)
         request.pages = []
-
-    def _answer(self, request: Request, stop: Stop) -> None:
-        if not request.future.done():
-            request.future.set_result(request.completion(stop))
 
     async def _drain(self) -> None:
         """See everything that is under way."""
@@ -357,6 +312,14 @@ class PagedEngine(Engine):
             if not request.future.done():
                 tell(request)
 
+    def _num_pages(self, page_bytes: int, context: int) -> int:
+        most = self.rows * pages_for(context) + 1  # more could never be used
+        if self.cache_tokens:
+            return min(most, pages_for(self.cache_tokens) + 1)
+        if torch.device(self.device).type != "cuda":
+            return min(most, self.rows * pages_for(1024) + 1)
+        return pages_in_memory(self.device, self.memory, page_bytes, most)
+
     def _request(self, prompt: IntArray, sampling: Sampling, key: int) -> Request:
         context = self._board.context
         check_request(prompt, sampling, context, self._model.get_input_embeddings().weight.shape[0])
@@ -371,55 +334,6 @@ class PagedEngine(Engine):
         nothing = np.zeros(len(prompt), np.float32), np.full(len(prompt), -1, np.int64)
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         return Request(len(prompt), prompt, *nothing, sampling, key, future, limit)
-
-    def _num_pages(self, llama: PagedLlama, context: int) -> int:
-        most = self.rows * pages_for(context) + 1  # more could never be used
-        if self.cache_tokens:
-            return min(most, pages_for(self.cache_tokens) + 1)
-        if torch.device(self.device).type != "cuda":
-            return min(most, self.rows * pages_for(1024) + 1)
-        free, total = gpu_memory(self.device)
-        pages = min(most, int(self.memory * total) // llama.page_bytes())
-        if (room := pages * llama.page_bytes()) > free:
-            raise ConfigurationError(
-                f"the engine's keys would take {room / 2**30:.1f} GiB (at most {self.memory:.0%} of what this process "
-                f"may have of the device) and {free / 2**30:.1f} GiB are free: give it less memory, or free some"
-            )
-        return pages
-
-
-def operations_on(device: str) -> Operations:
-    """Kernels where there is a GPU for them."""
-    if torch.device(device).type != "cuda":
-        return Plain()
-    from strop.kernels.triton.decode import Kernels
-
-    return Kernels()
-
-
-def _pieces(seats: Sequence[Seat]) -> list[list[tuple[int, int, IntArray]]]:
-    """What prompts lack, in order, cut so that one forward pass has no more than `_PREFILL` tokens."""
-    pieces: list[list[tuple[int, int, IntArray]]] = []
-    room = 0
-    for seat in seats:
-        start, end = seat.start, len(seat.context) - 1
-        while start < end:
-            if room == 0:
-                pieces.append([])
-                room = _PREFILL
-            count = min(room, end - start)
-            pieces[-1].append((seat.slot, start, seat.context[start : start + count]))
-            start, room = start + count, room - count
-    return pieces
-
-
-def _cut(request: Request, end: int) -> None:
-    request.tokens, request.logprobs = request.tokens[:end], request.logprobs[:end]
-    request.versions = request.versions[:end]
-
-
-def _fail(error: Exception, request: Request) -> None:
-    request.future.set_exception(error)
 
 
 async def _let_others_run(passes: int) -> None:

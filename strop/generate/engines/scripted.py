@@ -12,8 +12,8 @@ import numpy as np
 from transformers import AutoTokenizer
 
 from strop.errors import ConfigurationError
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 
 Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]
 

@@ -17,8 +17,8 @@ import numpy as np
 from strop.abilities import Closes, Hurries, TellsStacks, generated, outermost
 from strop.errors import ConfigurationError, EngineError
 from strop.generate.engines.joined import joined
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.delivery import check
 
 # Requests that an engine may be ahead of the least busy one and still get another sibling: in groups of 8, two engines

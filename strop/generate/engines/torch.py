@@ -24,10 +24,10 @@ from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
+from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import hidden_states, load_model, parameters
 from strop.models.reading import read_model
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
 _STEP_TOKENS = 8192

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strop.generate.voices import REFERENCE
-from strop.roles import Engine
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.machines import Completion, Engine, WeightVersion
+from strop.types import IntArray, Sampling
 
 
 @dataclass

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
+from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.generate.voices import REFERENCE
-from strop.roles import Player, Strategy
+from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Trajectory
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
+from strop.generate.partners import Player
 from strop.generate.together import together
-from strop.roles import Agent, Player, Strategy
+from strop.roles import Agent, Strategy
 from strop.types import Group, Start, Trajectory
 
 

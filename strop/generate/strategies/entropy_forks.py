@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
 from strop.generate.together import together
-from strop.roles import Player, Strategy
+from strop.roles import Strategy
 from strop.types import FloatArray, Group, Origin, Start, Trajectory
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from strop.environments.hints import hinted, without_hints
+from strop.generate.partners import Player
 from strop.generate.together import together
-from strop.roles import Player, Strategy, World
+from strop.roles import Strategy, World
 from strop.types import Group, Message, Origin, Start, Trajectory
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.generate.voices import NOISE
-from strop.roles import Player, Strategy
+from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 
 

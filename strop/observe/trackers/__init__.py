@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from strop.roles import Metrics
+from strop.types import Metrics
 
 
 class Tracker(Protocol):

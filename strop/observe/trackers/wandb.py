@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics
+from strop.types import Metrics
 
 if TYPE_CHECKING:
     from strop.run import Run

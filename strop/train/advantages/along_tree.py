@@ -15,9 +15,9 @@ import numpy as np
 
 from strop.abilities import Learns, outermost
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Advantage, Metrics
+from strop.roles import Advantage
 from strop.train.arithmetic.lineage import lines
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("sum", "mean")
 

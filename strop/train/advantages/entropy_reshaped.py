@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
-from strop.roles import Advantage, Metrics
+from strop.roles import Advantage
 from strop.train.arithmetic.lineage import lines
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 
 @dataclass(frozen=True)

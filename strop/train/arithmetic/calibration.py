@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.roles import Metrics
+from strop.types import Metrics
 
 
 def calibration(values: NDArray[Any], returns: NDArray[Any]) -> Metrics:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
-from strop.types import Origin
+from strop.types import Metrics, Origin
 
 
 @dataclass(frozen=True)

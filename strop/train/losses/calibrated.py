@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right, is_taught
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
-from strop.types import FilePath
+from strop.types import FilePath, Metrics
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 
 @dataclass(frozen=True)

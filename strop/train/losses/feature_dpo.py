@@ -15,9 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 
 @dataclass(frozen=True)

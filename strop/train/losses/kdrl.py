@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.train.batch import Batch, Output
-from strop.types import FilePath
+from strop.types import FilePath, Metrics
 
 _ESTIMATORS = ("k2", "k3")
 _MASKS = ("none", "response", "group")

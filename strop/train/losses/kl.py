@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 _ESTIMATORS = ("k1", "k2", "k3")
 

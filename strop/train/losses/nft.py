@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 _LOWEST, _HIGHEST = 0.02, 0.98  # of a pass rate
 _LARGEST = 10.0  # of a log ratio

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 if TYPE_CHECKING:
     from strop.run import Run

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 _MIX = (-4658895280553007687, -7723592293110705685)  # splitmix64's multipliers as signed integers
 _STEP = -7046029254386353131

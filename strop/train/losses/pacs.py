@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right, per_group
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 _NOISE = 1e-3  # a score of 0 as two engines round it tells nothing apart
 

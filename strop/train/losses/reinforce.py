@@ -8,8 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.roles import Loss, Metrics
+from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.types import Metrics
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.models.model import parameters
-from strop.roles import Metrics
 from strop.train.batch import Batch, Output
 from strop.train.machine.averaged import Average
 from strop.train.machine.forward import Forward
 from strop.train.machine.old_logprobs import Snapshots, fill_old
 from strop.train.machine.score_norms import score_norms
+from strop.types import Metrics
 
 FILLED = frozenset({"old", "averaged", "score_norms"})
 

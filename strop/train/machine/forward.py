@@ -13,11 +13,12 @@ from torch import Tensor
 
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
-from strop.roles import Metrics, Objective
+from strop.machines import Objective
 from strop.train.batch import Batch, Frozen
 from strop.train.machine.llama import LlamaForward, llama_forward
 from strop.train.machine.logprobs import PolicyOutput
 from strop.train.machine.sequences import Sequences
+from strop.types import Metrics
 
 
 @dataclass(eq=False)

@@ -18,17 +18,19 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from strop.errors import CheckpointError, ModelError, StropError
+from strop.machines import Objective
 from strop.models import computing
 from strop.models.model import load_model
 from strop.processes.frames import Frame, Frames
 from strop.processes.parts import unpacked
-from strop.roles import Objective
 from strop.train.batch import Batch
 from strop.train.machine.forward import Forward
 from strop.train.machine.optimizer import Optimizer, read_state, write_state
 from strop.train.machine.shards import ShardedModel
+from strop.train.machine.step_sum import noting
+from strop.train.machine.tokenizers import copy_tokenizer
 from strop.train.machine.wire import read_batches
-from strop.train.trainers.torch import TorchTrainer, copy_tokenizer, noting
+from strop.train.trainers.torch import TorchTrainer
 
 
 class Rank:

@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.roles import Metrics, Objective, Trainer
+from strop.machines import Objective, Trainer
 from strop.train.batch import Batch
-from strop.types import Group
+from strop.types import Group, Metrics
 
 _FILE = "moving_reference.safetensors"
 

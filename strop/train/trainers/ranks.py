@@ -19,16 +19,17 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.machines import Objective, Trainer
 from strop.processes.parts import packed
-from strop.roles import Metrics, Objective, Trainer
 from strop.train.batch import Batch
 from strop.train.machine.crew import Crew
+from strop.train.machine.step_sum import refusal
 from strop.train.machine.wire import write_batches
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective as StepObjective
 from strop.train.split import Part, split
-from strop.train.trainers.torch import TorchTrainer, refusal
-from strop.types import Group
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Group, Metrics
 
 if TYPE_CHECKING:
     from strop.run import Run

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-import shutil
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from strop.abilities import inside
-from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError, nearest
+from strop.errors import CheckpointError, ConfigurationError, ModelError, nearest
+from strop.machines import Objective, Trainer
 from strop.models.model import head_of, load_model, logits, parameters
-from strop.roles import Loss, Metrics, Objective, StepScale, Trainer
-from strop.train.arithmetic.ratios import sequence_log_weights
-from strop.train.batch import Batch, Output
+from strop.roles import Loss, StepScale
+from strop.train.batch import Batch
 from strop.train.machine.averaged import Average
 from strop.train.machine.earlier import FILLED, Earlier
 from strop.train.machine.forward import Forward
@@ -27,18 +25,17 @@ from strop.train.machine.lora import add_adapters, learning, load_adapters, save
 from strop.train.machine.memory import bytes_needed, compute_layers_again, free_bytes, settle
 from strop.train.machine.old_logprobs import Snapshots
 from strop.train.machine.optimizer import Optimizer
+from strop.train.machine.step_sum import Figures, StepSum, fetched, noting, refusal
+from strop.train.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.train.notes import take_notes
-from strop.types import FilePath, Group
+from strop.types import FilePath, Group, Metrics
 
 if TYPE_CHECKING:
     from strop.run import Run
 
-Figures: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batch; a tensor is still on a GPU
-
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _CHOICES = ("auto", "on", "off")
 _LOGITS, _MODEL = "logits:", "model:"
-_COPIED = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab*", "merges.txt", "*.model", "*.jinja")
 
 
 @dataclass
@@ -140,7 +137,7 @@ class TorchTrainer(Trainer):
         if opened.sum is None:
             self.settle()
             opened.optimizer.zero_grad()
-            opened.sum = _Sum(objective)
+            opened.sum = StepSum(objective)
         so_far = opened.sum
         watched = objective if self.step_scale is None else noting(objective, so_far.log_weights)
         so_far.batches += batches
@@ -284,40 +281,8 @@ class _Opened:
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
-    sum: _Sum | None = None  # what will be the next step
+    sum: StepSum | None = None  # what will be the next step
     is_settled: bool = False
-
-
-@dataclass(eq=False)
-class _Sum:
-    """What one optimizer step is made of, as far as it has come."""
-
-    objective: Objective
-    batches: list[Batch] = field(default_factory=list)
-    losses: list[Tensor] = field(default_factory=list)  # [], each
-    figures: Figures = field(default_factory=list)
-    log_weights: list[Tensor] = field(default_factory=list)  # [A] of each batch
-
-
-def fetched(figures: Figures, more: Sequence[Tensor]) -> tuple[Metrics, list[float]]:
-    """Sums of figures by name and further numbers, from the device by one transfer."""
-    held = [value for _, value in figures if isinstance(value, Tensor)]
-    wide = [each.to(torch.float64) for each in (*held, *more)]
-    numbers = iter(torch.stack(wide).tolist() if wide else [])
-    metrics: defaultdict[str, float] = defaultdict(float)
-    for name, value in figures:
-        metrics[name] += next(numbers) if isinstance(value, Tensor) else value
-    return dict(metrics), list(numbers)
-
-
-def noting(objective: Objective, log_weights: list[Tensor]) -> Objective:
-    """The same objective, which also notes log(policy / behaviour) of every attempt."""
-
-    def noted(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        log_weights.append(sequence_log_weights("current", batch, output.logprobs))
-        return objective(output, batch)
-
-    return noted
 
 
 def check_needs(needs: frozenset[str]) -> None:
@@ -327,29 +292,3 @@ def check_needs(needs: frozenset[str]) -> None:
         raise ConfigurationError(
             f"TorchTrainer fills reference, proximal, model:FOLDER and logits: of these, not {', '.join(unknown)}"
         )
-
-
-def check_same_words(ours: Path, theirs: Path) -> None:
-    """Refuse another model whose token ids mean something else."""
-    from transformers import AutoTokenizer
-
-    if not theirs.is_dir():
-        raise ModelError(f"model folder {theirs} does not exist; need a local Hugging Face model folder")
-    own, other = (AutoTokenizer.from_pretrained(each, local_files_only=True).get_vocab() for each in (ours, theirs))
-    if own != other:
-        differing = len(set(own.items()) ^ set(other.items()))
-        raise ModelError(f"{theirs} has another vocabulary than {ours}: {differing} entries differ, need 0")
-
-
-def copy_tokenizer(source: Path, folder: Path) -> None:
-    """Everything beside the weights that a tokenizer or a chat needs."""
-    for path in {path for pattern in _COPIED for path in source.glob(pattern) if path.is_file()}:
-        shutil.copyfile(path, folder / path.name)
-
-
-def refusal(step: int, num_batches: int, guilty: Sequence[Batch], loss: float, norm: float) -> NumericsError:
-    tasks = sorted({task for batch in guilty for task in batch.task_ids})
-    return NumericsError(
-        f"optimizer step {step}: loss {loss}, gradient norm {norm}, from {len(guilty)} of {num_batches} batches, "
-        f"with tasks {', '.join(tasks)}; the weights were not touched"
-    )

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Objective, Trainer
+from strop.machines import Objective, Trainer
 from strop.train.batch import Batch
-from strop.types import Group
+from strop.types import Group, Metrics
 
 
 @dataclass

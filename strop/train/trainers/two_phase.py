@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.roles import Metrics, Objective, Trainer
+from strop.machines import Objective, Trainer
 from strop.train.batch import Batch, Frozen, Output
-from strop.types import Group
+from strop.types import Group, Metrics
 
 _FILE = "two_phase.json"
 _WHOLE = frozenset({"logits:proximal"})

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import BEFORE, Part, ValueBody
-from strop.types import Group
+from strop.types import Group, Metrics
 
 _NAME = "binned_critic"
 

@@ -22,10 +22,10 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.models.model import load_model, logits
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import BEFORE, Part, ValueBody
-from strop.types import FilePath, Group
+from strop.types import FilePath, Group, Metrics
 
 _NAME = "conservative"
 _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expected before anything was seen

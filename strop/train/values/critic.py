@@ -13,10 +13,10 @@ import numpy as np
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
-from strop.types import FloatArray, Group, Trajectory
+from strop.types import FloatArray, Group, Metrics, Trajectory
 
 _NAME = "critic"
 

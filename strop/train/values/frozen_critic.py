@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.machine.value_body import BEFORE, ValueBody
-from strop.types import FilePath, Group
+from strop.types import FilePath, Group, Metrics
 
 
 @dataclass

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 _FILE = "probe.safetensors"
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from strop.abilities import Stores
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Table, read_draws, write_draws
 from strop.train.arithmetic.turn_credit import turn_bounds
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 _FILE = "progress.safetensors"
 

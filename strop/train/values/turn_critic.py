@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, ValueModel
+from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.turn_credit import on_written, turn_bounds, turn_payments
 from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 _SPREAD = 0.1  # of what the heads say at first, for states of unit size
 _NAME, _TARGET = "turn_critic", "turn_target"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
-from strop.roles import Channel, Engine, Trainer
-from strop.types import WeightVersion
+from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strop.control.paces.exact_lag import ExactLag
+from strop.control.standing import Standing
 from strop.errors import ConfigurationError
-from strop.types import Standing
 
 
 def ages(pace: ExactLag, steps: int) -> list[int]:

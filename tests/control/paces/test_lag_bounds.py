@@ -11,8 +11,8 @@ import pytest
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.paces.over_provision import OverProvision
 from strop.control.paces.token_budget import TokenBudget
+from strop.control.standing import Standing
 from strop.roles import Pace
-from strop.types import Standing
 
 
 @dataclass

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from strop.control.paces.periodic import Periodic
+from strop.control.standing import Standing
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
-from strop.types import Standing
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 

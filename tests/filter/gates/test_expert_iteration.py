@@ -11,7 +11,7 @@ import torch
 
 from strop.filter.gates.distinct import Distinct, way
 from strop.filter.gates.successes import Successes
-from strop.pipeline import passes
+from strop.filter.verdicts import passes
 from strop.roles import Gate
 from strop.train.losses.likelihood import Likelihood
 from strop.train.pack import pack

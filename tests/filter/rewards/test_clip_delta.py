@@ -14,12 +14,13 @@ import pytest
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.calculations import Calculations, holds
+from strop.filter.paid import Span
 from strop.filter.rewards.clip_delta import ClipDelta, differences
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.train.advantages.token_returns import TokenReturns
-from strop.types import Group, Message, Outcome, Span, Trajectory
+from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.clock import run_virtually
 from tests.filter.test_places import one_letter_each

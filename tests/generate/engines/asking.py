@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from strop.generate.engines.torch import TorchEngine
-from strop.types import Completion, IntArray, Sampling
+from strop.machines import Completion
+from strop.types import IntArray, Sampling
 from tests.models import VOCABULARY, reference_logprobs
 
 

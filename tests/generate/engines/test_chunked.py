@@ -10,8 +10,9 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.chunked import Chunked
+from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import load_model, parameters
-from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.types import Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import opened, prompts_of, worst_difference
 from tests.models import CONTEXT, load_reference, save_tiny_model

@@ -15,8 +15,9 @@ from strop.generate.engines.board import _bucket, _runs
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.pages import Pages, digests_of
 from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import load_model, parameters
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import prompts_of, talk, worst_difference
 from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model

@@ -10,7 +10,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.types import Completion, Sampling, Stop, WeightVersion
+from strop.machines import Completion, Stop, WeightVersion
+from strop.types import Sampling
 from tests.generate.talking import END, ids, run, save_folder
 
 

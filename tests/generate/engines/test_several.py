@@ -11,7 +11,8 @@ import pytest
 
 from strop.errors import ConfigurationError, DeliveryError, EngineError
 from strop.generate.engines.several import Several
-from strop.types import Completion, IntArray, Sampling, Stop, WeightVersion
+from strop.machines import Completion, Stop, WeightVersion
+from strop.types import IntArray, Sampling
 from tests.placement.light import Letters, written
 
 SAMPLING = Sampling(max_tokens=10)

@@ -14,8 +14,9 @@ from strop.errors import ConfigurationError, ModelError, NumericsError
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import LlamaStep, llama_step
 from strop.generate.engines.torch import Request, TorchEngine
+from strop.machines import Completion, Stop
 from strop.models.model import hidden_states, load_model
-from strop.types import Completion, Sampling, Stop
+from strop.types import Sampling
 from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
 from tests.models import CONFIGS, CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 

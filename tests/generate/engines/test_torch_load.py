@@ -11,8 +11,9 @@ import torch
 
 from strop.errors import DeliveryError
 from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, WeightVersion
 from strop.models.model import load_model, parameters
-from strop.types import Completion, IntArray, Sampling, WeightVersion
+from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import asked, opened, prompts_of
 from tests.models import load_reference, reference_logprobs, save_tiny_model

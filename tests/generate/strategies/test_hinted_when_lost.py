@@ -22,11 +22,12 @@ from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.hinted_when_lost import HintedWhenLost
+from strop.machines import Completion
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from strop.start.preflight import check
-from strop.types import Completion, Group, IntArray, Message, Origin, Outcome, Sampling, Task
+from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder

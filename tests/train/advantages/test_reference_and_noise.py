@@ -16,10 +16,11 @@ from strop.generate.engines.with_reference import WithReference
 from strop.generate.strategies.beside_reference import BesideReference
 from strop.generate.strategies.noise_levels import NoiseLevels
 from strop.generate.voices import REFERENCE
-from strop.roles import Agent, Engine
+from strop.machines import Completion, Engine, Stop
+from strop.roles import Agent
 from strop.train.advantages.noise_posterior import NoisePosterior
 from strop.train.advantages.reference_momentum import ReferenceMomentum
-from strop.types import Completion, Group, Origin, Outcome, Sampling, Start, Stop, Trajectory
+from strop.types import Group, Origin, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 
 

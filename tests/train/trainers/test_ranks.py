@@ -20,7 +20,6 @@ from torch import Tensor
 from strop.disk import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
 from strop.recipes import build, recipe_named
-from strop.roles import Metrics
 from strop.start.launch import launch
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
@@ -34,6 +33,7 @@ from strop.train.reductions.token_mean import TokenMean
 from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.train.trainers.ranks import Ranks
 from strop.train.trainers.torch import TorchTrainer
+from strop.types import Metrics
 from tests.models import save_pocket_like
 from tests.train.test_trainer import _Explosive
 from tests.train.tiny import random_groups, save_gpt2, save_llama

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.roles import Metrics, Trainer
+from strop.machines import Trainer
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
@@ -25,7 +25,7 @@ from strop.train.trainers.moving_reference import MovingReference
 from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.turn_by_turn import TurnByTurn, reweighed, turn_numbers
 from strop.train.trainers.two_phase import Multiplier, TwoPhase
-from strop.types import Group
+from strop.types import Group, Metrics
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
 

@@ -15,11 +15,11 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.last_reply import LastReply
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.grounded import Grounded
-from strop.roles import Environment, Metrics, ValueModel
+from strop.roles import Environment, ValueModel
 from strop.train.advantages.progress_returns import ProgressReturns, turns_paid
 from strop.train.trainers.torch import TorchTrainer
 from strop.train.values.progress import Progress
-from strop.types import Group, Message, Observation, Task
+from strop.types import Group, Message, Metrics, Observation, Task
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
 

@@ -1,0 +1,89 @@
+"""Rows of the ledger: its tables, an attempt as a row, and a row as an attempt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from strop.disk.turns import decode_turns, encode_turns
+from strop.types import Origin, Outcome, Task, Trajectory
+
+_SORTED = json.JSONEncoder(sort_keys=True)
+_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
+ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS tasks (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
+    tools TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS groups (
+    number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
+    reason TEXT NOT NULL DEFAULT '', at INTEGER, foreseen REAL, spread REAL);
+CREATE TABLE IF NOT EXISTS attempts (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number),
+    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, family TEXT NOT NULL, outcome TEXT NOT NULL,
+    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
+    turns BLOB NOT NULL, place INTEGER);
+CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
+CREATE TABLE IF NOT EXISTS trainings (
+    step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
+    attempt TEXT NOT NULL REFERENCES attempts(id), PRIMARY KEY (step, slot, place));
+CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
+CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
+"""
+
+
+def attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
+    """In the order of the table's columns; `place` is the attempt's in the group as it was kept."""
+    failed = trajectory.outcome is Outcome.FAILED
+    return (
+        trajectory.id,
+        number,
+        trajectory.task.id,
+        trajectory.parent,
+        trajectory.family,
+        trajectory.outcome.value,
+        trajectory.origin.value,
+        trajectory.reward if trajectory.is_scored else None,
+        _SORTED.encode(trajectory.rewards),
+        _SORTED.encode(trajectory.facts),
+        trajectory.error,
+        trajectory.num_tokens,
+        "failed" if failed else ("gated" if place is None else "waiting"),
+        _SORTED.encode(trajectory.turn_rewards),
+        encode_turns(trajectory.turns),
+        place,
+    )
+
+
+def trajectory_of(
+    task: Task,
+    id_: str,
+    outcome: str,
+    origin: str,
+    error: str,
+    reward: float | None,
+    rewards: str,
+    turn_rewards: str,
+    facts: str,
+    parent: str,
+    family: str,
+    turns: bytes,
+) -> Trajectory:
+    """The inverse, from the columns of `ATTEMPT`."""
+    return Trajectory(
+        id_,
+        task,
+        decode_turns(turns),
+        Outcome(outcome),
+        Origin(origin),
+        error,
+        reward or 0.0,
+        json.loads(rewards),
+        tuple(json.loads(turn_rewards)),
+        json.loads(facts),
+        parent,
+        family,
+    )

@@ -1,0 +1,22 @@
+"""What all gates together decide about a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from strop.types import Group, Verdict
+
+
+def passes(group: Group, gates: Sequence[Callable[[Group], Verdict]]) -> Verdict:
+    """Ask every gate; one that drops the group says why. A group the world failed entirely never gets that far."""
+    if not group.trajectories:
+        return Verdict(None, "it was given no attempt")
+    if not group.scored:
+        return Verdict(None, f"none of {len(group.trajectories)} attempts counts: {group.trajectories[0].error}")
+    kept = Verdict(group)
+    for gate in gates:
+        assert kept.group is not None
+        kept = gate(kept.group)
+        if kept.group is None:
+            return Verdict(None, kept.reason or type(gate).__name__)
+    return kept

@@ -1,0 +1,66 @@
+"""A request of the paged engine: what it waits for, what it has, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strop.generate.engines.stops import StopStrings
+from strop.machines import Completion, Stop
+from strop.types import FloatArray, IntArray, Sampling
+
+
+@dataclass(eq=False)
+class Request:
+    """Somebody waiting for a completion; `tokens` grow when weights change and its keys are computed anew."""
+
+    prompt: int  # tokens it began with
+    tokens: IntArray  # [N], prompt and what was written so far
+    logprobs: FloatArray  # [N], 0 over the prompt
+    versions: IntArray  # [N]
+    sampling: Sampling
+    key: int
+    future: asyncio.Future[Completion]
+    limit: int
+    slot: int = -1
+    pages: list[int] = field(default_factory=list)
+    epoch: int = 0
+    stem: bytes = b""  # the digest of its prompt's last whole page
+    checked: int = 0  # tokens already looked through for stop strings
+
+    def completion(self, stop: Stop) -> Completion:
+        written = slice(self.prompt, None)
+        return Completion(self.tokens[written], self.logprobs[written], self.versions[written], stop)
+
+    def take(self, tokens: IntArray, logprobs: FloatArray, versions: IntArray) -> None:
+        """All tokens so far [N], and what is known of the new ones."""
+        self.tokens = tokens
+        self.logprobs = np.concatenate((self.logprobs, logprobs))
+        self.versions = np.concatenate((self.versions, versions))
+
+    def is_cut_at_string(self, strings: StopStrings) -> bool:
+        """Whether a stop string is complete in its new tokens; it then ends there."""
+        begin = max(self.prompt, self.checked)
+        for end in range(begin + 1, len(self.tokens) + 1):
+            if strings.is_complete(self.tokens[self.prompt : end], self.sampling.stop):
+                self.tokens, self.logprobs, self.versions = self.tokens[:end], self.logprobs[:end], self.versions[:end]
+                return True
+        self.checked = len(self.tokens)
+        return False
+
+    def ending(self, strings: StopStrings, ends: frozenset[int]) -> Stop | None:
+        """STOP at an end token or a stop string, LENGTH at the limit; None: it has not ended."""
+        if self.sampling.stop and self.is_cut_at_string(strings):
+            return Stop.STOP
+        if len(self.tokens) > self.prompt and int(self.tokens[-1]) in ends:
+            return Stop.STOP
+        return Stop.LENGTH if len(self.tokens) >= self.limit else None
+
+    def answer(self, stop: Stop) -> None:
+        if not self.future.done():
+            self.future.set_result(self.completion(stop))
+
+    def fail(self, error: Exception) -> None:
+        self.future.set_exception(error)

@@ -1,0 +1,50 @@
+"""What the paged engine has room for: pages of keys, and prompts of one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from strop.errors import ConfigurationError
+from strop.generate.engines.board import Seat
+from strop.kernels.decode import Operations, Plain
+from strop.models.computing import gpu_memory
+from strop.types import IntArray
+
+
+def operations_on(device: str) -> Operations:
+    """Kernels where there is a GPU for them."""
+    if torch.device(device).type != "cuda":
+        return Plain()
+    from strop.kernels.triton.decode import Kernels
+
+    return Kernels()
+
+
+def pages_in_memory(device: str, share: float, page_bytes: int, most: int) -> int:
+    """Pages of keys in this share of the memory that the process may have of a GPU."""
+    free, total = gpu_memory(device)
+    pages = min(most, int(share * total) // page_bytes)
+    if (room := pages * page_bytes) > free:
+        raise ConfigurationError(
+            f"the engine's keys would take {room / 2**30:.1f} GiB (at most {share:.0%} of what this process "
+            f"may have of the device) and {free / 2**30:.1f} GiB are free: give it less memory, or free some"
+        )
+    return pages
+
+
+def prefill_pieces(seats: Sequence[Seat], most: int) -> list[list[tuple[int, int, IntArray]]]:
+    """What prompts lack, in order, cut so that one forward pass has no more than `most` tokens."""
+    pieces: list[list[tuple[int, int, IntArray]]] = []
+    room = 0
+    for seat in seats:
+        start, end = seat.start, len(seat.context) - 1
+        while start < end:
+            if room == 0:
+                pieces.append([])
+                room = most
+            count = min(room, end - start)
+            pieces[-1].append((seat.slot, start, seat.context[start : start + count]))
+            start, room = start + count, room - count
+    return pieces
