@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
-from strop.recipes import build, find_recipes, parameters_of
+from dataclasses import fields
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.recipes import Parameter, Recipe, build, find_recipes, parameters_of
+from strop.recipes.setting import Setting
 from strop.run import Run
+
+SIZES = {"seed": 3, "groups_per_step": 16, "group_size": 6, "steps": 70}
+SIZES |= {"learning_rate": 7e-5, "max_tokens": 48, "temperature": 0.8}
+OF_SETTING = {field.name for field in fields(Setting)}
+# another choice for a parameter that is a word or has few values
+WORDS: dict[str, Any] = {
+    "anchor": "averaged",
+    "by_hardness": True,
+    "correction": "masked",
+    "credit": "group",
+    "direction": "forward",
+    "estimator": "k3",
+    "form": "delta",
+    "mask": "group",
+    "metric": "length",
+    "old": "averaged",
+    "rule": "mean",
+    "scale": "median_std",
+    "sides": "negative",
+    "stage": 1,
+    "task_weight": "root",
+    "where": "inline",
+}
 
 
 def every_run(teacher: str = "TEACHER") -> dict[str, Run]:
@@ -13,3 +41,37 @@ def every_run(teacher: str = "TEACHER") -> dict[str, Run]:
         for name, recipe in find_recipes().items()
     }
     return {name: build(recipe, dict.fromkeys(required[name], teacher)) for name, recipe in find_recipes().items()}
+
+
+def every_other_run() -> dict[str, Run]:
+    """By name; everything that can be chosen is chosen otherwise, unless the recipe refuses it."""
+    return {name: _otherwise(recipe) for name, recipe in find_recipes().items()}
+
+
+def _otherwise(recipe: Recipe) -> Run:
+    known = parameters_of(recipe).values()
+    values = {each.name: _other(each) for each in known if each.is_required}
+    for each in known:
+        try:
+            build(recipe, values | {each.name: _other(each)})
+        except ConfigurationError:
+            continue
+        values[each.name] = _other(each)
+    return build(recipe, values)
+
+
+def _other(parameter: Parameter) -> Any:
+    default = parameter.default
+    if parameter.name in OF_SETTING:
+        return SIZES.get(parameter.name, default)
+    if parameter.is_required or default == "":
+        return "FOLDER"
+    if parameter.name in WORDS:
+        return WORDS[parameter.name]
+    if isinstance(default, bool):
+        return not default
+    if default is None or isinstance(default, float):
+        return round(0.9 * default, 9) if default else 0.125
+    if isinstance(default, int):
+        return default + 1
+    return default

@@ -1,8 +1,9 @@
 """Every recipe's parts, pinned: a recipe that loses a loss, a gate or a number is not noticed by running it.
 
 The table beside this file (`parts/`, a file for each recipe) holds the parts of a plain run, and of each recipe those
-that differ, spelled with what they set (what they leave at its default, tests/defaults.json has). To renew it on
-purpose, and look at what `git diff` says: python -m tests.recipes.test_parts
+that differ, spelled with what they set (what they leave at its default, tests/defaults.json has); then the same with
+every parameter changed, which must reach its part. To renew it on purpose, and look at what `git diff` says:
+python -m tests.recipes.test_parts
 
 It walks strop.recipes .
 """
@@ -19,7 +20,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from tests.recipes.every import every_run
+from tests.recipes.every import every_other_run, every_run
 from tests.test_defaults import default_of
 
 TABLE = Path(__file__).parent / "parts"
@@ -48,10 +49,15 @@ def spelled(part: Any) -> str:
 
 
 def made() -> dict[str, dict[str, str]]:
+    """A plain run's parts; of each recipe those that differ, and what becomes of them if all it takes is changed."""
     plain = parts_of(Setting().run("plain", GroupMean(), (Reinforce(),)))
-    recipes = {name: parts_of(run) for name, run in every_run().items()}
-    own = {name: {k: v for k, v in parts.items() if plain.get(k) != v} for name, parts in recipes.items()}
-    return {"plain": plain, **own}
+    found = {"plain": plain}
+    others = every_other_run()
+    for name, run in every_run().items():
+        parts, other = parts_of(run), parts_of(others[name])
+        own = {part: text for part, text in parts.items() if plain.get(part) != text}
+        found[name] = own | {f"other {part}": text for part, text in other.items() if parts.get(part) != text}
+    return found
 
 
 def test_every_recipe_is_made_of_its_parts() -> None:
