@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from strop.types import Group, Trajectory
 
+SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to its end, where chance decided that
+
 
 def success(attempt: Trajectory) -> float:
     """How right an attempt was, from 0 to 1: the world's own outcome where there is one, whatever else was paid."""
     return min(max(attempt.rewards.get("outcome", attempt.reward), 0.0), 1.0)
 
 
-def successes(group: Group) -> tuple[float, int]:
-    """How many of the policy's own attempts were right, and how many there were."""
-    return sum(success(attempt) for attempt in group.own), len(group.own)
+def successes(group: Group) -> tuple[float, float]:
+    """How many of the policy's own attempts were right, and how many there were.
+
+    One that was played to its end with probability 1/3 stands for three: those that were given up are counted in.
+    """
+    weights = [1 / attempt.facts.get(SURVIVAL, 1.0) for attempt in group.own]
+    return sum(w * success(attempt) for w, attempt in zip(weights, group.own, strict=True)), sum(weights)

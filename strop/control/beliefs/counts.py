@@ -17,24 +17,24 @@ from strop.types import FloatArray, Group, Task
 class Counts(Belief):
     """Beta(1 + right, 1 + wrong) per world and level; nothing is forgotten, so the order of groups changes nothing."""
 
-    _seen: dict[str, tuple[float, int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _seen: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
-        right, count = np.array([self._seen.get(_kind(task), (0.0, 0)) for task in tasks]).T
+        right, count = np.array([self._seen.get(_kind(task), (0.0, 0.0)) for task in tasks]).T
         mean = (right + 1) / (count + 2)
         variance = mean * (1 - mean) / (count + 3)
         return mean.astype(np.float32), variance.astype(np.float32)
 
     def observe(self, group: Group) -> None:
         right, count = successes(group)
-        before = self._seen.get(name := _kind(group.task), (0.0, 0))
+        before = self._seen.get(name := _kind(group.task), (0.0, 0.0))
         self._seen[name] = (before[0] + right, before[1] + count)
 
     def state(self) -> dict[str, Any]:
         return {"seen": {name: list(pair) for name, pair in sorted(self._seen.items())}}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._seen = {name: (float(right), int(count)) for name, (right, count) in state["seen"].items()}
+        self._seen = {name: (float(right), float(count)) for name, (right, count) in state["seen"].items()}
 
 
 def _kind(task: Task) -> str:
