@@ -107,6 +107,12 @@ class SideBySide:
         """Nothing more begins; the first lets steps end and be saved, the second ends runs at once."""
         self._interrupts += 1
         self._waiting.clear()
+        if self._interrupts == 1:
+            print(
+                f"\n{len(self._running)} runs finish their step and save; press Ctrl-C again to stop at once. The same "
+                "command goes on later",
+                file=sys.stderr,
+            )
         for process in self._running.values():
             with suppress(ProcessLookupError):
                 os.kill(process.pid or 0, signal.SIGINT)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from strop.disk.checkpoint import listed
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError, StropError
@@ -38,10 +39,10 @@ def killed(model: str) -> Run:
 
 
 def bits(root: Path, name: str) -> tuple[bytes, str, list[bytes]]:
-    """All of a run that does not depend on the wall clock: metrics, ledger, weights."""
+    """All of a run that does not depend on the wall clock: metrics, ledger, last weights."""
     folder = RunFolder(root / name)
     ledger = Ledger(folder.ledger, read_only=True)
-    weights = [path.read_bytes() for path in sorted(folder.checkpoints.glob("*/*.safetensors"))]
+    weights = [path.read_bytes() for path in sorted(listed(folder.checkpoints)[-1].glob("*.safetensors"))]
     return folder.metrics.read_bytes(), ledger.digest(), weights
 
 
@@ -97,7 +98,9 @@ def test_what_runs_are_forked_from_touches_no_gpu_and_starts_no_thread() -> None
     assert (found.returncode, found.stdout.strip()) == (0, "1"), found.stderr
 
 
-def test_interrupted_all_runs_save_where_they_are_and_go_on_later(tmp_path: Path) -> None:
+def test_interrupted_all_runs_save_where_they_are_and_go_on_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Ctrl-C once: nothing more begins, what runs ends its step, and the same call goes on to the same bits."""
     model = str(save_pocket_like(tmp_path / "model"))
     jobs = [Job("long", partial(tiny, model, 0, 40, 40)), Job("next", partial(tiny, model, 1))]
@@ -110,6 +113,7 @@ def test_interrupted_all_runs_save_where_they_are_and_go_on_later(tmp_path: Path
 
     with pytest.raises(KeyboardInterrupt):
         SideBySide(root, 1, tell=interrupt).run(jobs)
+    assert "1 runs finish their step and save" in capsys.readouterr().err
     assert not (root / "next").exists(), "it began after the interrupt"
     assert 0 < read_rows(root / "long" / "metrics.jsonl")[-1]["step"] < 40
     SideBySide(root, 2).run(jobs)
