@@ -1,4 +1,4 @@
-"""The worked example of docs/add-a-mechanism.md works as it stands there, in new files only."""
+"""The worked examples of the documentation work as they stand there, in new files only."""
 
 from __future__ import annotations
 
@@ -10,28 +10,48 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_worked_example_works(tmp_path: Path) -> None:
-    """Its three files, put where it says beside links to everything that exists."""
-    text = (ROOT / "docs" / "add-a-mechanism.md").read_text()
+def files_of(page: str, folder: Path) -> list[str]:
+    """The files that a page names, put where it says beside links to everything that exists."""
+    text = (ROOT / "docs" / page).read_text()
     names = re.findall(r"^`((?:strop|tests)/\S+\.py)`", text, re.MULTILINE)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(names) == len(blocks) == 3
-    for folder in ("strop", "tests"):
-        _link(ROOT / folder, tmp_path / folder)
+    assert len(names) == len(blocks) >= 2
+    for each in ("strop", "tests"):
+        _link(ROOT / each, folder / each)
     for name, block in zip(names, blocks, strict=True):
-        assert not (tmp_path / name).exists(), f"{name} would edit an existing file"
-        (tmp_path / name).write_text(block)
+        assert not (folder / name).exists(), f"{name} would edit an existing file"
+        (folder / name).write_text(block)
+    return names
+
+
+def run(folder: Path, *words: str) -> str:
+    found = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True)
+    return found.stdout + found.stderr
+
+
+def test_the_worked_example_works(tmp_path: Path) -> None:
+    names = files_of("add-a-mechanism.md", tmp_path)
     check = "from strop.recipes import build, recipe_named as r; print(build(r('rare_tokens'), {'power': 1.0}).losses)"
-    found = subprocess.run([sys.executable, "-c", check], cwd=tmp_path, capture_output=True, text=True)
-    assert "RareTokens(power=1.0" in found.stdout, found.stderr
-    page = subprocess.run(
-        [sys.executable, "-m", "strop", "papers", "rare-tokens"], cwd=tmp_path, capture_output=True, text=True
+    assert "RareTokens(power=1.0" in (told := run(tmp_path, "-c", check)), told
+    page = run(tmp_path, "-m", "strop", "papers", "rare-tokens")
+    assert "RareTokens" in page and "0 is REINFORCE" in page, page
+    assert "1 passed" in (told := run(tmp_path, "-m", "pytest", "-q", names[-1])), told
+
+
+def test_a_strategy_is_added_as_the_page_says(tmp_path: Path) -> None:
+    names = files_of("add-a-strategy.md", tmp_path)
+    check = (
+        "from strop.recipes import build, recipe_named as r; print(build(r('second_halves'), {'share': 0.3}).strategy)"
     )
-    assert "RareTokens" in page.stdout and "0 is REINFORCE" in page.stdout, page.stderr
-    test = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", names[2]], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert "1 passed" in test.stdout, test.stdout + test.stderr
+    assert "SecondHalves(share=0.3)" in (told := run(tmp_path, "-c", check)), told
+    assert "1 passed" in (told := run(tmp_path, "-m", "pytest", "-q", names[-1])), told
+
+
+def test_a_world_is_added_as_the_page_says(tmp_path: Path) -> None:
+    names = files_of("add-a-world.md", tmp_path)
+    check = "from strop.recipes.worlds import parse_worlds; print(parse_worlds('lexicon:3', 0))"
+    assert "Lexicon(level=3" in (told := run(tmp_path, "-c", check)), told
+    assert "1 passed" in (told := run(tmp_path, "-m", "pytest", "-q", names[-1])), told
 
 
 def _link(source: Path, target: Path) -> None:
