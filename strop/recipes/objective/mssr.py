@@ -4,7 +4,8 @@ Title: Stable and Efficient Single-Rollout RL for Multimodal Reasoning
 Paper: arXiv 2512.18215 (2025)
 Claim: The accuracy of group-based training in half the steps.
 Reading: The entropy is that of the whole distribution, as the paper means it. Its rule of forgetting is not monotone
-    in the KL. Tasks come again, or no success rate would ever be known.
+    in the KL. Tasks come again, or no success rate would ever be known. A task's first outcome in training is its first
+    estimate; the release samples it from the first policy before training.
 Left out: Images.
 """
 

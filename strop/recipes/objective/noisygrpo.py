@@ -4,7 +4,8 @@ Title: NoisyGRPO: Incentivizing Multimodal CoT Reasoning via Noise Injection and
 Paper: arXiv 2510.21122 (2025)
 Claim: Better reasoning outside the training data and fewer hallucinations at 3B.
 Reading: The paper noises images; here tokens of the prompt are exchanged. Nothing corrects for sampling under noise,
-    as in the paper; so tokens are not scored again, either.
+    as in the paper; so tokens are not scored again, either. In a talk of several turns the policy's own earlier words
+    are disturbed as well.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Paper: arXiv 2503.18929 (2025)
 Claim: At least 4 times as fast as synchronous training at equal or better results.
 Reading: A task's answers are its group, because worlds without end give every task once. `beta` goes to `last_beta`
     over the run; of a group drawn again `answers` are taken with probabilities softmax(sharpness * reward), 0: all.
-Left out: Searchers that own disjoint tasks.
+Left out: Searchers that own disjoint tasks, and a task's newest 100 distinct answers in place of its group.
 """
 
 from __future__ import annotations

@@ -27,8 +27,9 @@ _RECENT = 10  # draws whose KL is averaged
 class BetaBaseline(Advantage):
     """A = r - v(task), standardised over the draw; then A_t + min(entropy_weight * H_t, |A_t| / bound).
 
-    v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5), and starts at 0.5 with the
-    weight of 1 / (1 - fastest) attempts. rho follows the mean KL to the reference of recent draws: `published` rises up
+    v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). A task that was never tried is
+    expected to go either way, and its first outcome is its first v, with the weight of 1 / (1 - fastest) attempts. rho
+    follows the mean KL to the reference of recent draws: `published` rises up
     to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
     """
 
@@ -84,11 +85,12 @@ class BetaBaseline(Advantage):
         if found:
             self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
         rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
-        half = 0.5 / (1 - self.fastest)
         for attempt in attempts:
-            right, wrong = self._counts.get(attempt.task.id, (half, half))
-            outcome = float(attempt.reward > 0.5)
-            self._counts[attempt.task.id] = (rho * right + outcome, rho * wrong + 1 - outcome)
+            outcome, first = float(attempt.reward > 0.5), 1 / (1 - self.fastest)
+            if (known := self._counts.get(attempt.task.id)) is None:
+                self._counts[attempt.task.id] = (first * outcome, first * (1 - outcome))
+            else:
+                self._counts[attempt.task.id] = (rho * known[0] + outcome, rho * known[1] + 1 - outcome)
 
     def state(self) -> dict[str, Any]:
         return {"counts": {task: list(pair) for task, pair in self._counts.items()}, "kls": self._kls}

@@ -41,12 +41,17 @@ def test_shaping_keeps_signs_and_moves_by_half_at_most(credit: float, entropy: f
 
 
 def test_the_tracker_by_hand() -> None:
-    """a = b = 4, rho .875, right: 4.5 and 3.5, v = .5625."""
+    """a = b = 4, rho .875, right: 4.5 and 3.5, v = .5625; the first outcome of a task alone makes its first v."""
     advantage = BetaBaseline(rule="constant")
     assert advantage.expected("x") == 0.5
-    advantage([one(1.0, 0, "x")])
-    assert advantage.state()["counts"]["x"] == [4.5, 3.5]
-    assert advantage.expected("x") == 0.5625
+    advantage([one(1.0, 0, "x"), one(0.0, 1, "y")])
+    assert advantage.state()["counts"] == {"x": [8.0, 0.0], "y": [0.0, 8.0]}
+    assert (advantage.expected("x"), advantage.expected("y")) == (1.0, 0.0)
+    advantage([one(0.0, 2, "x")])
+    assert advantage.state()["counts"]["x"] == [7.0, 1.0] and advantage.expected("x") == 0.875
+    advantage.restore({"counts": {"z": [4.0, 4.0]}, "kls": []})
+    advantage([one(1.0, 3, "z")])
+    assert advantage.state()["counts"]["z"] == [4.5, 3.5] and advantage.expected("z") == 0.5625
 
 
 def test_the_baseline_is_read_before_it_learns() -> None:
@@ -69,6 +74,7 @@ def test_rules_of_forgetting(rule: str, at_nothing: float, at_target: float, bey
 def test_the_kl_is_measured_on_the_draw() -> None:
     """exp(-d) - 1 + d at d = .1 is .00484: rho = .875 + .484 * .085."""
     advantage = BetaBaseline()
+    advantage.restore({"counts": {"x": [4.0, 4.0]}, "kls": []})
     advantage([one(1.0, 0, "x", distance=0.1)])
     kl = np.exp(-0.1) - 1 + 0.1
     rho = 0.875 + kl / 0.01 * 0.085
@@ -93,6 +99,7 @@ def test_refusals() -> None:
 def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
     """Twelve draws at other tasks, each with its own KL: the last one's rho comes from the mean of the latest ten."""
     advantage, kls = BetaBaseline(rule="rising", target_kl=0.1), []
+    advantage.restore({"counts": {"11": [4.0, 4.0]}, "kls": []})
     for number in range(12):
         distance = 0.02 * (number + 1)
         advantage([one(1.0, number, str(number), distance)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -76,3 +78,26 @@ def test_refusals() -> None:
     with pytest.raises(ConfigurationError, match="no notes"):
         Conditional()([make_group([1.0, 0.0])])
     assert Conditional().needs == {"entropy"} and Conditional("length").needs == frozenset()
+
+
+def test_a_schedule_rises_and_falls_three_times() -> None:
+    """The paper's: peak .6, 30 steps up of 150, then three cosines of 40 steps to 0."""
+    scheduled = Conditional(mix=0.6, cycles=3, steps=150)
+    found = [scheduled.mix_at(step) for step in (0, 15, 29, 30, 50, 69, 70, 90, 110, 149)]
+    end = 0.3 * (1 + np.cos(np.pi * 39 / 40))
+    assert found == pytest.approx([0.0, 0.3, 0.58, 0.6, 0.3, end, 0.6, 0.3, 0.6, end])
+    assert Conditional(mix=0.7).mix_at(99) == 0.7
+    with pytest.raises(ConfigurationError, match="steps for them, got 3, 0"):
+        Conditional(cycles=3)
+
+
+def test_a_schedule_counts_draws_and_goes_on_where_it_was() -> None:
+    """Mix 0 compares within halves, mix .5 is the group mean: at steps 0 and 1 of 10 with a peak of 1 at step 2."""
+    scheduled, again = (Conditional(mix=1.0, cycles=1, steps=10) for _ in range(2))
+    first, second, third = (with_entropy([1.0, 0.0, 1.0, 1.0], [0.2, 0.3, 0.6, 0.9]) for _ in range(3))
+    scheduled([first])
+    assert advantages_of(first) == [0.5, -0.5, 0.0, 0.0]
+    again.restore(json.loads(json.dumps(scheduled.state())))
+    scheduled([second])
+    again([third])
+    assert advantages_of(second) == advantages_of(third) == [0.25, -0.75, 0.25, 0.25]
