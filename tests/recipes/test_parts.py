@@ -27,6 +27,7 @@ TABLE = Path(__file__).parent / "parts"
 PARTS = (
     *("advantage", "losses", "reduction", "gates", "correction", "rewards", "sampler", "budget", "pace", "strategy"),
     *("agent", "values", "buffer", "trainer", "sampling", "groups_per_step", "minibatches", "epochs", "streams"),
+    *("engine", "context", "evaluation", "steps", "seed", "checkpoint_every", "threads"),
 )
 
 
