@@ -95,6 +95,18 @@ def test_the_threshold_is_the_mean_over_all_steps_of_the_attempts_that_count() -
     assert group.trajectories[2].rewards == {}
 
 
+def test_a_later_wave_moves_the_threshold_of_all() -> None:
+    """The mean is 1/2 for the first attempt alone and 3/4 beside the second; what was paid before is not kept."""
+    group, reward = told("clip", a=[1, 0], b=[1, 1])
+    scorer, (first, second) = Scorer([reward]), group.trajectories
+    scorer.places = one_letter_each
+    for together, due in (([first], [-0.5]), ([first, second], [-0.75, 0.0])):
+        group.trajectories = together
+        asyncio.run(scorer(group))
+        assert [attempt.reward for attempt in together] == pytest.approx(due)
+        assert first.turns[0].aux["paid/clip_delta"].tolist() == pytest.approx([0.0, 0.0, due[0]])
+
+
 def test_credit_reaches_the_tokens_of_a_step() -> None:
     """One letter is one token: the return at step k is weight * c_k plus what follows at the end, here nothing."""
     group, reward = told("clip-delta", a=[1, 0, 1, 1], b=[1, 1, 1, 1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
@@ -16,12 +16,17 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.countdown import Countdown
 from strop.environments.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
+from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.majority import Majority
 from strop.filter.rewards.outcome import Outcome as Paid
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
+from strop.recipes.reward.mm_upt import mm_upt
+from strop.recipes.rollout.ettrl import ettrl
+from strop.recipes.setting import Setting
 from strop.roles import World
+from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import turn
@@ -119,6 +124,7 @@ def test_a_foreign_world_is_asked_where_it_may_be_asked() -> None:
         assert not Majority((world,)).is_inline and Majority((WORLD,)).is_inline
         with pytest.raises(ConfigurationError, match="is not ours"):
             Majority((world,))(saying("2", world=world))
+    assert not Majority((WORLD, foreign)).is_inline, "one of ours beside it changes nothing"
 
     async def scored(group: Group) -> list[float]:
         scorer = Scorer([Majority((foreign,))], seconds=60.0)
@@ -144,3 +150,13 @@ def test_in_a_run_the_label_pays_and_the_truth_is_only_measured(tmp_path: Path) 
         assert [attempt.reward for attempt in group.trajectories] == [float(reply == most) for reply in said]
     assert all(row["reward"] == row["reward/majority"] > 0.5 for row in recorder.rows)
     assert all(row["reward/outcome"] < 0.5 for row in recorder.rows)
+
+
+@pytest.mark.parametrize("recipe", [mm_upt, ettrl])
+@pytest.mark.parametrize("worlds", ["arithmetic:1", "reasoning_gym/gcd", "arithmetic:1+reasoning_gym/gcd"])
+def test_recipes_without_labels_learn_from_none(recipe: Callable[[Setting], Run], worlds: str) -> None:
+    """Whether worlds pay or are asked by a reward: the label is the siblings', and the truth is only measured."""
+    run = recipe(Setting(world=worlds))
+    label, truth = run.rewards
+    assert label == Majority(run.worlds) and truth.weight == 0
+    assert isinstance(truth, Checked if "gym" in worlds else Paid)
