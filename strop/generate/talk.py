@@ -69,17 +69,23 @@ class Talk:
     def restart(self, messages: Sequence[Message], voice: str = "") -> None:
         """The next reply reads these alone: a summary in place of what came before, or another role."""
         self._heard, self._begun, self._begins, self.voice = [], None, _NOTHING, voice
-        self._unread, self._is_fresh = self.policy.opening(messages, self.task), True
+        self._open(messages)
+        self._is_fresh = True
         self._num_contexts += 1
         self.keys.append(self.key)
 
     def aside(self, messages: Sequence[Message], voice: str = "") -> Talk:
         """Another conversation of the same attempt, which may go on beside this one."""
         key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
-        start = replace(self.start, key=key, turns=(), begins="", messages=tuple(messages))
+        start = replace(self.start, key=key, turns=(), begins="", messages=())
         self._asides.append(Talk(self.policy, self.task, start, self.limits, self.keys, voice))
+        self._asides[-1]._open(messages)
         self.keys.append(key)
         return self._asides[-1]
+
+    def _open(self, messages: Sequence[Message]) -> None:
+        """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
+        self._unread = self.policy.template.opening(messages, self.task.tools)
 
     @property
     def key(self) -> int:

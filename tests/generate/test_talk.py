@@ -161,6 +161,16 @@ def test_an_aside_is_a_conversation_beside_this_one(tmp_path: Path) -> None:
     assert "3*3" not in text_of(policy, engine.prompts[2])
 
 
+def test_a_context_that_is_full_before_its_first_word_is_cut(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), Recording(["2|"]), context=90)
+    dialogue = policy.dialogue(TASK, START)
+    run(dialogue.reply())
+    long = [Message("user", "9" * 90)]
+    assert dialogue.aside(long, voice="helper").is_cut and not dialogue.is_cut
+    dialogue.restart(long, voice="writer")
+    assert dialogue.is_cut and [turn.message.content for turn in dialogue.turns] == ["2"]
+
+
 def test_what_the_engine_noted_stays_with_its_tokens(tmp_path: Path) -> None:
     class Noting(Recording):
         async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:

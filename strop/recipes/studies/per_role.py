@@ -1,7 +1,10 @@
-"""A baseline per role, for agents in which one policy plays several."""
+"""A baseline per role, where one policy plays several: a debate of two voices."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from strop.generate.agents.debate import Debate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.per_role import PerRole
@@ -9,9 +12,12 @@ from strop.train.losses.clip import Clip
 
 
 def per_role(
-    setting: Setting = Setting(world="guess:2"),
-    discount: float = 1.0,  # of rewards from turn to turn
+    setting: Setting = Setting(),
+    rounds: int = 2,  # how often the solver may hear of the examiner
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """With the plain agent there is one role, and every turn is compared with all turns of the group."""
-    return setting.run("per_role", PerRole(discount), (Clip(clip, clip),))
+    """Turns of the solver are compared with the solver's, those of the examiner with the examiner's."""
+    agent = Debate(rounds)
+    run = setting.run("per_role", PerRole(), (Clip(clip, clip),), agent=agent)
+    run.evaluation = replace(run.evaluation, agent=agent)
+    return run

@@ -19,16 +19,14 @@ class PerRole(Advantage):
     """A of a turn = its return - the mean return of all turns of its role in the group.
 
     The role of a turn is the voice in which it was sampled: with one voice and one turn per attempt this is the group
-    mean.
+    mean. Nothing is discounted from turn to turn: voices in contexts of their own have no order.
     """
-
-    discount: float = 1.0  # from turn to turn
 
     min_group: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
+            returns = [turn_returns(attempt, 1.0) for attempt in group.scored]
             by_role: defaultdict[str, list[float]] = defaultdict(list)
             for attempt, own in zip(group.scored, returns, strict=True):
                 for turn, value in zip(attempt.turns, own, strict=True):

@@ -1,0 +1,131 @@
+"""Optima's reward and selection: the card's numbers by hand, and a run in which the best talks are imitated."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.filter.gates.best import Best
+from strop.filter.rewards.outcome import Outcome as Paid
+from strop.filter.rewards.readable import Readable
+from strop.filter.rewards.token_share import TokenShare
+from strop.filter.score import Scorer
+from strop.generate.agents.debate import Debate
+from strop.generate.engines.scripted import Scripted
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
+from strop.pipeline import train
+from strop.train.advantages.top_share import TopShare
+from strop.types import Group, Message, Outcome, Sampling, Trajectory
+from tests.building import TASK, advantages_of, make_group, turn
+from tests.clock import run_virtually
+from tests.models import save_pocket_like
+from tests.test_pipeline import make_run, opened
+
+
+def test_the_longest_pays_the_price_and_shorter_ones_less() -> None:
+    group = make_group([0.0] * 4, lengths=[50, 100, 75, 40])
+    assert TokenShare()(group) == pytest.approx([-0.2, -0.4, -0.3, -1.0]), "40 tokens are no talk"
+    assert TokenShare(0.5, 8)(group) == pytest.approx([-0.25, -0.5, -0.375, -0.2])
+
+
+def test_siblings_that_failed_or_were_given_up_set_no_measure() -> None:
+    group = make_group([0.0] * 4, lengths=[50, 60, 200, 300], failed=[2], pruned=[3])
+    asyncio.run(Scorer([TokenShare(0.6)])(group))
+    assert [attempt.reward for attempt in group.scored] == pytest.approx([-0.5, -0.6])
+
+
+def talk(*said: tuple[str, str], loss: float = 2.0, tokens: int = 50) -> Trajectory:
+    turns = [
+        replace(turn(tokens), message=Message("assistant", text), sampling=Sampling(voice=voice))
+        for voice, text in said
+    ]
+    return Trajectory("a", TASK, tuple(turns), Outcome.FINISHED, facts={"turn_loss": loss})
+
+
+def read(attempt: Trajectory, plain: float = 1.0) -> float:
+    return Readable(0.8, plain)(Group(0, TASK, [attempt]))[0]
+
+
+def test_readable_talk_is_paid_by_the_inverse_of_its_worst_loss() -> None:
+    assert read(talk(("a", "x"), loss=2.0)) == pytest.approx(0.4) and read(talk(("a", "x"), loss=1.6)) == 0.5
+    assert read(talk(("a", "x"), loss=0.0)) == read(talk(("a", "x"), loss=1.0)) == 0.8, "no more than for plain text"
+    assert read(talk(("a", "x"), loss=0.4), plain=0.1) == pytest.approx(0.2)
+
+
+def test_what_is_not_readable_is_paid_nothing_or_less() -> None:
+    assert read(talk(("a", "x"), ("a", "X "))) == 0.0, "a voice that repeats itself"
+    assert read(talk(("a", "x"), ("b", "x"))) == pytest.approx(0.4), "two voices that agree"
+    assert read(talk()) == -1.0 and read(talk(("a", "x"), tokens=2001)) == -1.0
+    assert read(talk(("a", "x"), tokens=2000)) == pytest.approx(0.4)
+    with pytest.raises(ConfigurationError, match="use the strategy TurnLosses"):
+        read(replace(talk(("a", "x")), facts={}))
+    with pytest.raises(ConfigurationError, match="> 0, got 0"):
+        Readable(plain=0)
+
+
+def test_the_worst_turn_counts() -> None:
+    """Means 1, 4 and 2; a turn without tokens says nothing."""
+    attempt = talk(("a", "x"), ("b", "y"), ("a", "z"), ("b", ""))
+    sizes = (1, 2, 3, 0)
+    attempt.turns = tuple(replace(turn(size)) for size in sizes)
+    assert largest_loss(attempt, np.array([-1.0, -3.0, -5.0, -2.0, -2.0, -2.0], np.float32)) == 4.0
+
+
+def test_the_best_is_kept_if_it_is_good_enough() -> None:
+    kept = Best(0.6)(make_group([0.5, 0.9, 0.9, 2.0], failed=[3])).group
+    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-1"]
+    assert Best(0.6)(make_group([0.5, 0.59])).group is None and Best(0.6)(make_group([0.1 + 0.5])).group is not None
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.7, [1, 0, 1, 1, 0]), (0.2, [0, 0, 0, 1, 0]), (0.1, [0, 0, 0, 1, 0])])
+def test_the_best_share_of_a_draw_is_credited(share: float, kept: list[float]) -> None:
+    """int(0.7 * 5) = 3 of 5, over uneven groups; of the equal ones the first."""
+    groups = [make_group([0.8, 0.5, 9.0], pruned=[2]), make_group([0.7], number=1), make_group([0.9, 0.7], number=2)]
+    TopShare(share)(groups)
+    found = [credit for group in groups for credit in advantages_of(group) if credit is not None]
+    assert found == kept
+
+
+def test_a_share_of_nothing_is_refused() -> None:
+    TopShare()([])
+    with pytest.raises(ConfigurationError, match="above 0 and up to 1, got 0"):
+        TopShare(0.0)
+
+
+def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None:
+    """The solver answers by its key, the examiner always 7: they agree, or go on for one round."""
+    engine = Scripted(lambda prompt, key: "7" if "hint" in prompt.split("user")[-1] else str(5 + key % 4))
+    rewards = (Paid(weight=0.0), TokenShare(0.4, 1), Readable(0.8, 0.1))
+    parts = {"agent": Debate(1), "strategy": TurnLosses(Independent()), "rewards": rewards, "gates": (Best(-9.0),)}
+    run = make_run(steps=2, engine=engine, **parts)
+    run.advantage = TopShare(0.5)
+    with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
+        losses = []
+        looked = flow._note
+
+        async def noted(groups: list[Group], needs: frozenset[str]) -> None:
+            await looked(groups, needs)
+            losses.extend((attempt.id, attempt) for attempt in groups[0].trajectories)
+
+        flow._note = noted  # type: ignore[method-assign]
+        run_virtually(train(flow))
+        assert flow.ledger.violations() == []
+        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        counts = flow.ledger.counts()
+    assert counts == {"gated": 16, "trained": 8} and [len(group.trajectories) for group in groups] == [1] * 8
+    found = dict(losses)
+    for attempt in (group.trajectories[0] for group in groups):
+        logprobs, at, means = found[attempt.id].notes["reference_logprobs"], 0, []
+        for each in attempt.turns:
+            means.append(-sum(map(float, logprobs[at : at + len(each.tokens)])) / len(each.tokens))
+            at += len(each.tokens)
+        assert attempt.facts["turn_loss"] == pytest.approx(max(means), rel=1e-5)
+        assert {each.sampling.voice for each in attempt.turns} == {"solver", "examiner"}
+        assert attempt.rewards["readable"] == pytest.approx(0.8 / max(max(means) / 0.1, 1), rel=1e-5)
+    assert recorder.rows[-1]["fact/turn_loss"] > 0 and recorder.rows[-1]["reward/token_share"] < 0
