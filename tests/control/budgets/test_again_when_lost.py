@@ -54,3 +54,9 @@ def test_there_is_no_third_wave() -> None:
 def test_it_refuses_waves_of_nothing() -> None:
     with pytest.raises(ConfigurationError, match="got 2 and 0"):
         AgainWhenLost(2, 0)
+    assert AgainWhenLost(1, 1).attempts(make_group([0.0])) == 1
+
+
+def test_lost_is_what_was_paid_a_thousandth_at_most() -> None:
+    found = [AgainWhenLost(2, 3).attempts(make_group([0.0, paid])) for paid in (0.0, 0.001, 0.0011, -0.001, -0.0011)]
+    assert found == [3, 3, 0, 3, 0]

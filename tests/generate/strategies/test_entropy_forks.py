@@ -109,6 +109,9 @@ def test_what_the_world_failed_has_no_branches(tmp_path: Path) -> None:
 def test_it_needs_somewhere_to_fork() -> None:
     with pytest.raises(ConfigurationError, match="got 0 and 2"):
         EntropyForks(0, 2)
+    with pytest.raises(ConfigurationError, match="got 2 and 0"):
+        EntropyForks(2, 0)
+    assert EntropyForks(1, 1).positions == 1
 
 
 def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is_in_doubt(tmp_path: Path) -> None:
