@@ -129,7 +129,9 @@ class Ledger:
         kept = "SELECT attempt FROM trainings WHERE step <= :step"  # a buffer may have drawn it more than once
         undone = f"SELECT attempt FROM trainings WHERE step > :step AND attempt NOT IN ({kept})"
         for statement in (
-            f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM attempts WHERE id IN ({undone}))",
+            # a buffer may train the attempts of a group at different steps: one that was trained on does not wait
+            f"UPDATE groups SET fate='waiting' WHERE number IN (SELECT number FROM attempts WHERE id IN ({undone})) "
+            "AND number NOT IN (SELECT number FROM trainings WHERE step <= :step)",
             f"UPDATE attempts SET fate='waiting' WHERE id IN ({undone})",
             "DELETE FROM trainings WHERE step > :step",
             "DELETE FROM versions WHERE step > :step",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,6 +127,18 @@ def test_rollback_restores_the_moment_of_a_checkpoint(tmp_path: Path) -> None:
     assert ledger.digest() == before
     assert ledger.waiting() == {2: 0}
     assert [number for number, _, _ in ledger.running()] == [3]
+
+
+def test_a_group_of_which_a_part_was_trained_before_does_not_wait_again(tmp_path: Path) -> None:
+    """Its first attempt at step 1, the rest at step 2, which is undone."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.admitted(0, task("0"), 0)
+    made = finish(ledger, 0, at=0)
+    ledger.trained([replace(made, trajectories=made.trajectories[:1])], 1)
+    before = ledger.digest()
+    ledger.trained([replace(made, trajectories=made.trajectories[1:])], 2)
+    ledger.rollback(1)
+    assert ledger.digest() == before and ledger.waiting() == {}
 
 
 def test_rollback_to_the_beginning_forgets_everything(tmp_path: Path) -> None:
