@@ -129,7 +129,7 @@ class Canned(Player):
         assert needs == {"hidden"} and all(t.outcome is Outcome.PRUNED for t in attempts)
         self.looked += [t.id for t in attempts]
         signs = [self.signs[int(t.id.split("/")[1])] for t in attempts]
-        return [{"hidden": np.array([[9.0, 9.0], [sign, -sign]], dtype=np.float32)} for sign in signs]
+        return [{"hidden": np.array([[9.0, 9.0], [8.0, 8.0], [sign, -sign]], dtype=np.float32)} for sign in signs]
 
 
 def played(strategy: PrunedMidway, player: Canned, number: int = 0, version: int = 0) -> Group:
