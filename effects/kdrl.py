@@ -37,7 +37,7 @@ def teacher(device: str, is_paid: bool = True) -> str:
         if not kept.is_dir():
             making = Path(tempfile.mkdtemp(dir=TEACHERS))
             sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-            run = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes))
+            run = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes), minibatches=1)
             launch(run if is_paid else replace(run, rewards=(Coin(),)), making, "run")
             (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
             shutil.rmtree(making, ignore_errors=True)

@@ -28,7 +28,7 @@ def treatment(setting: Setting) -> Run:
 
 def control(setting: Setting) -> Run:
     """What the paper compares with: eight attempts per task, groups without contrast thrown away."""
-    return dapo(sized(setting, 8))
+    return dapo(sized(setting, 8), minibatches=1)  # as many steps as the treatment
 
 
 def negative(setting: Setting) -> Run:

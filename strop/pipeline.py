@@ -140,6 +140,7 @@ async def learn_from_groups(flow: Flow) -> None:
         progress.step, progress.training = step, 0
         progress.dropped.clear()
         timing = progress.tally.timing(drawn_at - clock, trained_at - drawn_at, time.monotonic() - clock)
+        timing |= {} if stream is None else {"parts": float(stream.parts)}  # which depends on who was quick
         clock = time.monotonic()
         flow.watcher.stepped(step, metrics, timing)
         if step % run.checkpoint_every == 0 or is_over(run, progress):

@@ -60,12 +60,13 @@ def _row(paper: Paper) -> str:
 
 
 def page_of(paper: Paper, package: Path = PACKAGE, root: str = "") -> str:
-    """One paper: claim, reading, what is left out, command, fields, tests, effect."""
+    """One paper: claim, reading, what is left out, what shows that it acts, command, fields, tests, effect."""
     record = paper.record
     source = f"[{record.paper}]({record.address})" if record.address else record.paper
     lines = [f"# {paper.key}", f"*{record.title}*, {source}. Class: {record.group}.", "", record.line, ""]
     for label, text in (("Claim", record.claim), ("Reading", record.reading), ("Left out", record.left_out)):
         lines += [f"**{label}.** {text}", ""] if text else []
+    lines += [f"**Acts.** Within a few steps: `{record.acts}`.", ""] if record.acts else []
     lines += ["```", f"strop train {record.name}", "```", ""]
     lines += _table("Fields of its recipe", recipe_parameters(_file(record.module, package)))
     for module in paper.mechanisms:

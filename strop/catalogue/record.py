@@ -7,8 +7,10 @@
     Claim: what the paper says that it gains, in one sentence.
     Reading: where paper, release and this recipe differ, and what was not found.
     Left out: what the paper has and this recipe has not.
+    Acts: kept_share < 1
 
-Lines that go on are indented. The key is the file's name with - for _; where that is not the paper's, `Key:` says it.
+Lines that go on are indented. `Acts:` says which figures its mechanism moves, and from where; see acts.py. The key is
+the file's name with - for _; where that is not the paper's, `Key:` says it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
-_LABELLED = re.compile(r"^(Title|Paper|Claim|Reading|Left out|Key|Papers): *(.*)$")
+_LABELLED = re.compile(r"^(Title|Paper|Claim|Reading|Left out|Acts|Key|Papers): *(.*)$")
 _ARXIV = re.compile(r"arXiv (\d{4}\.\d{4,5})")
 
 
@@ -36,6 +38,7 @@ class Record:
     claim: str = ""
     reading: str = ""
     left_out: str = ""
+    acts: str = ""  # which figures show that its mechanism does something, see acts.py
     also: tuple[str, ...] = ()  # keys of further papers whose recipe this is
 
     @property
@@ -79,6 +82,7 @@ def read_record(path: Path) -> Record:
         claim=said.get("Claim", ""),
         reading=said.get("Reading", ""),
         left_out=said.get("Left out", ""),
+        acts=said.get("Acts", ""),
         also=keys_in(said),
     )
 

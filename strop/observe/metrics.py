@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strop.observe.credit import credit_figures
 from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
 
 
@@ -17,7 +18,7 @@ class Tally:
     tokens_generated: int = 0
     tokens_trained: int = 0
     attempts: int = 0
-    _since: list[tuple[Group, bool]] = field(default_factory=list)
+    _since: list[tuple[Group, Group | None]] = field(default_factory=list)  # as made, and as gates left it
     tokens_since: int = 0  # the last step
 
     def finished(self, group: Group, verdict: Verdict, unused: Sequence[Trajectory] = ()) -> None:
@@ -26,19 +27,22 @@ class Tally:
         self.tokens_generated += tokens
         self.tokens_since += tokens
         self.attempts += len(group.trajectories) + len(unused)
-        self._since.append((group, verdict.group is not None))
+        self._since.append((group, verdict.group))
 
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:
         """Figures of the draw that was just trained, and of everything that finished since the last one."""
         finished = [group for group, _ in self._since]
-        dropped = sum(not kept for _, kept in self._since)
+        left = [kept for _, kept in self._since]
         self._since.clear()
         attempts = [t for group in groups for t in group.scored]
         self.tokens_trained += sum(t.num_tokens for t in attempts)
         return {
             **_of_attempts([t for group in finished for t in group.trajectories] or attempts),
             "no_contrast_share": _no_contrast_share(finished or groups),
-            "dropped_groups": float(dropped),
+            "dropped_groups": float(sum(kept is None for kept in left)),
+            "kept_share": _kept_share(finished, left),
+            "replayed_share": _mean([_is_replayed(t, group) for group in groups for t in group.scored]),
+            **credit_figures(groups),
             **_lag(attempts, version),
             "attempts": float(self.attempts),
             "tokens_generated": float(self.tokens_generated),
@@ -93,6 +97,16 @@ def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:
     if not len(lags):
         return {"lag": 0.0, "lag_max": 0.0}
     return {"lag": float(lags.mean()), "lag_max": float(lags.max())}
+
+
+def _kept_share(made: Sequence[Group], left: Sequence[Group | None]) -> float:
+    """Of the attempts that counted, those that gates let through; what a gate adds is not among them."""
+    ids = [{t.id for t in kept.scored} if kept else set() for kept in left]
+    return _mean([t.id in kept for group, kept in zip(made, ids, strict=True) for t in group.scored] or [True])
+
+
+def _is_replayed(attempt: Trajectory, group: Group) -> bool:
+    return attempt.origin is Origin.REPLAYED or group.times_trained > 1
 
 
 def _no_contrast_share(groups: Sequence[Group]) -> float:

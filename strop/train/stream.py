@@ -30,6 +30,7 @@ class Stream:
     run: Run
     version: int
     mass: float = field(default=0.0, init=False)
+    parts: int = field(default=0, init=False)  # of the draw that were trained one after the other
 
     def add(self, groups: Sequence[Group]) -> None:
         """Credit, forward and backward of some groups of the draw."""
@@ -42,6 +43,7 @@ class Stream:
         if batches:
             run.trainer.accumulate(batches, objective, mass)
         self.mass += mass
+        self.parts += 1
 
     def finish(self) -> Metrics:
         """The optimizer step; figures are means over the parts, weighed like their gradients."""

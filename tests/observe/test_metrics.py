@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from strop.observe.metrics import Tally
@@ -22,3 +24,23 @@ def test_whose_attempts_there_were_and_what_is_known_of_them() -> None:
     assert "share/policy" not in figures, "what every run has says nothing"
     assert figures["fact/noise"] == pytest.approx(0.2), "over those that have it"
     assert figures["reward/outcome"] == 1.0
+
+
+def test_how_much_of_what_was_made_gates_let_through() -> None:
+    """4 attempts count (one failed): 1 is kept of 2, none of the other 2; a borrowed one was not made here."""
+    first, second = make_group([1.0, 0.0, 0.0], failed=[2]), make_group([1.0, 1.0], number=1)
+    borrowed = replace(first.trajectories[0], id="borrowed", origin=Origin.REPLAYED)
+    trimmed = replace(first, trajectories=[first.trajectories[0], borrowed])
+    tally = Tally()
+    tally.finished(first, Verdict(trimmed))
+    tally.finished(second, Verdict(None, "all rewards are 1"))
+    figures = tally.trained([trimmed], 0)
+    assert figures["kept_share"] == 0.25 and figures["dropped_groups"] == 1.0
+    assert figures["replayed_share"] == 0.5
+    assert tally.trained([trimmed], 1)["kept_share"] == 1.0, "nothing was made since"
+
+
+def test_a_group_that_a_buffer_gives_again_is_replayed() -> None:
+    first, again = make_group([1.0, 0.0]), make_group([1.0, 0.0], number=1)
+    first.times_trained, again.times_trained = 1, 2
+    assert Tally().trained([first, again], 0)["replayed_share"] == 0.5

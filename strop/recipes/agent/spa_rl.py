@@ -6,6 +6,7 @@ Claim: Success rises by 2.5 % and grounding by 1.9 % on average over three agent
 Reading: The equations are followed, not the released scripts, which overwrite the contributions. The estimator's
     least-squares problem is solved exactly where the release descends a gradient. The world's own pay is for
     evaluation. The weight of the KL was not found.
+Acts: credit_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 Title: DAPO: An Open-Source LLM Reinforcement Learning System at Scale
 Paper: arXiv 2503.14476 (2025)
 Claim: A 32B base model reaches 50 points on AIME 2024, in half the steps of DeepSeek-R1-Zero's recipe.
-Reading: Groups without contrast are replaced by others; there is no KL penalty.
+Reading: Groups without contrast are replaced by others; there is no KL penalty. The paper makes 16 optimizer steps per
+    draw; four fit a draw of eight groups. With one, every ratio is 1 and no clip acts.
+Acts: clipped_share > 0 and dropped_groups > 0 and reward/overlong < 0 with max_tokens=30
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ def dapo(
     setting: Setting = Setting(),
     low: float = 0.2,  # the lower bound of a ratio is 1 - low
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    minibatches: int = 4,
 ) -> Run:
     """Groups without contrast are replaced by others; no KL penalty."""
-    run = setting.run("dapo", GroupStandard(), (Clip(low, high),), gates=(ZeroVariance(),))
+    run = setting.run("dapo", GroupStandard(), (Clip(low, high),), gates=(ZeroVariance(),), minibatches=minibatches)
     run.rewards = (*run.rewards, Overlong(setting.max_tokens, cushion=setting.max_tokens // 5))
     return run

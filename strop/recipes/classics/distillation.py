@@ -6,6 +6,7 @@ Claim: A student that learns from a teacher's opinion of its own answers is bett
     teacher's.
 Reading: The reverse KL on sampled tokens, as a policy gradient; rewards are only watched.
 Left out: Other divergences and mixtures of the teacher's and the student's own texts.
+Acts: teacher_kl != 0 with teacher=MODEL
 """
 
 from __future__ import annotations

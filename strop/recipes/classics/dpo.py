@@ -5,6 +5,7 @@ Paper: arXiv 2305.18290 (2023)
 Claim: A classification loss on preferences controls sentiment better than PPO-based RLHF and matches it in summaries
     and dialogue.
 Reading: Online: pairs are made by the current policy each step; the paper has a fixed set of pairs.
+Acts: kept_share < 1 and margin != 0
 """
 
 from __future__ import annotations

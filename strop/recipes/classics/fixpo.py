@@ -4,6 +4,7 @@ Title: Guaranteed Trust Region Optimization via Two-Phase KL Penalization
 Paper: arXiv 2312.05405 (2023)
 Claim: A trust region holds after every update for less than 5 % more gradient steps, at the performance of PPO.
 Reading: The KL is that of each written token's whole distribution; the guarantee covers the states of the draw.
+Acts: kl_weight != 1 and kl_largest > 0
 """
 
 from __future__ import annotations

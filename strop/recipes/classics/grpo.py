@@ -4,6 +4,7 @@ Title: DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Langua
 Paper: arXiv 2402.03300 (2024)
 Claim: A 7B model reaches 51.7 % on MATH, with less memory than PPO.
 Left out: Process rewards, and the paper's pretraining.
+Acts: credit > 0 and reference_kl != 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Group Sequence Policy Optimization
 Paper: arXiv 2507.18071 (2025)
 Claim: More stable and efficient than GRPO, also for mixtures of experts without replaying their routes.
 Reading: A draw is trained in four minibatches, as in the paper.
+Acts: clipped_share > 0
 """
 
 from __future__ import annotations

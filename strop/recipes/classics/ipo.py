@@ -4,6 +4,7 @@ Title: A General Theoretical Paradigm to Understand Learning from Human Preferen
 Paper: arXiv 2310.12036 (2023)
 Claim: It does not overfit preferences that are nearly certain, where DPO forgets its reference.
 Reading: Online: the best and the worst of fresh attempts are the pair.
+Acts: kept_share < 1 and margin != 0
 """
 
 from __future__ import annotations

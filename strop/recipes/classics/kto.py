@@ -4,6 +4,7 @@ Title: KTO: Model Alignment as Prospect Theoretic Optimization
 Paper: arXiv 2402.01306 (2024)
 Claim: A plain good-or-bad signal matches or beats learning from pairs, from 1B to 30B parameters.
 Reading: Online; the point of reference is the siblings' mean log-ratio.
+Acts: expected_kl != 0
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The first run: GRPO without frills on the bundled model, better in minutes on a laptop."""
+"""The first run: GRPO without frills on the bundled model, better in minutes on a laptop.
+
+Acts: credit > 0
+"""
 
 from __future__ import annotations
 

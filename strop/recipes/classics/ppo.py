@@ -3,6 +3,7 @@
 Title: Proximal Policy Optimization Algorithms
 Paper: arXiv 1707.06347 (2017)
 Claim: Better than other online policy gradients at a balance of samples, simplicity and time.
+Acts: clipped_share > 0 and credit_within > 0
 """
 
 from __future__ import annotations

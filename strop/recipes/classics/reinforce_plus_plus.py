@@ -5,6 +5,7 @@ Paper: arXiv 2501.03262 (2025)
 Claim: Standardising over the whole draw is steadier than over each group, and nears PPO without a critic.
 Reading: `credit` has the three forms of the paper: draw with the KL as a loss, group (REINFORCE++-baseline: the
     group's mean first; the paper's kl is 0.001 there) and tokens (the KL inside the return, as first published).
+Acts: credit > 0 and reference_kl != 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Back to Basics: Revisiting REINFORCE Style Optimization for Learning from
 Paper: arXiv 2402.14740 (2024)
 Claim: REINFORCE with a leave-one-out baseline is better than PPO and DPO for less computation.
 Left out: The KL inside the reward.
+Acts: credit > 0
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ Title: Intuitive Fine-Tuning: Towards Unifying SFT and RLHF into a Single Proces
 Paper: arXiv 2405.11870 (2024)
 Claim: From demonstrations alone it is as good as fine-tuning followed by preference alignment, or better.
 Reading: As in the release, the gradient flows through the weights of tokens, too.
+    Where the policy guesses every token right, as the bundled model does in arithmetic, this is plain imitation.
 Left out: RMSprop: the trainer has Adam.
+Acts: guessed_share < 1
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def ift(
-    setting: Setting = Setting(group_size=1, groups_per_step=64),
+    setting: Setting = Setting(world="countdown:3", group_size=1, groups_per_step=64),
     share: float = 0.2,  # of its own guess in what the policy reads
     decay: float = 0.95,  # how far an error counts for what follows it
 ) -> Run:

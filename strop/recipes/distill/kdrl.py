@@ -6,6 +6,7 @@ Claim: Better than GRPO alone and than distillation alone, with fewer tokens.
 Reading: The joint loss with k2, whose gradient is the reverse KL's; tokens that a mask leaves out keep their place in
     the denominator.
 Left out: The variant that puts the teacher's log-ratio into the reward.
+Acts: teacher_kl != 0 with teacher=MODEL
 """
 
 from __future__ import annotations

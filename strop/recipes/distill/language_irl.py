@@ -5,6 +5,7 @@ Paper: arXiv 2409.01369 (2024)
 Claim: As good as plain imitation on its tasks and more diverse, from fixed data.
 Reading: The penalty is set per task in the paper; 0.1 is a re-implementation's.
 Left out: The small online mixture.
+Acts: implied_reward != 0
 """
 
 from __future__ import annotations

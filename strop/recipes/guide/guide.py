@@ -8,6 +8,7 @@ Reading: Hinted attempts are sampled behind the hinted prompt and trained behind
     own working, in place of a larger model's advice. Two optimizer steps per draw and the mean over attempts are the
     release's (64 of 128 tasks each, one attempt in a micro-batch); its second clip range is set there and not used.
 Left out: Guide-PPO, and hints that differ between the attempts of a group.
+Acts: share/guided > 0
 """
 
 from __future__ import annotations

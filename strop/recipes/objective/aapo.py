@@ -5,6 +5,7 @@ Paper: arXiv 2505.14264 (2025)
 Claim: Groups whose credit is near 0 train, too, and mathematics benchmarks rise above GRPO's.
 Reading: The paper's momentum is no moving average: it is the lead over one sample of the reference. Attempts and
     samples are paired by their order.
+Acts: share/teacher > 0 and credit_beside_rewards > 0
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Paper: arXiv 2506.05256 (2025)
 Claim: Half of the tokens at little loss, and those spared on easy tasks go to hard ones.
 Reading: The attempt's own length is paid for; readings of the paper print the longest, which would leave no signal
     within a group. The paper's beta of 1e-7 is for answers a thousand times as long as the pocket model's.
+Acts: credit_beside_rewards > 0
 """
 
 from __future__ import annotations

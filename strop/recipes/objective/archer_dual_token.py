@@ -5,6 +5,7 @@ Paper: arXiv 2507.15778 (2025)
 Claim: Better than earlier RLVR methods on mathematics and code.
 Reading: Two minibatches and three epochs per draw, as released. The leash is averaged over the low tokens of the
     attempt; the release divides by those of the step.
+Acts: clipped_share > 0 and high_share > 0 and reference_kl != 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Steady gains on eight benchmarks, with exploration that does not collapse
 Reading: Both texts are compared place by place; the demonstration counts in no denominator; four optimizer steps per
     draw: all as released. Own tokens beyond the expert's end are not guided.
 Left out: Images.
+Acts: guided_share > 0 and above_expert != 0
 """
 
 from __future__ import annotations

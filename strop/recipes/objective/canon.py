@@ -4,6 +4,7 @@ Title: Conditional Advantage Estimation for Reinforcement Learning in Large Reas
 Paper: arXiv 2509.23962 (2025)
 Claim: By entropy it reasons better, by length it saves tokens, with no preference set in advance.
 Reading: A group of which one attempt counts gets 0, where the release gives the bare reward.
+Acts: credit_beside_rewards > 0
 """
 
 from __future__ import annotations

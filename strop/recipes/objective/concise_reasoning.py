@@ -6,6 +6,7 @@ Claim: Answers become 37 to 59 % shorter at nearly the same accuracy, from 8 tas
 Reading: There is no term for length: a trace below 1 makes right answers better the shorter, wrong ones the longer
     they are. A task counts as solvable from its first success on; until then its groups are dropped. Start it from
     the model of a first phase.
+Acts: dropped_groups > 0 and credit_within > 0 with world=arithmetic:5
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Paper: arXiv 2505.21178 (2025)
 Claim: Shorter answers than other models of its kind at equal or better accuracy.
 Reading: The paper's length reward was not found: 1 - tokens / max_tokens is added. With GRPO's division any falling
     line gives the same credit. Start stage 2 from the model of stage 1.
+Acts: credit_beside_rewards > 0 with group_size=2, groups_per_step=16
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: It does not collapse where GRPO and RLOO do, and is better on multimodal 
 Reading: The drift's value means nothing; its gradient is that of the KL to the old policy, capped. Tokens are averaged
     by task, as in the paper (a release has the mean over all tokens). Optimizer steps per draw were not found: four.
 Left out: Task weights other than 1.
+Acts: clipped_share > 0 and kl > 0.001
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: As good as or better than learning a reward first, on control tasks and i
 Reading: The distance of a policy to a text is its negative log-likelihood per token: ours. Pairs are siblings with
     different rewards.
 Left out: The preference model of the first stage, and pairs across tasks.
+Acts: preferred_share > 0
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Paper: arXiv 2501.18101 (2025)
 Claim: 45.6 % more diverse persona attributes and 74.6 % more diverse stories at equal quality.
 Reading: Online; rare is a low mean log-probability per token, as sampled.
 Left out: Diversity by word frequencies or by a judge.
+Acts: kept_share < 1 and margin != 0
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Reading: margin 0 fits all win rates softly, against the policy's own attempts; 
     for certain: the practical variant. The demonstration's reference is the weights its siblings were sampled with.
 Left out: Pairs of earlier rounds, the choice of the best round on a validation set, and sampling at temperature 0.7
     with top_p 0.95: attempts are drawn from the policy itself.
+Acts: win_rate != 0.5 and share/teacher > 0 and lag > 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Success on TerminalBench 2.0 about doubles: 2.70 to 5.17 % at 8B, 5.17 to
 Reading: Every attempt teaches this, whatever its reward, so groups without contrast are kept.
 Left out: Terminals: the worlds here are the package's own, and none of them marks its warnings and format hints, which
     the paper does not learn (`Turn.aux["hints"]`).
+Acts: world_nll > 0
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Paper: arXiv 2509.23808 (2025)
 Claim: Up to 21.4 points more on Gaokao 2024.
 Reading: Credit is shaped per attempt and on all its tokens; the shipped script writes it on the last one. The paper's
     stride of 40 tokens is for long answers; the pocket model's have about 25.
+Acts: credit_mean > 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Expert iteration does best in most settings and needs about as many sampl
 Reading: Two attempts are the same way to an answer if they make the same calculations in the same order. The paper fits
     all successes of all rounds at once; here a round is a step, and half of what it fits are new successes.
 Left out: Rounds that start again from the first weights.
+Acts: kept_share < 1 and replayed_share > 0
 """
 
 from __future__ import annotations

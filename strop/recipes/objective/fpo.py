@@ -7,6 +7,7 @@ Reading: Online; the last layer's states, as released, where the paper takes an 
     autoencoder's file the states themselves are the features.
 Left out: Features of the reference computed beforehand, and thresholds of JumpReLU: an autoencoder's features are
     ReLU(states @ encoder + bias).
+Acts: margin != 0 and feature_drift > 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Entropy Controllable Direct Preference Optimization
 Paper: arXiv 2411.07595 (2024)
 Claim: Sharper policies: better pass@k on mathematics than DPO's.
 Reading: Online; alpha multiplies the policy's side alone. 1 is DPO.
+Acts: kept_share < 1 and margin != 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Several rounds reach the accuracy of RL at far less computation.
 Reading: A round is `period` steps on pairs of one version, which also is the reference. Two wrong attempts make no
     pair, where the script lets them. A reply that was cut off, or says nothing after its working, has no answer.
 Left out: A temperature per round, and filtering by a process reward model.
+Acts: kept_share < 1 and margin != 0 and lag > 0
 """
 
 from __future__ import annotations

@@ -4,8 +4,10 @@ Title: Missing Old Logits in Asynchronous Agentic RL: Semantic Mismatch and Repa
 Paper: arXiv 2605.12070 (2026)
 Claim: Asynchronous training is steadier where mismatch and staleness are corrected apart.
 Reading: `old` is what stands between behaviour and policy: old (exact, from kept weights) or averaged (a proxy
-    without them). The paper's limit was not found; 2 is the plainest.
+    without them). The paper's limit was not found; 2 is the plainest. Where engine and trainer
+    agree to rounding, as here on a CPU, no token's mismatch reaches it and only the clip acts.
 Left out: The two other exact repairs: a second model beside the trainer, and scoring before each publish.
+Acts: staleness > 0.001 and clipped_share > 0
 """
 
 from __future__ import annotations

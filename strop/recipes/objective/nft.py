@@ -6,6 +6,7 @@ Claim: Better than fine-tuning on right attempts, and level with GRPO and DAPO a
 Reading: The value of a ratio is held where its gradient is kept, and tokens are summed over a constant, as released.
     The release makes 16 optimizer steps per draw of 512 tasks; four fit a draw of eight groups, two groups each.
     negative_weight 0 imitates right attempts only.
+Acts: held_share > 0 and dropped_groups > 0
 """
 
 from __future__ import annotations

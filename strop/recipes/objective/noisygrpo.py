@@ -6,6 +6,7 @@ Claim: Better reasoning outside the training data and fewer hallucinations at 3B
 Reading: The paper noises images; here tokens of the prompt are exchanged. Nothing corrects for sampling under noise,
     as in the paper; so tokens are not scored again, either. In a talk of several turns the policy's own earlier words
     are disturbed as well.
+Acts: fact/noise > 0 and credit_beside_rewards > 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: The Surprising Effectiveness of Negative Reinforcement in LLM Reasoning
 Paper: arXiv 2506.01347 (2025)
 Claim: Learning from wrong attempts alone keeps or raises pass@k up to k = 256, often to PPO's and GRPO's level.
 Reading: `sides` both is W-REINFORCE with a tenth of the weight on what was right, negative is NSR, positive is PSR.
+Acts: credit_mean != 0
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Paper: arXiv 2509.26313 (2025)
 Claim: Better than supervised fine-tuning on mathematics, code and general reasoning.
 Reading: How many tokens are drawn and what a wrong one costs were not found: 256 and 0.1 are ours. With `miss=0`
     wrong tokens are not pushed down, and the expected gradient is imitation times the policy's own probability.
+Acts: hit_share < 1
 """
 
 from __future__ import annotations

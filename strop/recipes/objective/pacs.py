@@ -5,6 +5,7 @@ Paper: arXiv 2509.02522 (2025)
 Claim: 59.78 % pass@256 on AIME 2025: 13.32 points above PPO, 14.36 above GRPO.
 Reading: Log-ratios are to the policy that sampled, not to the base model; four optimizer steps per draw, as released.
     Groups without contrast are kept: they act once the policy has moved.
+Acts: classified_right > 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: A pairwise judge and a pairwise PPO are better than a scalar reward model
 Reading: No formula was found: the reward is the probability of winning, averaged over both orders, minus one half.
     Without a `judge` the worlds' own checks compare.
 Left out: Training the judge, and a critic that reads the answer compared with.
+Acts: reward/pairwise != 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Unlocking Reasoning Capabilities in LLMs via Reinforcement Learning Explo
 Paper: arXiv 2510.03865 (2025)
 Claim: Models of 3B and 7B solve tasks that their base model never does.
 Reading: How the reward flattens the reference is not printed: an exponent of floor + (1 - floor) * reward.
+Acts: tempered_kl > 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Better reasoning about videos than GRPO's, without clips.
 Reading: The spread of the log-ratios is held above a floor, without a gradient below it, because it is 0 at first.
     The paper's weight of the KL was not found; GRPO's stands in.
 Left out: Difficulty-aware augmentation, and videos.
+Acts: moved > 0
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Claim: NLPO is steadier than PPO and fits preferences better on six generation t
 Reading: The masking policy is the one that sampled, new with every version. The release kept its first copy.
 Left out: A mask kept over several versions; a KL within the reward, over the masked policy and with a weight that
     adapts (here a k2 loss over the whole one); five epochs per draw; a least number of tokens in the nucleus.
+Acts: clipped_share > 0 and masked_kl > 0
 """
 
 from __future__ import annotations

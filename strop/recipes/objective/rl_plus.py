@@ -6,6 +6,7 @@ Paper: arXiv 2508.00222 (2025)
 Claim: Up to 69.2 % above GRPO on average over six mathematics and six other benchmarks.
 Reading: The author is guessed to be uniform over the vocabulary, as in the paper; the release's guess of 1 (`guess=1`)
     makes the push on rare tokens vanish. Nothing is clipped; two optimizer steps per draw, as released.
+Acts: outside_share > 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: 8.2 points more pass@1, 16.8 more pass@256 and 17.6 % more diversity.
 Reading: The attempt's centred reward stands on every token, as released; the theory pays the last one. Four optimizer
     steps per draw and temperature 0.6, as in the release's script for mathematics, which also divides by the group's
     deviation; that for countdown does not, and neither does this.
+Acts: q != 0 and next_q != 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: SeeUPO: Sequence-Level Agentic-RL with Convergence Guarantees
 Paper: arXiv 2602.06554 (2026)
 Claim: 43.3 to 54.6 % above its baselines with Qwen3-14B, 24.1 to 41.9 % with Qwen2.5-14B.
 Reading: A turn's ratio is the geometric mean over its tokens, as released; attempts without a turn keep their weight.
+Acts: turns_updated > 1
 """
 
 from __future__ import annotations

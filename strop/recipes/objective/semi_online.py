@@ -5,6 +5,7 @@ Paper: arXiv 2506.21495 (2025)
 Claim: Renewing the generator now and then is as good as being online, and both are far above offline.
 Reading: period 1 is online DPO, one as long as the run is offline.
 Left out: Mixtures of verifiable and judged rewards.
+Acts: kept_share < 1 and margin != 0 and lag > 0
 """
 
 from __future__ import annotations

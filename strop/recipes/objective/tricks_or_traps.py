@@ -4,6 +4,7 @@ Title: Part I: Tricks or Traps? A Deep Dive into RL for LLM Reasoning
 Paper: arXiv 2508.08221 (2025)
 Claim: These two techniques on plain PPO steps are better than GRPO and DAPO.
 Reading: The spread is that of the raw rewards. `high` up to 0.32 is one of the switches the paper isolates.
+Acts: credit > 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Stable Asynchrony: Variance-Controlled Off-Policy RL for LLMs
 Paper: arXiv 2602.17616 (2026)
 Claim: Stable at 128 steps off-policy, and 2.5 times as fast as synchronous training at equal results in tool use.
 Reading: The baseline's weights are w^2 as in the formula; the release's are about w^4.
+Acts: lag > 0
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ Reading: The threshold is the mean judgement of the group's steps. The weight be
     numbers were not found: those here are ours. A rule that checks calculations stands for the process reward model.
     form takes clip, delta and raw alone, too.
 Left out: Reward models of outcomes, and process reward models that are trained.
+Acts: reward/clip_delta != 0 and credit_within > 0
 """
 
 from __future__ import annotations

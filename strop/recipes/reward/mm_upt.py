@@ -9,6 +9,7 @@ Reading: Votes are counted on one spelling of each answer, replies without an an
     the penalty and four optimizer steps per draw are the release's (128 of 512 tasks each).
 Left out: Images, questions written by the model itself, and the release's top_p of 0.99, which would make every ratio
     one to another distribution than the policy's.
+Acts: reward/majority > 0
 """
 
 from __future__ import annotations

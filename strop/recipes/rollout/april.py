@@ -5,6 +5,7 @@ Paper: arXiv 2509.18521 (2025)
 Claim: Generation is 22.5 % quicker on average, 44 % at most, and accuracy 2.1 % higher.
 Reading: An attempt goes on from its tokens, each with its own version and logprob; the release resumes from text and
     recomputes them. Generation goes on during a step, which the paper stops for it.
+Acts: lag > 0 and clipped_share > 0
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ Reading: The rule of survival is not published; see the mechanism. The paper pau
     the reward that is logged is theirs, and beliefs weigh each by its probability of survival.
 Left out: The head as a weight of votes at test time. Credit weighed by the probability of survival is not in the paper,
     either.
+Acts: pruned_share > 0
 """
 
 from __future__ import annotations

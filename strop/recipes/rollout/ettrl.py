@@ -8,6 +8,7 @@ Reading: No release was found. `group_size` counts the roots, of which the paper
     whole: tokens that several share are credited with the sum. Optimizer steps per draw are not known: one. Tasks are
     the world's train tasks, and their answers are measured (`reward/outcome`) without being learned from.
 Left out: The clipped advantage, which the paper tries beside the reshaped one.
+Acts: share/branched > 0 and credit_within > 0
 """
 
 from __future__ import annotations

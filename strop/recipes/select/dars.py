@@ -6,6 +6,7 @@ Claim: Better pass@1 and pass@k at once than more attempts or larger draws alone
 Reading: As released: 8 attempts, at most 32 (64 by hardness), rewards minus the mean over both waves, tokens over a
     constant, the whole draw as one minibatch, in two epochs. Its 3072 tasks a draw are 32 here.
 Left out: The variant that divides by the spread, which no released run uses. The release's bonus of 0.001 on entropy.
+Acts: attempts_added > 0
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""GRPO whose entropy is held in a band."""
+"""GRPO whose entropy is held in a band.
+
+Acts: outside_band > 0
+"""
 
 from __future__ import annotations
 

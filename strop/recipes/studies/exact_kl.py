@@ -1,4 +1,7 @@
-"""GRPO with the KL over the whole vocabulary, in either direction."""
+"""GRPO with the KL over the whole vocabulary, in either direction.
+
+Acts: reverse_kl > 0
+"""
 
 from __future__ import annotations
 

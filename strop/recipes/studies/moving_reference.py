@@ -1,4 +1,7 @@
-"""GRPO with a reference that follows the policy: reset to it now and then, or a slow average of it."""
+"""GRPO with a reference that follows the policy: reset to it now and then, or a slow average of it.
+
+Acts: reference_version > 0 with every=1
+"""
 
 from __future__ import annotations
 

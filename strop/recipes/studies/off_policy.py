@@ -1,4 +1,7 @@
-"""RLOO on stale data with a correction of choice: what a lag sweep compares."""
+"""RLOO on stale data with a correction of choice: what a lag sweep compares.
+
+Acts: lag > 0 and correction != 1
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A baseline per role, where one policy plays several: a debate of two voices."""
+"""A baseline per role, where one policy plays several: a debate of two voices.
+
+Acts: credit_mean != 0
+"""
 
 from __future__ import annotations
 

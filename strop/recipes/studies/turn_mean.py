@@ -1,4 +1,7 @@
-"""Credit by turn in worlds of several turns: each turn against the siblings' same turn."""
+"""Credit by turn in worlds of several turns: each turn against the siblings' same turn.
+
+Acts: credit_within > 0
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Claim: Up to 2.57 times as fast as synchronous systems on the same GPUs, at equa
 Reading: `anchor` is what the clip is measured from: proximal (the weights before the step, AReaL's own), averaged
     (PPO-EWMA, 2110.00641) or interpolated (A-3PO, 2512.06547). A token's version is the engine's; the released client
     reads it after the segment returned.
+Acts: lag > 0 and clipped_share > 0
 """
 
 from __future__ import annotations

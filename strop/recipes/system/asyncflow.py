@@ -6,6 +6,7 @@ Claim: 1.59 times the throughput of the best system it is compared with, on aver
 Reading: A step's gradient is that of the whole draw, whatever the order in which its groups came.
 Left out: The delayed update of the weights, which lets generation run 1 version ahead: a stream needs lag 0 here. The
     distributed table of samples: the buffer of one process stands for it.
+Acts: parts > 1
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: Up to 7.3 times as fast as the systems it is compared with, at up to 5.6 
 Reading: The pipeline that a draw's micro-batches drive, on-policy, with GRPO, for one agent of several turns.
 Left out: Weights, optimizer and table of its own for each agent, engines that move between agents, and the swap of
     training states.
+Acts: parts > 1
 """
 
 from __future__ import annotations

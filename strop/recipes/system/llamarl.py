@@ -5,6 +5,7 @@ Paper: arXiv 2505.24034 (2025)
 Claim: Up to 10.7 times as fast as synchronous systems at 405B parameters.
 Reading: A capped token keeps its gradient with the weight `cap`; two open trainers give it none.
 Left out: Offloading, and weights sent from GPU to GPU.
+Acts: lag > 0 and drift > 0.001
 """
 
 from __future__ import annotations

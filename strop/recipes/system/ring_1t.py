@@ -6,8 +6,10 @@ Claim: A model of 1 trillion parameters trains stably to 93.4 on AIME 2025; C3PO
     a whole step 1.5 times as fast at equal rewards.
 Reading: The paper gives no size of the token budget and of the pool; 1600 tokens and 16 groups fit the pocket model.
     An attempt that survived too many updates is purged there; here a step waits for it, so that nothing is thrown away.
+    Where engine and trainer agree to rounding, as here on a CPU, IcePop's bounds mask no token.
     A KL loss that is added would be masked like the rest; the paper's stands outside.
 Left out: ASystem, the paper's framework for 1 trillion parameters.
+Acts: lag > 0 and staleness > 0.001 with tokens=300
 """
 
 from __future__ import annotations

@@ -4,13 +4,16 @@ Title: RollArt: Scaling Agentic RL Training via Disaggregated Infrastructure
 Paper: arXiv 2512.22560 (2025)
 Claim: Training takes 1.35 to 2.05 times less time from end to end, shown on more than 3,000 GPUs.
 Reading: The bound is on the version at which an attempt starts, as in the paper, whose best is 1. A group that would
-    grow too old is waited for; the paper evicts it.
+    grow too old is waited for; the paper evicts it. The reward is the world's check of the last reply, so that there is
+    something to compute elsewhere.
 Left out: Pools of devices chosen by the kind of work, redundant environments, and rewards as a service that scales from
     zero: here they have `reward_workers` processes.
+Acts: lag > 0 and reward/checked > 0
 """
 
 from __future__ import annotations
 
+from strop.filter.rewards.checked import Checked
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -23,4 +26,6 @@ def rollart(
     reward_workers: int = 2,
 ) -> Run:
     """A slow world delays its own group only."""
-    return setting.run("rollart", GroupStandard(), (Clip(clip, clip),), reward_workers=reward_workers)
+    run = setting.run("rollart", GroupStandard(), (Clip(clip, clip),), reward_workers=reward_workers)
+    run.rewards = (Checked(run.worlds),)
+    return run

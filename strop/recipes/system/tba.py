@@ -6,6 +6,7 @@ Claim: At least 4 times as fast as synchronous training at equal or better resul
 Reading: A task's answers are its group, because worlds without end give every task once. `beta` goes to `last_beta`
     over the run; of a group drawn again `answers` are taken with probabilities softmax(sharpness * reward), 0: all.
 Left out: Searchers that own disjoint tasks, and a task's newest 100 distinct answers in place of its group.
+Acts: log_normaliser != 0
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ Claim: About 100 times fewer samples than on-policy methods in tasks of several 
 Reading: The turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
     expectation.
 Left out: Replay of earlier turns, actions sampled anew for the actor, and first steps in which the critic learns alone.
+Acts: credit_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Reading: Run it twice: the value learns while the policy rests, then `values`, i
     still and the logits learn. Half of each group are demonstrations. The text read prints no discount; 1 is taken.
 Left out: Programs and compilers, and with them rewards between a wrong answer and none. A second value head that learns
     beside the logits, and ranking candidates by the reward that Q implies.
+Acts: share/teacher > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ Reading: Values are whitened first and tokens pay the KL, as released. The state
     The value model reads task and answer, as released. Run it twice: without `critic` the value model learns and the
     policy rests, then with its `checkpoints/step-N/values`.
 Left out: A weight of the KL that adapts to a target of 6 nats; a value model that sees trajectories of the policy.
+Acts: credit_within > 0 and value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Reading: `strength` is 1 / kappa, as in the code; the paper's eta is its inverse
     the value learns, then `values`, its `checkpoints/step-N/values`, guides attempts and
     learns no more: its labels must be those of the reference alone.
 Left out: Rounds that begin with guided tokens, and returns other than 0 and 1.
+Acts: value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Title: Stop Regressing: Training Value Functions via Classification for Scalable
 Paper: arXiv 2403.03950 (2024)
 Claim: Values learned by cross-entropy scale better than by regression, from Atari to a language agent.
 Reading: The target is HL-Gauss with the paper's 0.75 bins; rewards from 0 to 1 have a margin on both sides.
+Acts: value_cross_entropy > 0 and credit_within > 0
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ Reading: Run it twice: the policy rests while the value learns, then `values`, i
     attempts and learns no more: its labels must be those of the model alone. The state after the end token learns the
     reward, because decoding asks about it.
 Left out: Several values at once.
+Acts: value_grad_norm > 0
 """
 
 from __future__ import annotations

@@ -1,0 +1,67 @@
+"""How a recipe's mechanism shows that it acts: figures of metrics.jsonl off the value they have where it does nothing.
+
+    Acts: clipped_share > 0
+    Acts: reference_version > 0 and reference_kl != 0 with every=1
+
+Several figures are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
+in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
+of another model, RUN for that of a former run).
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from strop.errors import ConfigurationError
+
+_FIGURE = re.compile(r"^(\S+) (>|<|!=) (-?[\d.]+(?:e-?\d+)?)$")
+_COMPARED: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": operator.lt, "!=": operator.ne}
+_ROUNDING = 1e-6  # a figure that differs by less has not moved
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure and the value it has where a mechanism does nothing."""
+
+    name: str
+    comparison: str  # >, < or !=
+    neutral: float
+
+    def has_moved(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether any step shows it off its neutral value."""
+        found = [float(row[self.name]) for row in rows if row.get(self.name) is not None]
+        compare = _COMPARED[self.comparison]
+        return any(abs(value - self.neutral) > _ROUNDING and compare(value, self.neutral) for value in found)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.comparison} {self.neutral:g}"
+
+
+@dataclass(frozen=True)
+class Acts:
+    """What a recipe's record says after `Acts:`."""
+
+    figures: tuple[Figure, ...]
+    fields: Mapping[str, str]  # as text, of a run that is only a few steps long
+
+    def at_rest(self, rows: Sequence[Mapping[str, Any]]) -> list[Figure]:
+        """The figures that no step moved; empty where the mechanism acted."""
+        return [figure for figure in self.figures if not figure.has_moved(rows)]
+
+
+def read_acts(text: str) -> Acts:
+    """Read what stands after `Acts:`."""
+    said, _, changed = text.partition(" with ")
+    fields = [field.strip().partition("=") for field in changed.split(",") if field.strip()]
+    figures = tuple(_figure(each.strip()) for each in said.split(" and "))
+    return Acts(figures, {name: value for name, _, value in fields})
+
+
+def _figure(text: str) -> Figure:
+    if (match := _FIGURE.match(text)) is None:
+        raise ConfigurationError(f"after Acts: stand figures as `clipped_share > 0`, joined by `and`; got {text!r}")
+    return Figure(match.group(1), match.group(2), float(match.group(3)))

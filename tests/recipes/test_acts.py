@@ -1,0 +1,100 @@
+"""Every recipe runs a few steps on the bundled model, and figures of its own mechanism leave their neutral values.
+
+Which figures, its record says: `Acts: clipped_share > 0` in the recipe's docstring (strop/catalogue/acts.py). A recipe
+that cannot act as configured is an error, as one was whose ratio is 1 at every token.
+
+It walks strop.recipes .
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from strop.catalogue.acts import Acts, read_acts
+from strop.catalogue.record import records
+from strop.cli.overrides import make_run
+from strop.disk.folder import RunFolder, read_rows
+from strop.models.names import model_folder
+from strop.recipes import parameters_of, recipe_named
+from strop.run import Run
+from strop.start.launch import launch
+
+RECORDS = records()
+LEFT_OUT = {"smollm2"}  # its model has 135 million parameters and comes in a package of its own
+# small, and with steps so large that three of them stand for many
+SIZES = {"steps": 3, "groups_per_step": 4, "group_size": 4, "max_tokens": 40, "heldout_tasks": 1, "heldout_every": 0}
+RATE = 3e-4
+
+
+def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
+    """A recipe as it is, but small; groups that are smaller by default stay so, and there are more of them."""
+    recipe = recipe_named(name)
+    asked = parameters_of(recipe)
+    size = min(SIZES["group_size"], asked["group_size"].default)
+    sizes = SIZES | {"group_size": size, "groups_per_step": 16 // size, "learning_rate": RATE}
+    fields = {key: folders.get(value, value) for key, value in acts.fields.items()}
+    return make_run(recipe, {key: str(value) for key, value in sizes.items()} | fields)
+
+
+def rows_of(run: Run, root: Path, name: str) -> list[dict[str, Any]]:
+    """The figures of every step, those that depend on the clock among them."""
+    launch(run, root, name)
+    folder = RunFolder(root / name)
+    timing = {row["step"]: row for row in read_rows(folder.timing)}
+    return [row | timing.get(row["step"], {}) for row in read_rows(folder.metrics) if row["step"] > 0]
+
+
+@pytest.fixture(scope="module")
+def another_model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The bundled model, a little off: a teacher whose opinion differs."""
+    folder = tmp_path_factory.mktemp("models") / "other"
+    model = AutoModelForCausalLM.from_pretrained(model_folder("pocket"))
+    random = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.mul_(1 + 0.05 * torch.randn(weights.shape, generator=random))
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(model_folder("pocket")).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def former_run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = tmp_path_factory.mktemp("runs")
+    launch(small("pocket", Acts((), {}), {}), root, "former")
+    return str(root / "former")
+
+
+FOLDERS = {"MODEL": "another_model", "RUN": "former_run"}  # made only where a record asks for them
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if name not in LEFT_OUT])
+def test_its_mechanism_acts(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    assert RECORDS[name].acts, (
+        f"{RECORDS[name].module} does not say how its mechanism shows that it acts: add a line to its docstring such "
+        "as `Acts: clipped_share > 0`, a figure of metrics.jsonl and the value it has where the mechanism does nothing"
+    )
+    acts = read_acts(RECORDS[name].acts)
+    wanted = FOLDERS.keys() & acts.fields.values()
+    rows = rows_of(small(name, acts, {word: request.getfixturevalue(FOLDERS[word]) for word in wanted}), tmp_path, name)
+    assert all(math.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
+    still = acts.at_rest(rows)
+    found = {figure.name: [row.get(figure.name, "missing") for row in rows] for figure in still}
+    assert not still, (
+        f"{name} says {', '.join(map(str, still))}, and its steps say {found}; there are {sorted(rows[0])}"
+    )
+
+
+def test_a_mechanism_that_cannot_act_is_found(tmp_path: Path) -> None:
+    """One optimizer step per draw at lag 0: every ratio is 1, and CISPO is a plain policy gradient."""
+    acts = read_acts(RECORDS["cispo"].acts)
+    run = replace(small("cispo", acts, {}), minibatches=1)
+    assert acts.at_rest(rows_of(run, tmp_path, "idle")) == list(acts.figures)
