@@ -165,6 +165,13 @@ class Sends(Protocol):
     sends: ClassVar[bool]
 
 
+@runtime_checkable
+class Loads(Protocol):
+    """Holds a network of its own that begins as the run's model: a belief, a sampler, a strategy."""
+
+    def open(self, model: Path, seed: int) -> None: ...
+
+
 # ---- looking through wrappers
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from strop.abilities import Closes, Meets, Settles, inside, outermost, uses_gpu
+from strop.abilities import Closes, Loads, Meets, Settles, inside, outermost, uses_gpu
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
@@ -236,8 +236,7 @@ def _open(run: Run, model: Path) -> Policy:
     """Load the model into every part that holds one."""
     run.trainer.open(model, run.seed)
     run.engine.open(model)
-    if run.values is not None:
-        run.values.open(model, run.seed)
+    open_learners(run, model)
     run.channel.connect(run.trainer, [run.engine])
     for _, part in outermost(run.trainer, Settles):
         part.settle()
@@ -245,6 +244,13 @@ def _open(run: Run, model: Path) -> Policy:
     for each in inside(run, Meets):
         each.meet(policy)
     return policy
+
+
+def open_learners(run: Run, model: Path) -> None:
+    """The value model, and whatever has a network of its own and is no engine, trainer, reward or tracker."""
+    control = (run.belief, run.sampler, run.writer, run.budget)
+    for _, part in outermost((run.values, *control, run.strategy, run.agent, run.advantage), Loads):
+        part.open(model, run.seed)
 
 
 async def _begin(flow: Flow) -> None:

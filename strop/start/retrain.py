@@ -24,7 +24,7 @@ from strop.models import computing
 from strop.models.names import model_folder
 from strop.pipeline import learn
 from strop.run import Run
-from strop.start.launch import warmed
+from strop.start.launch import open_learners, warmed
 from strop.weights.delivery import as_held
 from strop.weights.fingerprint import fingerprint
 
@@ -83,8 +83,7 @@ def _open(run: Run) -> None:
     torch.manual_seed(run.seed)
     model = model_folder(run.model)
     run.trainer.open(model, run.seed)
-    if run.values is not None:
-        run.values.open(model, run.seed)
+    open_learners(run, model)
 
 
 def _saved(folder: RunFolder) -> dict[int, Path]:

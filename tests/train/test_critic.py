@@ -67,7 +67,7 @@ def test_values_are_those_of_the_state_before_each_token(folder: Path) -> None:
     learnt(critic, groups, 3)
     critic.predict([Group(0, fresh.task, [fresh])])
     assert critic._body is not None
-    body, head = critic._body.body, critic._body.head
+    body, head = critic._body.model.body, critic._body.head
     expected = []
     for context, first in (([1, 2, 3, 4], 2), ([5, 6, 7], 1)):
         tokens = torch.tensor(context)
