@@ -40,6 +40,7 @@ def test_tasks_are_chosen_and_not_groups() -> None:
         group = make_group(rewards)
         assert gate(group).group is group
     assert gate(replace(make_group([-0.5, -1.0]), task=other)).group is None
+    assert gate == Solvable()  # what it has seen is no setting
     again = Solvable()
     again.restore(json.loads(json.dumps(gate.state())))
     assert again(make_group([-0.5, -1.0])).group is not None

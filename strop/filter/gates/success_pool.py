@@ -18,7 +18,7 @@ from strop.types import Group, Origin, Outcome, Task, Trajectory, Verdict
 
 _ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
 _KNOWN = 1000  # tasks whose newest success is kept, those solved last
-_NOBODYS = Task((), "", "", id="-")
+_NOBODYS = Task((), "", "")
 
 
 @dataclass

@@ -39,6 +39,18 @@ def test_eight_zeros_with_an_old_success_train_seven_zeros_and_that_success() ->
     assert again is not None and again.trajectories[-1].advantages is None
 
 
+def test_what_is_lent_has_nothing_of_its_first_training() -> None:
+    pool, first = SuccessPool(), eight([1, 0], 0)
+    lent = first.trajectories[0]
+    lent.values = lent.returns = lent.advantages = np.ones(3, dtype=np.float32)
+    lent.notes["entropy"] = np.ones(3)
+    pool(first)
+    kept = pool(eight([0, 0], 1)).group
+    assert kept is not None
+    borrowed = kept.trajectories[-1]
+    assert (borrowed.values, borrowed.returns, borrowed.advantages, borrowed.notes) == (None, None, None, {})
+
+
 def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:
     pool = SuccessPool()
     assert pool(eight([0] * 8, 0)).reason == "never solved"

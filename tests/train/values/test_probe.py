@@ -86,6 +86,8 @@ def test_the_target_of_an_attempt_is_the_mean_reward_of_the_others() -> None:
     probe = Probe()
     probe.learn([noted([1.0, 0.0, 0.0], seed=7), noted([1.0], seed=8, number=1)])
     ((_, targets),) = probe._draws
+    found = probe.learn([noted([1.0, 0.0, 0.0], seed=7)])  # nobody predicted: nothing was expected
+    assert found["value_bias"] == pytest.approx(-1 / 3)
     assert targets.tolist() == [0.0, 0.5, 0.5]  # an attempt without siblings teaches nothing
 
 
