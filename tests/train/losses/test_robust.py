@@ -32,8 +32,10 @@ from strop.train.losses.nucleus_clip import NucleusClip
 from strop.train.losses.one_token import OneToken
 from strop.train.objective import Objective
 from strop.train.split import split
+from strop.types import Origin
 from tests.building import Said, make_batch
 
+REQUIRED: dict[str, Any] = {"inner": Clip(), "origins": (Origin.POLICY,)}
 WORDS = 5  # of the vocabulary
 WIDTH = 3  # of a hidden state
 VARIANTS = [
@@ -60,7 +62,7 @@ def walked() -> Iterator[Any]:
             is_loss = dataclasses.is_dataclass(kind) and hasattr(kind, "scope") and kind.__module__ == found.__name__
             if isinstance(kind, type) and is_loss:
                 required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory]
-                yield kind(**dict.fromkeys(required, "teacher"))
+                yield kind(**{name: REQUIRED.get(name, "teacher") for name in required})
 
 
 LOSSES = [*walked(), *VARIANTS]
@@ -92,6 +94,7 @@ def scene(
     assert batch.reference_logprobs is not None
     batch.model_logprobs = {"teacher": batch.reference_logprobs}
     batch.score_norms = 1.0 + batch.rewards.square()
+    batch.values = torch.randn(size, dtype=torch.float64, generator=random)
     batch.version = 3
     batch.observed = ~batch.trainable & (batch.positions > 0)
     batch.observed_share = batch.observed.double()
