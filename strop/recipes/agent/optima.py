@@ -10,6 +10,7 @@ Reading: The form that fine-tunes in rounds (iSFT), on debates: of ten talks abo
     only where it says what it said itself.
 Left out: The tree of turns and its preference pairs (iDPO), the pool of formats for a first round, and rounds that
     start again from the first weights.
+Acts: turns > 1 and kept_share < 1 and reward/readable > 0
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Reading: A task all of whose attempts were paid 0 is shown once; demonstrations 
     8 are. Later scripts of the release clip and collect 64.
 Left out: Adam moments of its own for the supervised steps: both kinds share one optimizer. The price of wrong formats,
     which no world here has.
+Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 """
 
 from __future__ import annotations

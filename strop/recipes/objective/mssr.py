@@ -7,7 +7,7 @@ Reading: The entropy is that of the whole distribution, as the paper means it. I
     in the KL. Tasks come again, or no success rate would ever be known. A task's first outcome in training is its first
     estimate; the release samples it from the first policy before training.
 Left out: Images.
-Acts: credit_within > 0 with tasks=8
+Acts: known_share > 0 and credit_within > 0 with tasks=32
 """
 
 from __future__ import annotations

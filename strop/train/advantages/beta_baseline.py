@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
-from strop.types import Group, Trajectory
+from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("published", "rising", "constant")
 _FLAT = 1e-6  # of a variance
@@ -44,6 +44,7 @@ class BetaBaseline(Advantage):
 
     _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: float = field(default=0.0, init=False, repr=False, compare=False)  # share of the last draw
 
     def __post_init__(self) -> None:
         if self.rule not in _RULES:
@@ -55,6 +56,7 @@ class BetaBaseline(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
+        self._known = float(np.mean([attempt.task.id in self._counts for attempt in attempts] or [0.0]))
         credits = np.array([attempt.reward - self.expected(attempt.task.id) for attempt in attempts], dtype=np.float64)
         if len(credits):
             credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
@@ -62,6 +64,10 @@ class BetaBaseline(Advantage):
             entropy = attempt.notes.get("entropy", np.zeros(attempt.num_tokens))
             attempt.advantages = self.shaped(float(credit), entropy).astype(np.float32)
         self._learn(attempts)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing more; says how many attempts were at tasks it had seen before: at others it expects one half."""
+        return {"known_share": self._known}
 
     def expected(self, task: str) -> float:
         right, wrong = self._counts.get(task, (1.0, 1.0))

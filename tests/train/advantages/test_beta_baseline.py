@@ -54,6 +54,16 @@ def test_the_tracker_by_hand() -> None:
     assert advantage.state()["counts"]["z"] == [4.5, 3.5] and advantage.expected("z") == 0.5625
 
 
+def test_it_says_how_many_attempts_were_at_tasks_it_knew() -> None:
+    """All siblings of a draw are one task here: unknown in the first, known in the second; no attempt, none known."""
+    advantage = BetaBaseline()
+    told = []
+    for groups in ([make_group([1.0, 0.0])], [make_group([1.0])], []):
+        advantage(groups)
+        told.append(advantage.learn(groups)["known_share"])
+    assert told == [0.0, 1.0, 0.0]
+
+
 def test_the_baseline_is_read_before_it_learns() -> None:
     # both are compared with .5: +-.5, standardised by their population std .5
     advantage = BetaBaseline()
