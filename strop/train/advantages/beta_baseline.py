@@ -56,7 +56,7 @@ class BetaBaseline(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
-        self._known = float(np.mean([attempt.task.id in self._counts for attempt in attempts] or [0.0]))
+        self._known = float(np.mean([attempt.task.id in self._counts for attempt in attempts] or [False]))
         credits = np.array([attempt.reward - self.expected(attempt.task.id) for attempt in attempts], dtype=np.float64)
         if len(credits):
             credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
