@@ -170,10 +170,8 @@ class Ledger:
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
-        rows = self._rows(
-            f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place",
-            (number,),
-        )
+        query = f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place"
+        rows = self._rows(query, (number,))
         return self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
 
     def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
@@ -212,12 +210,21 @@ class Ledger:
 
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
-        rows = self._rows(
-            f"SELECT a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt "
-            "WHERE t.step = ? ORDER BY a.number, a.rowid LIMIT ?",
-            (step, count),
-        )
+        drawn = f"SELECT a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt WHERE t.step = ?"
+        rows = self._rows(f"{drawn} ORDER BY a.number, a.rowid LIMIT ?", (step, count))
         return [trajectory_of(self.task(row[0]), *row[1:]) for row in rows]
+
+    def successes(self, least: float) -> dict[str, list[str]]:
+        """The policy's own attempts that were paid at least so much, in order: ids by task."""
+        found: dict[str, list[str]] = {}
+        query = "SELECT task, id FROM attempts WHERE origin='policy' AND reward >= ? ORDER BY number, rowid"
+        for task, name in self._rows(query, (least,)):
+            found.setdefault(task, []).append(name)
+        return found
+
+    def attempt(self, id_: str) -> Trajectory:
+        ((task, *row),) = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE a.id=?", (id_,))
+        return trajectory_of(self.task(task), *row)
 
     def offered(self) -> list[Offered]:
         """Every admitted group in order, whatever became of it."""
@@ -258,11 +265,8 @@ class Ledger:
 
     def trained_more_than_once(self) -> int:
         """Attempts in more than one optimizer step; 0 unless the buffer replays."""
-        return int(
-            self._rows("SELECT COUNT(*) FROM (SELECT attempt FROM trainings GROUP BY attempt HAVING COUNT(*) > 1)")[0][
-                0
-            ]
-        )
+        query = "SELECT COUNT(*) FROM (SELECT attempt FROM trainings GROUP BY attempt HAVING COUNT(*) > 1)"
+        return int(self._rows(query)[0][0])
 
     def digest(self) -> str:
         """A hash of every row: equal digests mean equal ledgers."""

@@ -166,3 +166,19 @@ def test_a_pruned_attempt_has_no_reward_and_is_never_trained(tmp_path: Path) -> 
     assert ledger.violations() == []
     ledger._database.execute("UPDATE attempts SET fate='trained' WHERE id='0/0'")
     assert "pruned attempt trained: 1" in ledger.violations()
+
+
+def test_successes_are_right_attempts_of_the_policy_by_task(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number in (0, 1):
+        ledger.admitted(number, task(str(number)), 0)
+        made = group(number)
+        for attempt, reward in zip(made.trajectories, (1.0, 0.5, 1.0), strict=True):
+            attempt.reward = reward
+        made.trajectories[0].origin = Origin.TEACHER if number else Origin.POLICY
+        made.trajectories[2].outcome = Outcome.FINISHED if number else Outcome.FAILED
+        ledger.finished(made, made, "", 0)
+    assert ledger.successes(1.0) == {task("0").id: ["0/0"], task("1").id: ["1/2"]}
+    assert ledger.successes(0.5) == {task("0").id: ["0/0", "0/1"], task("1").id: ["1/1", "1/2"]}
+    found = ledger.attempt("1/1")
+    assert found.reward == 0.5 and found.task == task("1") and found.num_tokens == group(1).trajectories[1].num_tokens

@@ -13,6 +13,7 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.table import Table
 from strop.errors import ConfigurationError, ModelError
@@ -46,6 +47,7 @@ from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.turn_by_turn import TurnByTurn
 from strop.train.values.critic import Critic
 from strop.types import Sampling
+from tests.building import make_group
 from tests.models import save_pocket_like
 from tests.recipes.every import every_run
 
@@ -78,8 +80,19 @@ class Bounded(Fifo):
 def test_a_plain_run_and_every_recipe_pass(tmp_path: Path) -> None:
     check(make_run())
     assert advice(make_run()) == []
-    for run in every_run(str(save_pocket_like(tmp_path, seed=1))).values():
+    folder = save_pocket_like(tmp_path, seed=1)
+    solved(folder / "ledger.db")
+    for run in every_run(str(folder)).values():
         check(run)
+
+
+def solved(path: Path) -> None:
+    """The ledger of a run in which one attempt was right."""
+    ledger, group = Ledger(path), make_group([1.0])
+    ledger.admitted(0, group.task, 0)
+    ledger.finished(group, group, "", 0)
+    ledger.sync()
+    ledger.close()
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -1,0 +1,1 @@
+"""What is kept, and learned from again."""
