@@ -1,0 +1,62 @@
+"""Checklists as text: how an adviser is asked for one and about one item of it, and what it says is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from strop.types import Trajectory
+
+FACT = "item/"  # before an item's number: its score from 0 to 1, among an attempt's facts
+_PARTS = ("task", "reply", "requirement")
+_MARK = re.compile(rf"\[({'|'.join(_PARTS)})\]")
+_ITEM = re.compile(r"[ \t*-]*(\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
+_NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that a reply must do, and how much it matters, from 0 to 100."""
+
+    weight: float
+    text: str
+
+
+EVERYWHERE = Item(100.0, "It answers what was asked, in a fitting manner.")
+WANTED = (
+    "Write a checklist for replies to this task: one requirement per line, each with its importance from 0 to 100 "
+    "before it, as in 80: It names the author."
+)
+JUDGED = "How well does the reply meet the requirement, from 0 (not at all) to 100 (fully)? Answer with the number."
+
+
+def question(asked: str, **parts: str) -> str:
+    """What an adviser reads; a text that holds the marks of parts cannot pass for another part."""
+    told = [f"[{name}]\n" + _MARK.sub(r"(\1)", text) for name, text in parts.items()]
+    return "\n".join([*told, "", asked])
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """The parts of a question again, for advisers that are rules; the last one ends with an empty line."""
+    pieces = _MARK.split(text)
+    found = {name: said.strip("\n") for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return {name: said.rpartition("\n\n")[0] if name == pieces[-2] else said for name, said in found.items()}
+
+
+def items_in(text: str) -> list[Item]:
+    """The items of a checklist, one per line; those that do not matter are left out, and so are lines without any."""
+    found = [_ITEM.fullmatch(line.rstrip()) for line in text.splitlines()]
+    items = [Item(min(float(each.group(1)), 100.0), each.group(2)) for each in found if each]
+    return [item for item in items if item.weight > 0]
+
+
+def score_in(text: str) -> float | None:
+    """The first number of an answer, held within 0 and 100; None: there is none."""
+    found = _NUMBER.search(text)
+    return min(max(float(found.group()), 0.0), 100.0) if found else None
+
+
+def widest_gap(one: Trajectory, other: Trajectory) -> float:
+    """The largest difference on a single item that both were judged by."""
+    names = [name for name in one.facts if name.startswith(FACT) and name in other.facts]
+    return max((abs(one.facts[name] - other.facts[name]) for name in names), default=0.0)
