@@ -42,7 +42,7 @@ class Own(Arithmetic):
         return float(len(reply) == 3)
 
 
-def mine(setting: Setting = Setting()):
+def ownworld(setting: Setting = Setting()):
     run, world = grpo(setting), Own(1)
     return replace(run, worlds=(world,), sampler=replace(run.sampler, worlds=(world,)))
 '''
@@ -71,18 +71,18 @@ def strop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
 
 def test_eval_measures_the_worlds_of_the_run_as_the_run_did(strop: Any, model: Path, tmp_path: Path) -> None:
     """Also a world of somebody's own, which no name on the command line could mean, and from another folder."""
-    (tmp_path / "mine.py").write_text(_RECIPE)
-    code, _, err = strop("train", "mine.py", f"model={model}", *_SIZES)
+    (tmp_path / "ownworld.py").write_text(_RECIPE)
+    code, _, err = strop("train", "ownworld.py", f"model={model}", *_SIZES)
     assert code == 0, err
     (tmp_path / "elsewhere").mkdir()
     os.chdir(tmp_path / "elsewhere")
-    sys.modules.pop("mine", None)
+    sys.modules.pop("ownworld", None)
     sys.path[:] = [each for each in sys.path if each != str(tmp_path)]
     code, out, err = strop("eval", "../runs/grpo-seed0", "--tasks", "2", "--k", "1", "--json")
     assert code == 0, err
     assert [(row["world"], row["tasks"]) for row in json.loads(out)] == [("own", 2)]
     shutil.rmtree(tmp_path / "runs" / "grpo-seed0" / "checkpoints" / "step-2")
-    sys.modules.pop("mine", None)
+    sys.modules.pop("ownworld", None)
     code, out, err = strop("train", "--resume", "../runs/grpo-seed0")
     assert code == 0, err
 

@@ -37,7 +37,7 @@ STEPS = 3
 
 
 def make_run(model: Path, recipe: str = "dapo", **values: object) -> Run:
-    small = {"groups_per_step": 3, "group_size": 4, "max_tokens": 12, "heldout_tasks": 4, "heldout_every": 2}
+    small = {"groups_per_step": 4, "group_size": 4, "max_tokens": 12, "heldout_tasks": 4, "heldout_every": 2}
     run = build(recipe_named(recipe), {"model": str(model), "steps": STEPS, "learning_rate": 1e-3, **small, **values})
     run.rewards = (LongerIsBetter(), EvenLength())
     return run

@@ -34,7 +34,7 @@ def make_run(model: Path, recipe: str = "grpo", **parts: Any) -> Run:
     values = {
         "model": str(model),
         "steps": STEPS,
-        "groups_per_step": 3,
+        "groups_per_step": 4,
         "group_size": 4,
         "max_tokens": 12,
         "heldout_tasks": 2,
