@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.types import Trajectory
@@ -56,7 +57,8 @@ def score_in(text: str) -> float | None:
     return min(max(float(found.group()), 0.0), 100.0) if found else None
 
 
-def widest_gap(one: Trajectory, other: Trajectory) -> float:
-    """The largest difference on a single item that both were judged by."""
-    names = [name for name in one.facts if name.startswith(FACT) and name in other.facts]
-    return max((abs(one.facts[name] - other.facts[name]) for name in names), default=0.0)
+def widest_gap(attempts: Sequence[Trajectory]) -> float:
+    """The largest difference on a single item that all of them were judged by."""
+    names = [name for name in attempts[0].facts if name.startswith(FACT)] if attempts else []
+    judged = [[each.facts[name] for each in attempts] for name in names if all(name in each.facts for each in attempts)]
+    return max((max(scores) - min(scores) for scores in judged), default=0.0)

@@ -1,7 +1,7 @@
 """RLCF's choice of pairs (2507.18624): those that differ most on a single item of their checklist.
 
 Reading: the paper ranks a fixed set of pairs and keeps the first 40 %. Here pairs are made by the policy as it learns,
-so each is ranked among the last ones seen, itself included.
+so each is ranked among the last ones seen, itself included. A group of more than two is judged as its widest pair.
 
 Papers: rlcf
 """
@@ -34,9 +34,7 @@ class WidestGap(Gate):
             raise ConfigurationError(f"WidestGap needs a share above 0 and up to 1, got {self.share}")
 
     def __call__(self, group: Group) -> Verdict:
-        if len(group.scored) != 2:
-            raise ConfigurationError(f"WidestGap needs pairs, got {len(group.scored)} attempts: BestAndWorst before it")
-        gap = widest_gap(*group.scored)
+        gap = widest_gap(group.scored)
         self._gaps.append(gap)
         wider = sum(other > gap for other in self._gaps)
         if wider < self.share * len(self._gaps) - 1e-9:

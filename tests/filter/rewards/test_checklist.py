@@ -194,9 +194,15 @@ def test_only_the_last_pairs_are_remembered_and_equals_stay() -> None:
     assert verdict.group is not None and len(gate.state()["gaps"]) == 64
 
 
-def test_what_is_no_pair_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="needs pairs, got 3 attempts"):
-        WidestGap()(make_group([1, 0, 0.5]))
+def test_a_larger_group_is_judged_as_its_widest_pair() -> None:
+    group = make_group([1, 0, 0.5, 0.2])
+    for attempt, scores in zip(group.trajectories, ((0.2, 0.9), (0.7, 0.6), (0.4, 0.8), (0.1, 0.7)), strict=True):
+        attempt.facts = {f"{FACT}{place}": score for place, score in enumerate(scores)}
+    group.trajectories[3].facts[f"{FACT}2"] = 5.0  # no item of all four
+    assert "differ by 0.60" in WidestGap()(group).reason
+
+
+def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="above 0 and up to 1, got 0"):
         WidestGap(0.0)
     with pytest.raises(ConfigurationError, match="samples >= 1, got 0"):
