@@ -63,3 +63,10 @@ def test_seeupo_only_centres_where_nothing_varies() -> None:
     group = make_group([1.0, 1.0])
     SequenceStandard()([group])
     assert advantages_of(group) == [0.0, 0.0]
+
+
+def test_equal_rewards_get_exactly_nothing_beside_a_group_with_contrast() -> None:
+    """0.1 is no binary number: a mean of three is not 0.1."""
+    groups = [make_group([0.1] * 3), make_group([1.0, 0.0], number=1)]
+    SharedSpread()(groups)
+    assert advantages_of(groups[0]) == [0.0, 0.0, 0.0]

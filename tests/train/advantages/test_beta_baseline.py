@@ -72,6 +72,16 @@ def test_the_baseline_is_read_before_it_learns() -> None:
     assert [advantages_of(group)[0] for group in groups] == pytest.approx([1.0, -1.0])
 
 
+def test_credit_is_centred_and_the_kl_is_the_mean_over_tokens() -> None:
+    """Rewards 1, 1, 0 against .5: mean 1/6, population std sqrt(2) / 3; KLs of two tokens are averaged, not added."""
+    advantage = BetaBaseline(entropy_weight=0.0)
+    groups = [one(1.0, 0, "x", 0.1), one(1.0, 1, "y", 0.2), one(0.0, 2, "z", 0.3)]
+    advantage(groups)
+    spread = np.sqrt(2.0) / 3
+    assert [advantages_of(group)[0] for group in groups] == pytest.approx([1 / 3 / spread] * 2 + [-2 / 3 / spread])
+    assert advantage.state()["kls"] == pytest.approx([np.mean([np.expm1(-d) + d for d in (0.1, 0.2, 0.3)])], rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("rule", "at_nothing", "at_target", "beyond"),
     [("published", 0.875, 0.96, 0.875), ("rising", 0.96, 0.875, 0.875), ("constant", 0.875, 0.875, 0.875)],

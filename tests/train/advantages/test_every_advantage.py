@@ -115,6 +115,7 @@ def test_a_pruned_attempt_changes_nobodys_credit(kind: type) -> None:
             group = make_group(rewards, [2, 3, 2, 4, 5][: len(rewards)], pruned=pruned)
             advantage([prepared(group, seed)])
         assert pruned == [] or group.trajectories[4].advantages is None
+        assert repr(advantage) == repr(made(kind)) and advantage == made(kind)  # what it has seen is no setting
         credits = [attempt.advantages for attempt in group.trajectories[:4]]
         found.append([credit.tolist() for credit in credits if credit is not None])
     assert len(found[0]) == 4 and found[0] == found[1]

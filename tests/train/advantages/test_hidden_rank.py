@@ -34,6 +34,22 @@ def test_it_is_the_singular_values_and_not_their_squares() -> None:
     assert rank_of([[3, 0], [-3, 0], [0, 1], [0, -1]]) == pytest.approx(expected)
 
 
+def test_where_states_lie_does_not_count() -> None:
+    states = [[3.0, 0, 1], [-3, 0, 2], [0, 1, 4], [0, -1, 0]]
+    moved = [[x + 5.0, y - 7.0, z + 2.0] for x, y, z in states]
+    assert rank_of(moved) == pytest.approx(rank_of(states)) and rank_of(states) > 1.5
+
+
+def test_the_bonus_by_hand() -> None:
+    """Centres 2, .5, -.25 and figures 3, 1, 0: u = .5, 1, 1; beyond 5 a figure is held."""
+    advantage = HiddenRank(Constant(1.0))
+    advantage.restore({"centres": [2.0, 0.5, -0.25]})
+    found = advantage._bonus(np.array([[3.0, 1.0, 0.0], [2.0, 0.5, 99.0], [2.2, 0.5, 99.0]]))
+    share, sure = 1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(-10.0))
+    expected = [share * np.tanh(0.5) + (1 - share) * np.tanh(1.0), 0.0, sure * np.tanh(0.1)]
+    assert found.tolist() == pytest.approx(expected)
+
+
 def test_growth_and_its_change() -> None:
     assert growth_and_change([2.0, 4.0, 5.0]) == (2.0, 0.0)
     assert growth_and_change([2.0, 4.0]) == (2.0, 0.0)

@@ -93,6 +93,17 @@ def test_mixed_rewards_by_hand() -> None:
     assert advantages_of(group) == pytest.approx([1.0384, -0.6494, 0.6494, -1.0384], abs=5e-5)
 
 
+def test_epsilon_stands_beside_every_spread() -> None:
+    """Equal rewards, noise 0 and 1: zn = +-.5 / (.7071 + 1), K = .9091, u = K zn, A = u / (std u + 1)."""
+    group = make_group([1.0, 1.0])
+    for attempt, level in zip(group.trajectories, (0.0, 1.0), strict=True):
+        attempt.facts["noise"] = level
+    NoisePosterior(epsilon=1.0)([group])
+    u = 0.1 / 0.11 * 10 * 0.1 * 0.5 / (np.sqrt(0.5) + 1)
+    expected = u / (u * np.sqrt(2) + 1)
+    assert advantages_of(group) == pytest.approx([expected, -expected])
+
+
 def test_the_gain_falls_as_rewards_spread() -> None:
     gain = NoisePosterior().gain
     assert gain(np.array([1.0, 1.0])) == pytest.approx(0.9091, abs=5e-5)

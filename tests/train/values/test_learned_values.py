@@ -297,8 +297,9 @@ def test_values_of_turns_are_read_where_turns_begin_and_end() -> None:
     before, after = np.arange(20, dtype=np.float32).reshape(5, 4), -np.arange(20, dtype=np.float32).reshape(5, 4)
     actions, states = by_turn(np.stack([before, after], 1), attempt)
     assert actions.tolist() == [[-4, -5], [-16, -17]] and states.tolist() == [[2, 3], [10, 11]]
-    with pytest.raises(ConfigurationError, match="set values=TurnCritic"):
-        TurnAdvantage()([group])
+    for unnoted in (group, make_group([1.0])):
+        with pytest.raises(ConfigurationError, match="set values=TurnCritic"):
+            TurnAdvantage()([unnoted])
 
 
 def test_a_conservative_q_keeps_the_models_distribution_and_backs_up_its_favourite() -> None:
