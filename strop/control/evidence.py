@@ -5,6 +5,7 @@ from __future__ import annotations
 from strop.types import Group, Trajectory
 
 SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to its end, where chance decided that
+EXIT = "exit"  # the fact of how many tokens were thought before an answer was forced
 
 
 def success(attempt: Trajectory) -> float:

@@ -1,0 +1,45 @@
+"""S-GRPO's reward (2505.07686): the earliest right answer of a serial group earns 1, each later one half of the last.
+
+Reading: the exponent counts right answers and not exits; the whole thought comes last.
+Papers: s-grpo
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.control.evidence import EXIT
+from strop.errors import ConfigurationError
+from strop.filter.paid import Paid
+from strop.roles import Reward
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class Decaying(Reward):
+    """What `inner` says, times 1 / 2^k after k right answers at earlier exits."""
+
+    inner: Reward
+    weight: float = 1.0  # of this reward beside others
+
+    is_relative: ClassVar[bool] = True
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
+
+    def __call__(self, group: Group) -> list[float]:
+        told, attempts = self.inner(group), group.trajectories
+        if isinstance(told, Awaitable):
+            raise ConfigurationError(f"Decaying needs marks at once, and {type(self.inner).__name__} is a coroutine")
+        paid = [mark.end if isinstance(mark, Paid) else float(mark) for mark in told]
+        order = sorted(range(len(attempts)), key=lambda place: attempts[place].facts.get(EXIT, math.inf))
+        marks, right = [0.0] * len(attempts), 0
+        for place in order:
+            if attempts[place].is_scored and paid[place] > 0:
+                marks[place] = paid[place] / 2**right
+                right += 1
+        return marks
