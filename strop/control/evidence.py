@@ -8,9 +8,15 @@ SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to i
 EXIT = "exit"  # the fact of how many tokens were thought before an answer was forced
 
 
+def paid(attempt: Trajectory) -> float:
+    """By the world, which paid at once or was asked, whatever other rewards added; by all where it was not asked."""
+    by_world = [attempt.rewards[name] for name in ("outcome", "checked") if name in attempt.rewards]
+    return by_world[0] if by_world else attempt.reward
+
+
 def success(attempt: Trajectory) -> float:
-    """How right an attempt was, from 0 to 1: the world's own outcome where there is one, whatever else was paid."""
-    return min(max(attempt.rewards.get("outcome", attempt.reward), 0.0), 1.0)
+    """How right an attempt was, from 0 to 1."""
+    return min(max(paid(attempt), 0.0), 1.0)
 
 
 def successes(group: Group) -> tuple[float, float]:

@@ -1,11 +1,11 @@
-"""Attempts that chance let go on stand for those that it did not."""
+"""What is known of a task's difficulty: the world's word alone, and for as many attempts as each stands for."""
 
 from __future__ import annotations
 
 import pytest
 
 from strop.control.beliefs.counts import Counts
-from strop.control.evidence import SURVIVAL
+from strop.control.evidence import SURVIVAL, successes
 from tests.building import make_group
 
 
@@ -18,3 +18,15 @@ def test_a_belief_takes_the_weights() -> None:
     again = Counts()
     again.restore(belief.state())
     assert again.state() == belief.state()
+
+
+@pytest.mark.parametrize("name", ["outcome", "checked"])
+def test_the_worlds_word_counts_whatever_else_was_paid(name: str) -> None:
+    """A right answer that was priced for its length, and a wrong one that was praised for its form."""
+    group = make_group([0.25, 0.5])
+    for attempt, by_world in zip(group.trajectories, (1.0, 0.0), strict=True):
+        attempt.rewards = {name: by_world, "other": attempt.reward - by_world}
+    assert successes(group) == (1.0, 2.0)
+    for attempt in group.trajectories:
+        attempt.rewards = {"other": attempt.reward}
+    assert successes(group) == (0.75, 2.0), "where it was not asked, what was paid"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strop.control.evidence import paid
 from strop.errors import ConfigurationError
 from strop.roles import Budget
-from strop.types import Group, Outcome, Trajectory
+from strop.types import Group, Outcome
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,4 @@ class AgainWhenLost(Budget):
 
     def _is_lost(self, group: Group) -> bool:
         is_finished = any(attempt.outcome is Outcome.FINISHED for attempt in group.own)
-        return is_finished and all(abs(_paid(attempt)) <= self.tolerance for attempt in group.own)
-
-
-def _paid(attempt: Trajectory) -> float:
-    """By the world, whatever other rewards added."""
-    return attempt.rewards.get("outcome", attempt.reward)
+        return is_finished and all(abs(paid(attempt)) <= self.tolerance for attempt in group.own)

@@ -24,12 +24,13 @@ def test_a_second_only_where_all_failed_and_not_by_their_format(rewards: tuple[f
     assert BUDGET.attempts(make_group(rewards)) == more
 
 
-def test_what_the_world_paid_decides_whatever_was_added() -> None:
+@pytest.mark.parametrize("name", ["outcome", "checked"])
+def test_what_the_world_paid_decides_whatever_was_added(name: str) -> None:
     group = make_group([-0.3, -0.1])
     for attempt in group.trajectories:
-        attempt.rewards = {"outcome": 0.0, "overlong": attempt.reward}
+        attempt.rewards = {name: 0.0, "overlong": attempt.reward}
     assert BUDGET.attempts(group) == 3
-    group.trajectories[0].rewards["outcome"] = 1.0
+    group.trajectories[0].rewards[name] = 1.0
     assert BUDGET.attempts(group) == 0
 
 
