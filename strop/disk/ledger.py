@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from strop.disk.folder import FORMAT
-from strop.disk.rows import ATTEMPT, SCHEMA, attempt_row, trajectory_of
+from strop.disk.rows import ATTEMPT, PAID, SCHEMA, attempt_row, trajectory_of
 from strop.disk.turns import message_from, plain_message
 from strop.errors import CheckpointError
 from strop.machines import WeightVersion
@@ -215,9 +215,9 @@ class Ledger:
         return [trajectory_of(self.task(row[0]), *row[1:]) for row in rows]
 
     def successes(self, least: float) -> dict[str, list[str]]:
-        """The policy's own attempts that were paid at least so much, in order: ids by task."""
+        """The policy's own attempts that the world paid at least so much, in order: ids by task."""
         found: dict[str, list[str]] = {}
-        query = "SELECT task, id FROM attempts WHERE origin='policy' AND reward >= ? ORDER BY number, rowid"
+        query = f"SELECT task, id FROM attempts WHERE origin='policy' AND {PAID} >= ? ORDER BY number, rowid"
         for task, name in self._rows(query, (least,)):
             found.setdefault(task, []).append(name)
         return found

@@ -11,6 +11,9 @@ from strop.types import Origin, Outcome, Task, Trajectory
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
 ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
+# by the world, whatever other rewards added; by all where the world was not asked; NULL where an attempt does not count
+_BY_WORLD = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
+PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_WORLD} END"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,

@@ -174,7 +174,7 @@ def test_successes_are_right_attempts_of_the_policy_by_task(tmp_path: Path) -> N
         ledger.admitted(number, task(str(number)), 0)
         made = group(number)
         for attempt, reward in zip(made.trajectories, (1.0, 0.5, 1.0), strict=True):
-            attempt.reward = reward
+            attempt.reward, attempt.rewards = reward, {"by_length": reward}
         made.trajectories[0].origin = Origin.TEACHER if number else Origin.POLICY
         made.trajectories[2].outcome = Outcome.FINISHED if number else Outcome.FAILED
         ledger.finished(made, made, "", 0)
@@ -182,3 +182,16 @@ def test_successes_are_right_attempts_of_the_policy_by_task(tmp_path: Path) -> N
     assert ledger.successes(0.5) == {task("0").id: ["0/0", "0/1"], task("1").id: ["1/1", "1/2"]}
     found = ledger.attempt("1/1")
     assert found.reward == 0.5 and found.task == task("1") and found.num_tokens == group(1).trajectories[1].num_tokens
+
+
+def test_right_is_what_the_world_paid_for_whatever_else_was_added(tmp_path: Path) -> None:
+    """A right answer that was too long, and a wrong one that another judge liked."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number, name in enumerate(("outcome", "checked")):
+        ledger.admitted(number, task(str(number)), 0)
+        made = group(number)
+        for attempt, paid, added in zip(made.trajectories, (1.0, 0.0, 1.0), (-0.5, 1.0, 0.0), strict=True):
+            attempt.reward, attempt.rewards = paid + added, {name: paid, "other": added}
+        made.trajectories[2].outcome = Outcome.PRUNED
+        ledger.finished(made, made, "", 0)
+    assert ledger.successes(1.0) == {task("0").id: ["0/0"], task("1").id: ["1/0"]}

@@ -39,7 +39,7 @@ class WithSuccesses(Strategy):
     inner: Strategy
     pool: FilePath  # ledger.db of the earlier run
     count: int = 2  # replayed attempts in a group
-    right: float = 1.0  # reward of a right attempt, there
+    right: float = 1.0  # what the world paid for a right attempt, there
     _ledger: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     _known: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -56,7 +56,7 @@ class WithSuccesses(Strategy):
         """What is wrong with the pool."""
         if not Path(self.pool).is_file():
             return [f"{self.pool} does not exist: name the folder of a run that solved some of these tasks"]
-        return [] if self._successes() else [f"{self.pool} holds no attempt with a reward of {self.right:g}"]
+        return [] if self._successes() else [f"{self.pool} holds no attempt that its world paid {self.right:g}"]
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy

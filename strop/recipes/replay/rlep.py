@@ -7,6 +7,7 @@ Reading: Two replayed attempts join each group; their logprobs are computed anew
     released, so that nothing corrects for their age. DAPO's bounds, dual clip, token mean and price of overlong
     answers, without its dynamic sampling; eight optimizer steps per draw (64 of 512 tasks). Earlier runs of any recipe
     serve as the pool, as long as they had the same worlds and seed; the paper's is a converged one from the same model.
+    Right is what the world itself paid 1, whatever else that run rewarded.
 Left out: The warm-up of the learning rate and weight decay.
 Acts: share/replayed > 0 with pool=RUN, groups_per_step=8
 """

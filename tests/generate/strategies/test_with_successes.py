@@ -171,7 +171,7 @@ def test_a_pool_must_be_there_and_hold_something(model: Path, tmp_path: Path) ->
         check(build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path / "nowhere")}))
     played(model, tmp_path / "ledger.db", unable, steps=1)
     run = build(recipe_named("rlep"), {**sizes, "pool": str(tmp_path)})
-    with pytest.raises(ConfigurationError, match="holds no attempt with a reward of 1"):
+    with pytest.raises(ConfigurationError, match="holds no attempt that its world paid 1"):
         check(run)
     check(replace(run, strategy=WithSuccesses(Independent(), str(tmp_path / "ledger.db"), right=0.0)))
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):
