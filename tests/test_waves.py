@@ -170,6 +170,15 @@ def test_families_are_compared_among_themselves() -> None:
     ]
 
 
+def test_a_family_of_which_nothing_counts_is_no_step() -> None:
+    group = make_group([1.0, 0.0, 0.0, 0.0], failed=[2], pruned=[3])
+    for attempt in group.trajectories[2:]:
+        attempt.family = "hinted"
+    found = families([group, make_group([1.0], number=1)])
+    assert [(each.number, [t.id for t in each.trajectories]) for each in found] == [(0, ["0-0", "0-1"]), (1, ["1-0"])]
+    assert [[each.number for each in part] for part in optimizer_steps(found, 2)] == [[0], [1]]
+
+
 def test_demonstrations_alone_make_a_step_of_their_own() -> None:
     groups = [make_group([1.0, 0.0], number=number) for number in range(5)]
     for attempt in groups[1].trajectories:

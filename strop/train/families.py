@@ -9,8 +9,11 @@ from strop.types import Group, Origin, Trajectory
 
 
 def families(groups: Sequence[Group]) -> list[Group]:
-    """Each family of siblings as a group of its own, in the order in which they first appear."""
-    return [family for group in groups for family in _families(group)]
+    """Each family of siblings as a group of its own, in the order in which they first appear.
+
+    One of which nothing counts is left out: it would be a step of nothing, and a ledger does not hold it.
+    """
+    return [family for group in groups for family in _families(group) if family.scored]
 
 
 def _families(group: Group) -> list[Group]:
