@@ -6,8 +6,9 @@ Claim: 5.2 points above RL alone, averaged over six benchmarks, with 13 % of the
 Reading: A task all of whose attempts were paid 0 is shown once; demonstrations wait until there are enough for a step
     of their own, which follows the draw's others, newest first. Groups are compared with their mean, ratios are not
     clipped and tokens are summed over a constant; a supervised step is a mean over tokens with a bonus on entropy. Two
-    optimizer steps per draw (64 of 128 tasks). The paper collects 128 demonstrations, one draw's worth of tasks; here
-    8 are. Later scripts of the release clip and collect 64.
+    optimizer steps per draw (64 of 128 tasks), gradients of a norm of at most 0.7. The paper collects 128
+    demonstrations, one draw's worth of tasks; here 8 are. Later scripts of the release clip and collect 64. A task
+    whose attempts were all cut off at the token limit is not shown: that says nothing about how hard it is.
 Left out: Adam moments of its own for the supervised steps: both kinds share one optimizer. The price of wrong formats,
     which no world here has.
 Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
@@ -30,8 +31,10 @@ from strop.train.losses.likelihood import Likelihood
 from strop.train.reductions.constant_length import ConstantLength
 from strop.train.reductions.taught_apart import TaughtApart
 from strop.train.reductions.token_mean import TokenMean
+from strop.train.trainers.torch import TorchTrainer
 from strop.types import Origin
 
+_NORM = 0.7  # of a step's gradient, at most
 _UNBOUNDED = 1e9  # a ratio never gets there: its logarithm is held within 20
 
 
@@ -54,5 +57,6 @@ def relift(
         strategy=ShownWhenLost(Demonstrate()),
         buffer=Interleaved(Fifo(), collected),
         reduction=TaughtApart(ConstantLength(setting.max_tokens), TokenMean()),
+        trainer=TorchTrainer(setting.learning_rate, clip_norm=_NORM, device=setting.device),
         minibatches=2,
     )
