@@ -7,7 +7,7 @@ Reading: The form that fine-tunes in rounds (iSFT), on debates: of ten talks abo
     and of those the best 70 %; a round is a step. price and gain are the release's for mathematics. Readability is the
     loss under the model training began with, where it was said; a loss below plain counts as plain, because the bundled
     model's is far below a nat. A talk of 8 tokens is too short here (40 in the release), and a voice repeats itself
-    only where it says what it said itself.
+    only where it says what it said itself. Talks that are not imitated keep their place in the mean over tokens.
 Left out: The tree of turns and its preference pairs (iDPO), the pool of formats for a first round, and rounds that
     start again from the first weights.
 Acts: turns > 1 and kept_share < 1 and reward/readable > 0

@@ -6,7 +6,8 @@ Claim: Up to 4 % better on average than GRPO at 7B and 32B, over mathematics ben
 Reading: Hinted attempts are sampled behind the hinted prompt and trained behind the plain one; their ratio is of the
     new policy without the hint to the old one with it, shaped and not clipped. Hints are the first steps of the world's
     own working, in place of a larger model's advice. Two optimizer steps per draw and the mean over attempts are the
-    release's (64 of 128 tasks each, one attempt in a micro-batch); its second clip range is set there and not used.
+    release's (64 of 128 tasks each, one attempt in a micro-batch); its second clip range is set there and not used. A
+    task whose attempts were all cut off at the token limit gets no hint: that says nothing about how hard it is.
 Left out: Guide-PPO, and hints that differ between the attempts of a group.
 Acts: share/guided > 0
 """
