@@ -253,6 +253,39 @@ def saved(strategy: PrunedMidway, folder: Path) -> Path:
     return folder
 
 
+def test_scores_are_told_apart_by_tenths() -> None:
+    """Of each tenth one attempt was seen, right in every second: nobody speaks for its neighbours."""
+    strategy, group = PrunedMidway(at=4), make_group([float(tenth % 2) for tenth in range(10)])
+    for tenth, attempt in enumerate(group.trajectories):
+        attempt.facts[SURVIVAL] = 1.0
+        strategy._looked[attempt.id] = np.zeros(3), tenth / 10 + 0.05
+    strategy.observe(group)
+    strategy._catch_up(1)
+    for tenth in range(10):
+        for score in (tenth / 10 + 0.01, tenth / 10 + 0.09):
+            assert strategy.chance(score) == pytest.approx((tenth % 2 + score) / 2)
+    assert strategy.chance(1.0) == 1.0, "the last tenth holds its end"
+
+
+def test_it_says_how_many_foretold_ones_came_true() -> None:
+    """From one half on an attempt is foretold to be right, and is: 4 of 5 here, and 3 of 8 were given up."""
+    group = make_group([0.5, 0.0, 0.49, 1.0, 1.0, 0.0, 0.0, 0.0, 1.0], pruned=[5, 6, 7])
+    for attempt, chance in zip(group.trajectories[:8], (0.5, 0.49, 0.3, 0.9, 0.2, 0.5, 0.5, 0.5), strict=True):
+        attempt.facts[FORETOLD] = chance
+    told = PrunedMidway().learn([group])
+    assert told["pruned_share"] == pytest.approx(3 / 8) and told["foretold_right"] == pytest.approx(4 / 5)
+    assert told["foretold_contrast"] == pytest.approx((0.5 + 0.9 + 0.2) / 3 - (0.49 + 0.3) / 2)
+    alone = PrunedMidway().learn([make_told(0.7, 1.0)])
+    assert alone == {"pruned_share": 0.0, "foretold_right": 1.0, "foretold_contrast": 0.0}, "no wrong one, no contrast"
+    assert PrunedMidway().learn([make_told(0.7, 0.0)])["foretold_contrast"] == 0.0
+
+
+def make_told(chance: float, reward: float) -> Group:
+    group = make_group([reward])
+    group.trajectories[0].facts[FORETOLD] = chance
+    return group
+
+
 def test_it_says_what_it_did() -> None:
     group = make_group([1.0, 0.0, 0.0, 1.0, 1.0], pruned=[2], failed=[3])
     for attempt, chance in zip(group.trajectories[:4], (0.7, 0.6, 0.9, 0.1), strict=True):

@@ -1,0 +1,20 @@
+"""Every part that holds tensors holds them where the setting says: a critic that stays on the CPU is slow, not wrong.
+
+It walks strop.recipes .
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from strop.abilities import OnDevice, inside
+from strop.recipes import build, find_recipes, parameters_of, recipe_named
+
+
+@pytest.mark.parametrize("name", sorted(find_recipes()))
+def test_every_part_computes_where_the_setting_says(name: str) -> None:
+    recipe = recipe_named(name)
+    required = {each.name: "FOLDER" for each in parameters_of(recipe).values() if each.is_required}
+    parts = inside(build(recipe, {**required, "device": "cuda:1"}), OnDevice)
+    found = {type(part).__name__: part.device for part in parts}
+    assert found and set(found.values()) == {"cuda:1"}, found
