@@ -1,0 +1,155 @@
+"""V-STAR's search (2602.10699): new attempts branch off where a value head expects much and the policy is undecided.
+
+Readings: nodes are the beginnings of attempts at every `stride` tokens, where the paper's are the few tokens of an
+item's name. All attempts are played to their end and all are candidates. The head is a ridge regression on the hidden
+state with targets of one temporal difference, r + 0.99 V(next node); r is the world's outcome at the end, since no
+dense reward is known here, and never enters the policy's loss. The entropy of a node is that of its next token, of the
+weights at hand.
+Papers: v-star
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from strop.control.evidence import success
+from strop.errors import ConfigurationError
+from strop.generate.partners import Player
+from strop.generate.pieces import cut, given
+from strop.generate.together import together
+from strop.roles import Strategy
+from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.types import Group, Metrics, Origin, Start, Trajectory
+
+_NEEDS = frozenset({"hidden", "entropy"})
+_DISCOUNT = 0.99
+_WINDOW = 64  # groups that the head is fitted on
+_FILE = "values.safetensors"
+GAIN = "node_gain"  # the fact of how far above the mean of its depth the node was that an attempt branched from
+
+
+@dataclass
+class Node:
+    """A beginning of an attempt."""
+
+    owner: Trajectory
+    size: int  # written tokens of the owner
+    depth: int  # tokens from the start of the reply, given ones included
+    worth: float  # value + entropy
+    visits: int = 1
+
+
+@dataclass
+class ValueTree(Strategy):
+    """`beam` starts are played plainly; each further one goes on from the node with the highest worth + bonus.
+
+    worth = V + entropy * H, bonus = explore * sqrt(ln(attempts + 1) / (visits + 1)); nodes below the mean worth of
+    their depth are passed over. What is learned from a group serves groups of later versions.
+    """
+
+    beam: int = 4  # attempts before the search begins
+    stride: int = 8  # tokens between two nodes
+    entropy: float = 0.1  # weight of the policy's indecision
+    explore: float = 1.0  # weight of the bonus for nodes that were seldom visited
+
+    # states of the nodes of a scored group and their targets, once the group was seen: [R, H], [R]
+    _states: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
+    _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.stride < 1 or self.entropy < 0 or self.explore < 0:
+            raise ConfigurationError(
+                f"ValueTree needs beam >= 1, stride >= 1, entropy >= 0 and explore >= 0, got {self}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        self._catch_up(group.version)
+        attempts = await together(play(start) for start in starts[: self.beam])
+        nodes = await self._nodes(attempts, play)
+        for start in starts[self.beam :]:
+            node = chosen(nodes, len(attempts), self.explore)
+            attempts.append(await self._branch(node, start, nodes, play))
+            nodes += await self._nodes(attempts[-1:], play)
+        return attempts
+
+    async def _branch(self, node: Node | None, start: Start, nodes: list[Node], play: Player) -> Trajectory:
+        if node is None:  # nothing is long enough to branch from
+            return await play(start)
+        for other in nodes:
+            other.visits += other.owner is node.owner and other.size <= node.size
+        turns = given(cut(node.owner.turns, node.size))
+        branch = await play(replace(start, turns=turns, origin=Origin.BRANCHED, parent=node.owner.id))
+        branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
+        return branch
+
+    async def _nodes(self, attempts: Sequence[Trajectory], play: Player) -> list[Node]:
+        whole = [t for t in attempts if t.is_scored and t.num_tokens and len(t.turns) == 1]
+        looks = await play.look(whole, _NEEDS) if whole else []
+        found = []
+        for attempt, look in zip(whole, looks, strict=True):
+            sizes = _sizes(attempt, self.stride)
+            states = look["hidden"][sizes].astype(np.float64)  # in which the token after the node was chosen
+            self._states[attempt.id] = states
+            for size, state in zip(sizes, states, strict=True):
+                worth = self._value(state) + self.entropy * float(look["entropy"][size])
+                found.append(Node(attempt, size, size + attempt.turns[0].given, worth))
+        return found
+
+    # ---- the head
+
+    def _value(self, state: Table) -> float:
+        return 0.0 if self._fit is None else float(np.clip(self._fit(state), 0.0, 1.0))
+
+    def observe(self, group: Group) -> None:
+        tables = [(t, self._states.pop(t.id)) for t in group.trajectories if t.id in self._states]
+        told = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
+        if told:
+            states, targets = zip(*told, strict=True)
+            self._draws = [*self._draws, (np.concatenate(states), np.concatenate(targets))][-_WINDOW:]
+
+    def _targets(self, states: Table, outcome: float) -> Table:
+        """r + 0.99 V(next) of each node; the last one is followed by the outcome: [R]."""
+        after = [_DISCOUNT * self._value(state) for state in states[1:]]
+        return np.array([*after, outcome])
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says how far above their depth's mean the nodes were that were chosen."""
+        gains = [t.facts[GAIN] for group in groups for t in group.trajectories if GAIN in t.facts]
+        return {"node_gain": float(np.mean(gains)) if gains else 0.0, "branched_from_nodes": float(len(gains))}
+
+    def _catch_up(self, version: int) -> None:
+        if version > self._version and self._draws:
+            rows = sum(len(targets) for _, targets in self._draws)
+            self._fit = fitted(self._draws, ridge=float(rows))
+        self._version = max(version, self._version)
+
+    def save(self, folder: Path) -> None:
+        write_draws(folder / _FILE, self._draws)
+
+    def resume(self, folder: Path) -> None:
+        self._draws, self._version = read_draws(folder / _FILE), -1
+
+
+def chosen(nodes: Sequence[Node], attempts: int, explore: float) -> Node | None:
+    """The node of highest worth and bonus among those not below their depth's mean; of equals the first."""
+    open_ = [node for node in nodes if node.worth >= _mean_at(nodes, node.depth) - 1e-12]
+    bonus = math.log(attempts + 1)
+    return max(open_, key=lambda node: node.worth + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
+
+
+def _mean_at(nodes: Sequence[Node], depth: int) -> float:
+    return float(np.mean([node.worth for node in nodes if node.depth == depth]))
+
+
+def _sizes(attempt: Trajectory, stride: int) -> list[int]:
+    """Written tokens before each node: where the reply as a whole has a multiple of `stride`, beyond its beginning."""
+    begun = attempt.turns[0].given
+    first = stride - begun % stride
+    return list(range(first, attempt.num_tokens, stride))

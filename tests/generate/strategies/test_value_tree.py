@@ -1,0 +1,109 @@
+"""V-STAR's search: which node is chosen, what a branch is given, and what the head learns."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.generate.agents.chat import Chat
+from strop.generate.player import GroupPlayer
+from strop.generate.strategies.value_tree import GAIN, Node, ValueTree, chosen
+from strop.types import Group, Origin, Trajectory
+from tests.building import make_group
+from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
+
+
+def node(depth: int, worth: float, visits: int = 1) -> Node:
+    return Node(make_group([0.0]).trajectories[0], depth, depth, worth, visits)
+
+
+def test_the_node_of_highest_worth_and_bonus_above_its_depths_mean() -> None:
+    nodes = [node(4, 0.2), node(4, 0.6), node(8, 0.5, visits=3), node(8, 0.4)]
+    assert chosen(nodes, 4, 0.0) is nodes[1]
+    # 0.6 + sqrt(ln 5 / 2) = 1.50 against 0.5 + sqrt(ln 5 / 4) = 1.13
+    assert chosen(nodes, 4, 1.0) is nodes[1]
+    nodes[1].visits = 9  # 0.6 + sqrt(ln 5 / 10) = 1.001
+    assert chosen(nodes, 4, 1.0) is nodes[2] and math.sqrt(math.log(5) / 4) + 0.5 > 1.001
+    assert chosen([node(4, 0.1, 1), node(4, 0.9, 10**6)], 4, 5.0) is not None
+    far = [node(4, 0.1, 1), node(4, 0.9, 10**6)]
+    assert chosen(far, 4, 5.0) is far[1], "below the mean of its depth, whatever its bonus"
+    assert chosen([], 4, 1.0) is None
+
+
+def played(folder: Path, replies: list[str], count: int, strategy: ValueTree, doubts: list[float]) -> list[Trajectory]:
+    async def note(groups: list[Group], needs: frozenset[str]) -> None:
+        for attempt in groups[0].scored:
+            size = attempt.num_tokens
+            attempt.notes["entropy"] = np.array((doubts + [0.0] * size)[:size], np.float32)
+            attempt.notes["hidden"] = np.stack([np.full(2, place, np.float32) for place in range(size)])
+
+    async def score(group: Group) -> None:
+        return None
+
+    policy = policy_of(save_folder(folder), Recording(replies))
+    play = GroupPlayer(Group(0, TASK, []), policy, (Replies(1),), Chat(), 0, score, note)
+    return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
+
+
+def test_branches_go_on_from_nodes_and_their_nodes_join_the_tree(tmp_path: Path) -> None:
+    """Nodes at 2 and 4 of `abcde|`, of which that at 4 is the more undecided; the branch has others, at 6 and 8."""
+    strategy = ValueTree(1, 2, entropy=1.0, explore=0.0)
+    first, second, third = played(tmp_path, ["abcde|", "xyzw|", "u|"], 3, strategy, [0, 0, 0.3, 0, 0.9, 0])
+    assert first.origin is Origin.POLICY and second.origin is Origin.BRANCHED and second.parent == first.id
+    assert second.turns[0].begun.tolist() == ids("abcd") and second.turns[0].message.content == "abcdxyzw"
+    assert second.facts[GAIN] == pytest.approx(0.0), "alone at its depth"
+    # nodes of the second: depth 6, where its third token with 0.3 begins; 0.9 at depth 4 is still the highest
+    assert third.turns[0].begun.tolist() == ids("abcd") and third.parent == first.id
+
+
+def test_without_nodes_a_start_is_played_plainly(tmp_path: Path) -> None:
+    found = played(tmp_path, ["a|", "b|", "c|"], 3, ValueTree(1, 8), [0.5])
+    assert [attempt.origin for attempt in found] == [Origin.POLICY] * 3
+
+
+def scored(strategy: ValueTree, states: dict[str, list[float]], rewards: list[float], number: int) -> Group:
+    group = make_group(rewards, number=number)
+    strategy._states = {name: np.array([[each] for each in column]) for name, column in states.items()}
+    return group
+
+
+def test_the_head_learns_one_temporal_difference_at_a_time_and_serves_later_versions() -> None:
+    strategy = ValueTree()
+    strategy.observe(scored(strategy, {"0-0": [1.0, 2.0], "0-1": [0.0]}, [1.0, 0.0], 0))
+    ((states, targets),) = strategy._draws
+    assert states.tolist() == [[1.0], [2.0], [0.0]] and targets.tolist() == [0.0, 1.0, 0.0], "no value is known yet"
+    strategy._catch_up(0)
+    assert strategy._fit is not None
+    before = strategy._value(np.array([2.0]))
+    assert before > strategy._value(np.array([0.0]))
+    strategy.observe(scored(strategy, {"1-0": [5.0, 2.0]}, [0.0], 1))
+    assert strategy._draws[1][1].tolist() == pytest.approx([0.99 * before, 0.0])
+    again = strategy._fit
+    strategy._catch_up(0)
+    assert strategy._fit is again, "the same version sees the same values"
+
+
+def test_failed_attempts_teach_nothing_and_memory_comes_back(tmp_path: Path) -> None:
+    strategy = ValueTree()
+    group = scored(strategy, {"0-0": [1.0], "0-1": [0.0]}, [1.0, 0.0], 0)
+    group.trajectories[0].outcome = make_group([0.0], failed=[0]).trajectories[0].outcome
+    strategy.observe(group)
+    assert strategy._draws[0][0].tolist() == [[0.0]] and strategy._states == {}
+    strategy.save(tmp_path)
+    again = ValueTree()
+    again.resume(tmp_path)
+    again._catch_up(3)
+    strategy._catch_up(3)
+    assert again._value(np.array([0.7])) == strategy._value(np.array([0.7]))
+
+
+def test_refuses_nonsense() -> None:
+    for wrong in ({"beam": 0}, {"stride": 0}, {"entropy": -1.0}, {"explore": -1.0}):
+        with pytest.raises(ConfigurationError, match="ValueTree needs"):
+            ValueTree(**wrong)  # type: ignore[arg-type]
