@@ -27,6 +27,7 @@ from strop.generate.engines.choice import engine_on
 from strop.generate.template import Template
 from strop.machines import Completion
 from strop.models.names import model_folder
+from strop.train.needs import Logprobs
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
@@ -83,12 +84,11 @@ def differences(folder: Path, groups: list[Group], device: str) -> tuple[FloatAr
     trainer = TorchTrainer(device=device, dtype="bfloat16" if is_gpu else "float32", max_tokens=32_768)
     trainer.open(folder, 0)
     batches = pack(groups, None, 0, trainer.max_tokens)
-    trainer.annotate(batches, frozenset({"proximal"}))
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
     gaps, behaviors = [], []
     for batch in batches:
-        assert batch.proximal_logprobs is not None
         kept = batch.trainable
-        gaps.append((batch.proximal_logprobs[kept] - batch.behavior_logprobs[kept]).float().cpu().numpy())
+        gaps.append((batch.logprobs["proximal"][kept] - batch.behavior_logprobs[kept]).float().cpu().numpy())
         behaviors.append(batch.behavior_logprobs[kept].float().cpu().numpy())
     return np.concatenate(gaps), np.concatenate(behaviors)
 

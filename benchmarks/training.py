@@ -33,6 +33,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaFor
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.reinforce import Reinforce
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -158,8 +159,8 @@ def check(folder: Path, arguments: argparse.Namespace) -> None:
         trainer = TorchTrainer(device=arguments.device, dtype=dtype, fused=fused, clip_norm=None, max_tokens=8192)
         trainer.open(folder, 0)
         batches = pack(groups, TokenMean(), 0, trainer.max_tokens)
-        trainer.annotate(batches, frozenset({"proximal"}))
-        logprobs = torch.cat([each.proximal_logprobs for each in batches if each.proximal_logprobs is not None])
+        trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+        logprobs = torch.cat([each.logprobs["proximal"] for each in batches])
         trainer.step(batches, Objective((Reinforce(),)))
         assert trainer._opened is not None
         gradients = {name: each.grad for name, each in trainer._opened.model.named_parameters()}

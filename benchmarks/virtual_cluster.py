@@ -43,6 +43,7 @@ from strop.progress import Flow, Progress
 from strop.run import Run
 from strop.train.advantages.constant import Constant
 from strop.train.losses.reinforce import Reinforce
+from strop.train.needs import Need, Note
 from strop.types import Group, IntArray, Metrics, Sampling
 from tests.clock import VirtualLoop
 
@@ -109,8 +110,8 @@ class VirtualTrainer:
     max_tokens: int = 1 << 30
 
     def open(self, model: Path, seed: int) -> None: ...
-    def note(self, groups: Any, needs: frozenset[str]) -> None: ...
-    def annotate(self, batches: Any, needs: frozenset[str]) -> None: ...
+    def note(self, groups: Any, needs: frozenset[Note]) -> None: ...
+    def annotate(self, batches: Any, needs: frozenset[Need]) -> None: ...
     def step(self, batches: Any, objective: Any) -> Metrics:
         return {"loss": 0.0}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from strop.train.batch import Batch, Output
+    from strop.train.needs import Need, Note
 
     fact = property  # a fact about a mechanism: a property with a default
 else:
@@ -90,7 +91,7 @@ class Engine(Protocol):
 class Trainer(Protocol):
     """How do weights move? It knows no algorithm's name."""
 
-    fills: ClassVar[frozenset[str] | None] = None  # the needs it can fill; None: all
+    fills: ClassVar[frozenset[Need] | None] = None  # the needs it can fill; None: all
     makes_several: ClassVar[bool] = False  # optimizer steps of one, each from where the last one ended
 
     @fact
@@ -115,19 +116,12 @@ class Trainer(Protocol):
 
     def open(self, model: Path, seed: int) -> None: ...
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
-        """Write what the current policy thinks into each attempt's `notes`, before there is any credit.
-
-        entropy, logprobs and reference_logprobs [N], hidden and hidden_after [N, H]: the state in which a token was
-        chosen and the one after it, prompt_hidden [P, H] of the first prompt's tokens.
-        """
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        """Write what the current policy thinks into each attempt's `notes`, before there is any credit."""
         ...
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill what is needed: logprobs of the reference, proximal, old or averaged policy, or score_norms.
-
-        "model:FOLDER" are the logprobs of another model, "logits:POLICY" its whole distributions (`Output.over_both`).
-        """
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        """Fill what losses and correction need of other policies before the step (`train/needs.py`)."""
         ...
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:

@@ -20,6 +20,7 @@ from strop.generate.policy import Policy
 from strop.generate.talk import Limits
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
+from strop.train.needs import Note
 from strop.train.stream import Stream
 from strop.types import Group, Metrics, Outcome, Task
 
@@ -110,7 +111,7 @@ class Flow:
         player.stages = self.progress.stages
         return player
 
-    async def _note(self, groups: list[Group], needs: frozenset[str]) -> None:
+    async def _note(self, groups: list[Group], needs: frozenset[Note]) -> None:
         """A look at attempts from within generation; inline unless a step is being trained.
 
         From another thread it would come back at a time that differs, and with it who is decoded together with whom.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from strop.filter.paid import Paid
     from strop.generate.partners import Dialogue, Player
     from strop.train.batch import Batch, Output
+    from strop.train.needs import Need, Note
     from strop.types import FloatArray, Group, Message, Metrics, Observation, Sampling, Start, Task, Trajectory, Verdict
 
 # ---- generate
@@ -206,7 +207,7 @@ class Advantage(Protocol):
     needs_values: ClassVar[bool] = False
 
     @fact
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Note]:
         return frozenset()  # what it wants to know of the policy: notes (see `Trainer.note`)
 
     def __call__(self, groups: Sequence[Group]) -> None: ...
@@ -216,7 +217,7 @@ class ValueModel(Protocol):
     """What was expected? Fills `values` before credit is given and learns from `returns` after."""
 
     @fact
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Note]:
         return frozenset()  # notes, as for an advantage
 
     def open(self, model: Path, seed: int) -> None: ...
@@ -232,7 +233,7 @@ class Correction(Protocol):
         return "current"  # weights reach from the policy that sampled to this one, or to one that an `anchor` names
 
     @fact
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return frozenset()
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor: ...
@@ -257,7 +258,7 @@ class Loss(Protocol):
         return "current"  # where its own ratio begins; a correction must reach exactly that far
 
     @fact
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return frozenset()  # batch fields that are filled first (see `Trainer.annotate`)
 
     @fact

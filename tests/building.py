@@ -116,7 +116,7 @@ def make_batch(
         group_numbers=tuple(sorted(set(groups))),
         attempt_ids=tuple(str(i) for i in range(num_attempts)),
         task_ids=tuple(str(group) for group in groups),
-        reference_logprobs=None if reference is None else lay_out(reference, float("nan")),
+        logprobs={} if reference is None else {"reference": lay_out(reference, float("nan"))},
     )
 
 

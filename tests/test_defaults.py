@@ -37,7 +37,7 @@ def said_of(kind: Any) -> str:
     """Fields with their defaults, then facts that the class itself declares."""
     values = {each.name: _text(default_of(each)) for each in fields(kind) if each.init}
     facts = {
-        name: repr(sorted(value) if isinstance(value, frozenset) else value)
+        name: repr(sorted(map(str, value)) if isinstance(value, frozenset) else value)
         for name, value in sorted(vars(kind).items())
         if not name.startswith("_") and name not in values and isinstance(value, str | int | float | frozenset)
     }

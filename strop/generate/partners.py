@@ -11,6 +11,7 @@ from strop.types import Message, Sampling, Start, Task, Trajectory, Turn
 
 if TYPE_CHECKING:
     from strop.roles import Agent
+    from strop.train.needs import Note
 
 
 class Player(Protocol):
@@ -28,7 +29,7 @@ class Player(Protocol):
         """A look at rewards inside a search; None: it failed. Nothing is written down."""
         ...
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[str]) -> list[dict[str, NDArray[Any]]]:
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, NDArray[Any]]]:
         """What the policy thinks of attempts, half-written ones too: the notes of `Trainer.note`."""
         ...
 

@@ -16,10 +16,11 @@ from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import NO_LIMITS, Limits
 from strop.observe.stages import Stages
 from strop.roles import Agent, World
+from strop.train.needs import Note
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 
 Notes: TypeAlias = dict[str, NDArray[Any]]
-Look: TypeAlias = Callable[[list[Group], frozenset[str]], Coroutine[Any, Any, None]]
+Look: TypeAlias = Callable[[list[Group], frozenset[Note]], Coroutine[Any, Any, None]]
 Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
 
 
@@ -61,7 +62,7 @@ class GroupPlayer(Player):
         await self.scorer(replace(self.group, trajectories=copies))
         return [None if copy.outcome is Outcome.FAILED else copy.reward for copy in copies]
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[str]) -> list[Notes]:
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[Notes]:
         if self.note is None:
             raise ConfigurationError("there is no trainer here to look at attempts: this strategy needs a training run")
         # the outcome says whether an attempt counts, and one that is only half written must

@@ -17,6 +17,7 @@ from strop.abilities import Typed, inside
 from strop.errors import DeliveryError
 from strop.machines import Engine
 from strop.train.batch import Batch
+from strop.train.needs import Logprobs
 from strop.types import Metrics, Origin
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def rescored(run: Run, batches: Sequence[Batch], version: int) -> Metrics:
     """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
 
     Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
-    (`Batch.old_logprobs`) any recorded one. Truncated sampling is left out: the trainer scores the whole distribution.
+    (`Logprobs("old")`) any recorded one. Truncated sampling is left out: the trainer scores the whole distribution.
     """
     is_due = run.rescore_every > 0 and version % run.rescore_every == 0
     if not is_due or run.sampling.is_truncated or run.sampling.temperature == 0 or not _is_real(run.engine):
@@ -50,18 +51,17 @@ def scorable(batch: Batch) -> Tensor:
     versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
     newest = versions.new_full((batch.num_attempts,), -1).scatter_reduce(0, batch.attempts, versions, "amax")  # [A]
     others = batch.per_attempt((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
-    is_held = newest >= 0 if batch.old_logprobs is not None else newest == batch.version
+    is_held = newest >= 0 if "old" in batch.logprobs else newest == batch.version
     return batch.trainable & batch.on_tokens(is_held & ~others & ~batch.is_of(Origin.GUIDED))
 
 
 def _scored(run: Run, batch: Batch) -> Tensor:
     """[T], on a copy of the batch, so that no loss sees logprobs it did not ask for."""
-    if batch.old_logprobs is not None:
-        return batch.old_logprobs
+    if "old" in batch.logprobs:
+        return batch.logprobs["old"]
     again = replace(batch)
-    run.trainer.annotate([again], frozenset({"proximal"}))
-    assert again.proximal_logprobs is not None
-    return again.proximal_logprobs
+    run.trainer.annotate([again], frozenset({Logprobs("proximal")}))
+    return again.logprobs["proximal"]
 
 
 def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:

@@ -19,10 +19,10 @@ from strop.models.names import model_folder
 from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
+from strop.train.needs import Logprobs, folders, listed
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
 
-_MODEL = "model:"  # before a folder in what a loss needs
 _THREADS = 16  # for each processor: with thousands of them, torch crashes
 
 
@@ -140,28 +140,27 @@ def _annotations(run: Run) -> list[str]:
     fills = run.trainer.fills
     if fills is not None and (unknown := needs - fills):
         name = type(run.trainer).__name__
-        problems.append(f"{', '.join(sorted(unknown))} is needed, and {name} fills {', '.join(sorted(fills))} only")
-    if ("old" in needs or snapshots) and snapshots < lag + 1:
+        problems.append(f"{listed(unknown)}: needed, and {name} fills {listed(fills)} only")
+    if (Logprobs("old") in needs or snapshots) and snapshots < lag + 1:
         problems.append(
             f"weights of {lag + 1} versions are in use at lag {lag}: need snapshots >= {lag + 1}, got {snapshots}"
         )
-    if "averaged" in needs and window < 1:
+    if Logprobs("averaged") in needs and window < 1:
         problems.append(f"an average over one version is the proximal policy: need average_window >= 1, got {window}")
-    if "averaged" not in needs and window:
+    if Logprobs("averaged") not in needs and window:
         problems.append(f"average_window is {window}, and no loss or correction uses the averaged policy")
     return problems
 
 
 def _teachers(run: Run) -> list[str]:
     """Another model that is asked for its opinion must have one of its own."""
-    needs = Objective(run.losses, run.correction).needs
-    folders = {need.rpartition(_MODEL)[2] for need in needs if _MODEL in need}
-    for folder in sorted(folders):
+    teachers = folders(Objective(run.losses, run.correction).needs)
+    for folder in teachers:
         check_model_folder(Path(folder))
     return [
         f"the model in {folder} has the student's own weights and can teach it nothing: give the folder of a better "
         "one, for example a checkpoint of a longer run: runs/NAME/checkpoints/step-100"
-        for folder in sorted(folders)
+        for folder in teachers
         if same_weights(model_folder(run.model), Path(folder))
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strop.errors import ConfigurationError
 from strop.types import Origin
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Batch:
     attempts: Tensor  # [T] int64, index of the attempt in this batch, ascending
     groups: Tensor  # [A] int64, index of the attempt's group in this batch, ascending
     trainable: Tensor  # [T] bool, the tokens the policy wrote
-    behavior_logprobs: Tensor  # [T]
+    behavior_logprobs: Tensor  # [T], of the policy that sampled
     advantages: Tensor  # [T]
     share: Tensor  # [T]
     temperature: Tensor  # [T]
@@ -50,20 +51,30 @@ class Batch:
     step_tokens: int = 0  # written tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]
     values: Tensor | None = None  # [T]
-    reference_logprobs: Tensor | None = None  # [T]
-    proximal_logprobs: Tensor | None = None  # [T], of the weights before the step
-    old_logprobs: Tensor | None = None  # [T], of the weights each token was sampled with, by the trainer's own kernels
-    averaged_logprobs: Tensor | None = None  # [T], of a running average of the weights
     score_norms: Tensor | None = None  # [A], squared norm of the gradient of an attempt's log-probability
     observed: Tensor | None = None  # [T] bool, what the world said after the attempt began: read, not written
     observed_share: Tensor | None = None  # [T], the mean over an attempt's observed tokens, then over attempts
     aux: dict[str, Tensor] = field(default_factory=dict)  # [T, ...] from `Turn.aux`, 0 where a turn has none
-    model_logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of other models by folder
-    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of other policies by name
+    logprobs: dict[str, Tensor] = field(default_factory=dict)  # [T], of policies that somebody needs, see `needs.py`
+    frozen: dict[str, Frozen] = field(default_factory=dict)  # whole distributions of policies
 
     @property
     def num_attempts(self) -> int:
         return len(self.attempt_ids)
+
+    def logprobs_of(self, policy: str) -> Tensor:
+        """[T]; behavior is the policy that sampled, others are there if somebody needs them."""
+        if policy == "behavior":
+            return self.behavior_logprobs
+        if policy not in self.logprobs:
+            raise ConfigurationError(
+                f"the batch has no logprobs of {policy}: whoever reads them needs Logprobs({policy!r})"
+            )
+        return self.logprobs[policy]
+
+    def fill(self, policy: str, logprobs: Tensor) -> None:
+        """Add a policy's logprobs [T]; a copy made before does not see them."""
+        self.logprobs = {**self.logprobs, policy: logprobs}
 
     def changed(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
         """A copy with `change(name, tensor)` in place of every tensor but those of frozen policies."""
@@ -128,7 +139,7 @@ class Output(Protocol):
         ...
 
     def over_both(self, function: Callable[..., Tensor], policy: str, *columns: Tensor) -> Tensor:
-        """The same for `function(logits, frozen_logits, tokens, ...)`; the loss `needs` "logits:" + the policy."""
+        """The same for `function(logits, frozen_logits, tokens, ...)`; the loss `needs` the policy's `Logits`."""
         ...
 
     def reread(self, others: Tensor, share: float) -> Output:

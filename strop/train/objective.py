@@ -13,9 +13,8 @@ from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss
 from strop.train.arithmetic.ratios import log_weights, with_sampler
 from strop.train.batch import Batch, Output, as_figure
+from strop.train.needs import Aux, Logprobs, Need
 from strop.types import Metrics
-
-_AUX = "aux:"
 
 
 @dataclass(frozen=True)
@@ -31,16 +30,16 @@ class Objective:
         return inside(list(self.losses), Loss)
 
     @property
-    def needs(self) -> frozenset[str]:
-        """Batch fields the trainer must fill first."""
-        of_correction: frozenset[str] = frozenset() if self.correction is None else self.correction.needs
+    def needs(self) -> frozenset[Need]:
+        """What the trainer must fill first."""
+        of_correction: frozenset[Need] = frozenset() if self.correction is None else self.correction.needs
         asked = of_correction.union(*(loss.needs for loss in self._all))
-        return frozenset(need for need in asked if not need.startswith(_AUX))
+        return frozenset(need for need in asked if not isinstance(need, Aux))
 
     @property
     def aux(self) -> frozenset[str]:
         """Names of `Turn.aux` that must come along in the batch."""
-        return frozenset(need.removeprefix(_AUX) for loss in self._all for need in loss.needs if need.startswith(_AUX))
+        return frozenset(need.name for loss in self._all for need in loss.needs if isinstance(need, Aux))
 
     @property
     def scope(self) -> str:
@@ -62,7 +61,7 @@ class Objective:
             # a loss may be anything, even infinite, at tokens it does not cover
             total = total + loss.weight * (parts * per_token.where(covered, per_token.new_zeros(()))).sum()
             _merge(metrics, figures, type(loss).__name__)
-        if "averaged" in self.needs:  # whose usefulness is judged by it
+        if Logprobs("averaged") in self.needs:  # whose usefulness is judged by it
             metrics["alive_share"] = _alive_share(total, output.logprobs, batch)
         return total, metrics | policy_figures(output, batch)
 
@@ -90,9 +89,9 @@ def policy_figures(output: Output, batch: Batch) -> Metrics:
         "ratio": ratio,
         "kl_behavior": ratio - 1 - log_ratio,  # unbiased for KL(behavior || policy), and never negative
     }
-    if batch.old_logprobs is not None:
+    if "old" in batch.logprobs:
         figures["mismatch"] = log_weights("old", batch, output.logprobs).abs()
-        figures["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.old_logprobs).abs()
+        figures["staleness"] = batch.log_ratio(output.logprobs.detach(), batch.logprobs["old"]).abs()
     return {name: as_figure(batch.token_mean(values)) for name, values in figures.items()}
 
 

@@ -21,6 +21,7 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
 from strop.pipeline import train
 from strop.train.advantages.top_share import TopShare
+from strop.train.needs import Note
 from strop.types import Group, Message, Outcome, Sampling, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 from tests.clock import run_virtually
@@ -109,7 +110,7 @@ def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None
         losses = []
         looked = flow._note
 
-        async def noted(groups: list[Group], needs: frozenset[str]) -> None:
+        async def noted(groups: list[Group], needs: frozenset[Note]) -> None:
             await looked(groups, needs)
             losses.extend((attempt.id, attempt) for attempt in groups[0].trajectories)
 

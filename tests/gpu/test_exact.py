@@ -15,6 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.generate.engines.paged import PagedEngine
 from strop.machines import Completion
+from strop.train.needs import Logprobs
 from strop.train.pack import pack
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
@@ -71,10 +72,9 @@ def test_the_trainer_finds_the_logprobs_that_the_engine_gave(shape: dict[str, in
     trainer = TorchTrainer(device="cuda")
     trainer.open(folder, 0)
     batches = pack(groups_of(prompts, completions(folder, prompts, rows=16)), None, 0, trainer.max_tokens)
-    trainer.annotate(batches, frozenset({"proximal"}))
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
     for batch in batches:
-        assert batch.proximal_logprobs is not None
-        gaps = (batch.proximal_logprobs - batch.behavior_logprobs)[batch.trainable].abs()
+        gaps = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable].abs()
         assert gaps.max() < 1e-4  # one sum that is rounded otherwise shows as 1e-2
 
 

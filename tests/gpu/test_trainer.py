@@ -18,6 +18,7 @@ from strop.kernels import attention, logprobs, norm, swiglu
 from strop.kernels.linear import add_product, weight_gradient
 from strop.train.losses.clip import Clip
 from strop.train.losses.entropy import Entropy
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -198,8 +199,8 @@ def test_the_quick_forward_in_bfloat16_is_the_slow_one_in_float32(is_checkpointe
         checkpointing = "on" if is_checkpointed and fused == "on" else "off"
         trainer = TorchTrainer(dtype=dtype, device="cuda", clip_norm=None, fused=fused, checkpointing=checkpointing)
         trainer.open(folder, 0)
-        trainer.annotate(batches, frozenset({"proximal"}))
-        logprobs = torch.cat([batch.proximal_logprobs for batch in batches if batch.proximal_logprobs is not None])
+        trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+        logprobs = torch.cat([batch.logprobs["proximal"] for batch in batches])
         metrics = trainer.step(batches, Objective((Clip(), Entropy(weight=0.01))))
         assert trainer._opened is not None
         gradients = {name: each.grad for name, each in trainer._opened.model.named_parameters()}

@@ -124,7 +124,7 @@ def test_figures_by_hand() -> None:
     batch.origins = torch.zeros(3, dtype=torch.int64)
     batch.versions = torch.where(batch.versions == 7, 5, batch.versions)
     assert not scorable(batch).any(), "the weights of version 5 are not held any more"
-    batch.old_logprobs = batch.behavior_logprobs
+    batch.fill("old", batch.behavior_logprobs)
     assert scorable(batch).tolist() == sampled.tolist(), "a snapshot of version 5 is"
     said = batch.behavior_logprobs + torch.tensor([0, 0.3, -0.0, 0, 9, 9, 0, -0.06], dtype=torch.float64)
     figures = judged(batch, said, sampled, limit=1.0)

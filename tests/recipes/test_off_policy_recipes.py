@@ -15,6 +15,7 @@ from strop.recipes import build, recipe_named
 from strop.roles import Reward
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
+from strop.train.needs import Logprobs
 from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd, LongerIsBetter
@@ -59,7 +60,7 @@ def test_three_steps(model: Path, tmp_path: Path, name: str, values: dict[str, s
     launch(run, tmp_path, "run")
     rows = read_rows(RunFolder(tmp_path / "run").metrics)
     assert rows[-1]["step"] == 3 and math.isfinite(rows[-1]["loss"])
-    if "old" in (run.correction.needs if run.correction else ()):  # how stale the data was depends on timing
+    if Logprobs("old") in (run.correction.needs if run.correction else ()):  # how stale the data was depends on timing
         assert rows[-1]["mismatch"] < 1e-4
         assert rows[-1]["staleness"] == pytest.approx(rows[-1]["drift"], abs=1e-4)
 

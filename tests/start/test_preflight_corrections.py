@@ -118,11 +118,13 @@ def test_a_balance_of_one_attempt_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("loss", "missing"),
-    [(MinimumVariance(), "score_norms"), (Decoupled(anchor="averaged"), "averaged"), (Clip(anchor="old"), "old")],
+    [(MinimumVariance(), "score norms"), (Decoupled(anchor="averaged"), "of averaged"), (Clip(anchor="old"), "of old")],
     ids=repr,
 )
 def test_what_several_ranks_cannot_fill_is_refused(loss: Loss, missing: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{missing} is needed, and Ranks fills proximal, reference only"):
+    with pytest.raises(
+        ConfigurationError, match=f"{missing}: needed, and Ranks fills logprobs of proximal, logprobs of reference only"
+    ):
         check(replace(run_with(loss, None), trainer=Ranks()))
 
 

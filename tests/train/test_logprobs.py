@@ -18,6 +18,7 @@ from strop.models.attention import Packed
 from strop.models.model import hidden_states, load_model, probe
 from strop.train.batch import Batch, Output
 from strop.train.machine.logprobs import PolicyOutput
+from strop.train.needs import Logits
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.torch import TorchTrainer
@@ -170,7 +171,7 @@ def test_two_policies_side_by_side(policy: str, tmp_path: Path) -> None:
     trainer = TorchTrainer(max_tokens=10_000, chunk=5)
     trainer.open(save_llama(tmp_path), 0)
     batch = one_batch()
-    trainer.annotate([batch], frozenset({f"logits:{policy}"}))
+    trainer.annotate([batch], frozenset({Logits(policy)}))
     model = trainer._ready().model
     frozen = load_model(tmp_path)
     with torch.no_grad():
@@ -184,7 +185,7 @@ def test_two_policies_side_by_side(policy: str, tmp_path: Path) -> None:
 
     def objective(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         found.append(output.over_both(kl, policy))
-        with pytest.raises(ConfigurationError, match="logits:nobody"):
+        with pytest.raises(ConfigurationError, match=r"needs Logits\('nobody'\)"):
             output.over_both(kl, "nobody")
         return found[0].sum(), {}
 

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, DeepseekV3Config
 from strop.errors import CheckpointError, ConfigurationError
 from strop.models.model import parameters
 from strop.train.losses.likelihood import Likelihood
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -62,8 +63,8 @@ def test_what_engines_get_is_what_was_trained(folder: Path) -> None:
             parameter.copy_(trainer.weights()[name])
     found = []
     for each in (trainer, plain):
-        each.annotate(batches, frozenset({"proximal"}))
-        found.append(batches[0].proximal_logprobs)
+        each.annotate(batches, frozenset({Logprobs("proximal")}))
+        found.append(batches[0].logprobs["proximal"])
     torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-5)
 
 

@@ -20,7 +20,18 @@ from strop.train.batch import Batch
 from strop.train.losses.echo import Echo
 from strop.train.losses.kdrl import Kdrl
 from strop.train.losses.rover import Rover
-from strop.train.notes import NOTES, Wanted, take_notes
+from strop.train.needs import (
+    ENTROPY,
+    HIDDEN,
+    HIDDEN_AFTER,
+    LOGPROBS,
+    PROMPT_HIDDEN,
+    REFERENCE_LOGPROBS,
+    Logits,
+    Logprobs,
+    Note,
+)
+from strop.train.notes import Wanted, take_notes
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.trainers.ranks import Ranks
@@ -29,12 +40,14 @@ from strop.types import Group
 from tests.models import save_pocket_like
 from tests.train.tiny import make_attempt, make_turn, random_groups, save_llama
 
+NOTES = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, HIDDEN, HIDDEN_AFTER, PROMPT_HIDDEN})
+
 
 @dataclass(frozen=True)
 class Watching(Constant):
     """An advantage that wants to know the entropy."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
 
 
 @pytest.fixture
@@ -52,7 +65,7 @@ def test_notes_of_each_written_token(trainer: TorchTrainer, tmp_path: Path) -> N
             attempt.advantages = None  # nobody gave credit yet
     with torch.no_grad():
         trainer._ready().model.get_output_embeddings().weight.mul_(1.5)  # no longer the reference
-    trainer.note(groups, frozenset(NOTES))
+    trainer.note(groups, NOTES)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
     attempt = next(a for group in groups for a in group.trajectories if len(a.turns) == 2)
     tokens = np.concatenate([piece for turn in attempt.turns for piece in (turn.prompt, turn.tokens)])
@@ -80,15 +93,15 @@ def test_all_notes_of_a_policy_take_one_pass() -> None:
         passes.append((policy, len(wanted)))
         return [torch.zeros(len(batch.tokens)) for _ in wanted]
 
-    take_notes(groups := random_groups(), frozenset(NOTES), look, max_tokens=1_000_000)
+    take_notes(groups := random_groups(), NOTES, look, max_tokens=1_000_000)
     assert passes == [("proximal", 5), ("reference", 1)]
-    assert all(set(a.notes) == set(NOTES) for group in groups for a in group.scored if a.num_tokens)
+    assert all(set(a.notes) == {note.name for note in NOTES} for group in groups for a in group.scored if a.num_tokens)
 
 
 def test_the_state_after_the_last_token_of_every_context(trainer: TorchTrainer, tmp_path: Path) -> None:
     """An attempt whose context begins anew has two of them."""
     attempt = make_attempt("fresh", [make_turn([1, 2], [3, 4]), make_turn([5], [6, 7], fresh=True)])
-    trainer.note([Group(0, attempt.task, [attempt])], frozenset({"hidden_after"}))
+    trainer.note([Group(0, attempt.task, [attempt])], frozenset({HIDDEN_AFTER}))
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
     expected = []
     for context in ([1, 2, 3, 4], [5, 6, 7]):
@@ -98,36 +111,44 @@ def test_the_state_after_the_last_token_of_every_context(trainer: TorchTrainer, 
     np.testing.assert_allclose(attempt.notes["hidden_after"], torch.cat(expected), atol=1e-5)
 
 
-def test_unknown_notes_are_refused(trainer: TorchTrainer) -> None:
-    with pytest.raises(ConfigurationError, match="entropy"):
-        trainer.note(random_groups(), frozenset({"entrop"}))
+@torch.no_grad()
+def test_a_part_may_want_a_note_that_nobody_else_knows(trainer: TorchTrainer, tmp_path: Path) -> None:
+    largest = Note("largest", lambda output: output.over_logits(lambda logits, tokens: logits.softmax(-1).amax(-1)))
+    attempt = make_attempt("one", [make_turn([1, 2], [3, 4])])
+    with pytest.raises(ConfigurationError, match="attempt one has no notes of largest"):
+        largest.of(attempt)
+    trainer.note([Group(0, attempt.task, [attempt])], frozenset({largest, ENTROPY}))
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "model", attn_implementation="eager").eval()
+    expected = theirs(input_ids=torch.tensor([[1, 2, 3, 4]])).logits[0, 1:3].softmax(-1).amax(-1)
+    np.testing.assert_allclose(largest.of(attempt), expected, atol=1e-5)
+
+
+def test_several_ranks_take_no_notes() -> None:
     with pytest.raises(ConfigurationError, match="takes no notes"):
-        Ranks().note([], frozenset({"entropy"}))
+        Ranks().note([], frozenset({ENTROPY}))
 
 
 def test_other_models_are_asked_by_folder(trainer: TorchTrainer, tmp_path: Path) -> None:
     other = str(save_llama(tmp_path / "other", layers=1))
     (batch,) = pack(random_groups(), TokenMean(), 0, 10_000)
-    trainer.annotate([batch], frozenset({f"model:{other}", "reference", f"logits:model:{other}"}))
-    assert list(batch.model_logprobs) == [other] and list(batch.frozen) == [f"model:{other}"]
-    assert batch.reference_logprobs is not None
-    assert float((batch.model_logprobs[other] - batch.reference_logprobs).abs().max()) > 0.1
+    trainer.annotate([batch], frozenset({Logprobs(other), Logprobs("reference"), Logits(other)}))
+    assert set(batch.logprobs) == {other, "reference"} and list(batch.frozen) == [other]
+    assert float((batch.logprobs[other] - batch.logprobs["reference"]).abs().max()) > 0.1
     again = TorchTrainer(reference=other)
     again.open(tmp_path / "model", 0)
     (same,) = pack(random_groups(), TokenMean(), 0, 10_000)
-    again.annotate([same], frozenset({"reference"}))
-    assert same.reference_logprobs is not None
-    assert torch.equal(same.reference_logprobs, batch.model_logprobs[other])
+    again.annotate([same], frozenset({Logprobs("reference")}))
+    assert torch.equal(same.logprobs["reference"], batch.logprobs[other])
     stranger = save_pocket_like(tmp_path / "stranger")
     with pytest.raises(ModelError, match="another vocabulary"):
-        trainer.annotate([batch], frozenset({f"model:{stranger}"}))
+        trainer.annotate([batch], frozenset({Logprobs(str(stranger))}))
 
 
 def test_what_cannot_be_filled_is_refused_before_anything_starts(tmp_path: Path) -> None:
     run = Setting(model="pocket").run("test", Constant(), (Kdrl(str(tmp_path / "nowhere")),))
     with pytest.raises(ModelError, match="nowhere does not exist"):
         check(run)
-    with pytest.raises(ConfigurationError, match="logits:proximal is needed, and Ranks fills proximal, reference only"):
+    with pytest.raises(ConfigurationError, match="logits of proximal: needed, and Ranks fills logprobs of"):
         check(Setting(ranks=2).run("test", Constant(), (Rover(),)))
     with pytest.raises(ConfigurationError, match="takes no notes, asked for entropy"):
         check(Setting(ranks=2).run("test", Watching(), (Echo(),)))

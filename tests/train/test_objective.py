@@ -14,6 +14,7 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.echo import Echo
 from strop.train.losses.likelihood import Likelihood
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.split import split
 from strop.types import Origin
@@ -69,7 +70,7 @@ def test_a_loss_among_origins_that_are_not_there_is_nothing() -> None:
 
 def test_what_a_loss_within_another_needs_is_filled() -> None:
     objective = Objective((Among(Clip(anchor="proximal"), (Origin.POLICY,)), Among(Dpo(), (Origin.TEACHER,))))
-    assert objective.needs == {"proximal", "reference"} and objective.scope == "group"
+    assert objective.needs == {Logprobs("proximal"), Logprobs("reference")} and objective.scope == "group"
 
 
 def test_a_loss_about_the_world_is_among_no_origins() -> None:

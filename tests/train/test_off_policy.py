@@ -33,7 +33,7 @@ def sampled_from(sampler: Tensor, theta: Tensor, middle: Tensor | None = None) -
     )
     if middle is not None:
         frozen = lay_out([token_logprobs(middle, y).tolist() for y in SEQUENCES], float("nan"))
-        batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = frozen
+        batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), frozen)
     packed = torch.cat([part for y in SEQUENCES for part in (theta.new_zeros(1), token_logprobs(theta, y))])
     return batch, Said(packed, torch.zeros_like(packed))
 
@@ -89,7 +89,7 @@ def test_with_one_token_every_ratio_without_bounds_is_unbiased(loss: Loss, corre
     policy = theta.log_softmax(0)
     exact = torch.autograd.grad((policy.exp() * rewards).sum(), theta, retain_graph=True)[0]
     batch = make_batch([[float(x)] for x in sampler.log()], rewards.tolist(), share=[[float(x)] for x in sampler])
-    batch.proximal_logprobs = batch.old_logprobs = lay_out([[float(x)] for x in middle.log()], float("nan"))
+    batch.logprobs |= dict.fromkeys(("proximal", "old"), lay_out([[float(x)] for x in middle.log()], float("nan")))
     packed = torch.stack([policy.new_zeros(3), policy], dim=1).flatten()
     total, _ = Objective((loss,), correction)(Said(packed, torch.zeros_like(packed)), batch)
     torch.testing.assert_close(torch.autograd.grad(-total, theta)[0], exact, rtol=0, atol=1e-12)
@@ -121,14 +121,14 @@ def test_figures_tell_mismatch_and_staleness_apart() -> None:
     batch, output = sampled_from(sampler, theta, middle=theta.detach())  # fresh data, another engine
     _, figures = Objective((Reinforce(),))(output, batch)
     assert figures["staleness"] == 0 and figures["mismatch"] == pytest.approx(figures["drift"])
-    batch.old_logprobs = None
+    del batch.logprobs["old"]
     assert "mismatch" not in Objective((Reinforce(),))(output, batch)[1]
 
 
 def test_alive_tokens_are_those_with_credit_and_a_gradient() -> None:
     # Of four tokens one is masked, one is clipped, one has no credit to lose: 2 of 4 are alive.
     batch = make_batch([[0.0, 0.0, 0.0, 0.0]])
-    batch.averaged_logprobs = lay_out([[-2.0, 0.0, 0.0, 0.0]], float("nan"))
+    batch.fill("averaged", lay_out([[-2.0, 0.0, 0.0, 0.0]], float("nan")))
     batch.advantages = lay_out([[1.0, 1.0, 0.0, 1.0]])
     leaf = lay_out([[-2.0, 0.5, 0.0, 0.0]]).requires_grad_()
     objective = Objective((Clip(anchor="averaged"),), Masked(target="averaged"))

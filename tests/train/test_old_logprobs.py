@@ -18,6 +18,7 @@ from strop.train.losses.likelihood import Likelihood
 from strop.train.losses.minimum_variance import MinimumVariance
 from strop.train.losses.reinforce import Reinforce
 from strop.train.machine.old_logprobs import Snapshots
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -43,8 +44,8 @@ def batches_at(version: int, groups: list[Group] | None = None) -> list[Batch]:
 
 
 def proximal(trainer: TorchTrainer, batches: list[Batch]) -> list[Tensor]:
-    trainer.annotate(batches, frozenset({"proximal"}))
-    return [batch.proximal_logprobs for batch in batches if batch.proximal_logprobs is not None]
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+    return [batch.logprobs["proximal"] for batch in batches]
 
 
 def stamped(versions: list[int], logprobs: Tensor | None = None) -> list[Group]:
@@ -72,8 +73,8 @@ def test_each_token_is_scored_under_its_own_version(folder: Path) -> None:
         if version < 2:
             trainer.step(batches_at(version), Objective((Likelihood(),)))
     batches = batches_at(2, stamped([0, 1, 2, -1]))
-    trainer.annotate(batches, frozenset({"old"}))
-    old = torch.cat([batch.old_logprobs for batch in batches if batch.old_logprobs is not None])
+    trainer.annotate(batches, frozenset({Logprobs("old")}))
+    old = torch.cat([batch.logprobs["old"] for batch in batches])
     versions, trainable = (torch.cat([getattr(b, name) for b in batches]) for name in ("versions", "trainable"))
     for version in (0, 1, 2):
         mine = trainable & (versions == version)
@@ -98,11 +99,11 @@ def test_a_demonstration_is_measured_from_the_weights_of_its_siblings(folder: Pa
     groups[1].trajectories = groups[1].trajectories[:3]  # all of them a teacher's
     batches = pack(groups, TokenMean(), 3, 10)  # siblings are in batches of their own
     assert len(batches) > 3
-    trainer.annotate(batches, frozenset({"old"}))
+    trainer.annotate(batches, frozenset({Logprobs("old")}))
     alone = pack(groups, TokenMean(), 3, 10)
-    trainer.annotate(alone, frozenset({"proximal"}))
-    current = torch.cat([batch.proximal_logprobs for batch in alone if batch.proximal_logprobs is not None])
-    old = torch.cat([batch.old_logprobs for batch in batches if batch.old_logprobs is not None])
+    trainer.annotate(alone, frozenset({Logprobs("proximal")}))
+    current = torch.cat([batch.logprobs["proximal"] for batch in alone])
+    old = torch.cat([batch.logprobs["old"] for batch in batches])
     whole = torch.cat(proximal(opened(folder), batches_at(0)))  # only to know where the first group ends
     assert len(old) < len(whole)
     first = [batch for batch in batches if groups[0].number in batch.group_numbers]
@@ -122,11 +123,11 @@ def test_equal_engines_have_no_mismatch_at_any_lag_but_recomputing_says_they_hav
         trainer.step(batches_at(version), Objective((Likelihood(),)))
     stale = batches_at(2, stamped([0], sampled))  # sampled by this very engine, two versions ago
     objective = Objective((Clip(anchor="old"),), Separated())
-    trainer.annotate(stale, objective.needs | {"proximal"})
+    trainer.annotate(stale, objective.needs | {Logprobs("proximal")})
     recomputed = max(
-        float(batch.log_ratio(batch.proximal_logprobs, batch.behavior_logprobs).abs().max())
+        float(batch.log_ratio(batch.logprobs["proximal"], batch.behavior_logprobs).abs().max())
         for batch in stale
-        if batch.proximal_logprobs is not None
+        if "proximal" in batch.logprobs
     )
     metrics = trainer.step(stale, objective)
     assert metrics["mismatch"] < 1e-6 and metrics["correction"] == pytest.approx(1.0, abs=1e-5)
@@ -137,7 +138,7 @@ def test_equal_engines_have_no_mismatch_at_any_lag_but_recomputing_says_they_hav
 def test_kept_weights_survive_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     trainer = opened(folder, snapshots=2, average_window=2)
     for version in range(2):
-        trainer.annotate(batches_at(version), frozenset({"old", "averaged"}))
+        trainer.annotate(batches_at(version), frozenset({Logprobs("old"), Logprobs("averaged")}))
         trainer.step(batches_at(version), Objective((Likelihood(),)))
     trainer.save(tmp_path)
     other = opened(folder, snapshots=2, average_window=2)
@@ -145,8 +146,8 @@ def test_kept_weights_survive_a_checkpoint(folder: Path, tmp_path: Path) -> None
     found = []
     for each in (trainer, other):
         batches = batches_at(2, stamped([1, 2]))
-        each.annotate(batches, frozenset({"old", "averaged"}))
-        found.append([(batch.old_logprobs, batch.averaged_logprobs) for batch in batches])
+        each.annotate(batches, frozenset({Logprobs("old"), Logprobs("averaged")}))
+        found.append([(batch.logprobs["old"], batch.logprobs["averaged"]) for batch in batches])
     for (old, mean), (old_again, mean_again) in zip(*found, strict=True):
         assert old is not None and mean is not None and old_again is not None and mean_again is not None
         assert torch.equal(old, old_again) and torch.equal(mean, mean_again)
@@ -161,9 +162,9 @@ def test_a_version_that_is_gone_is_named(folder: Path) -> None:
     for version in range(3):
         trainer.annotate(batches_at(version, stamped([version])), frozenset())
     with pytest.raises(ConfigurationError, match=r"version 0 are trained at version 2.*1 to 2.*at least 3"):
-        trainer.annotate(batches_at(2, stamped([0])), frozenset({"old"}))
+        trainer.annotate(batches_at(2, stamped([0])), frozenset({Logprobs("old")}))
     with pytest.raises(ConfigurationError, match="set snapshots > 0"):
-        opened(folder).annotate(batches_at(0), frozenset({"old"}))
+        opened(folder).annotate(batches_at(0), frozenset({Logprobs("old")}))
 
 
 def test_snapshots_are_copies_and_the_oldest_goes() -> None:

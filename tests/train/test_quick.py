@@ -15,6 +15,7 @@ from strop.errors import ConfigurationError
 from strop.kernels.cpu.train import compiled
 from strop.train.losses.clip import Clip
 from strop.train.losses.entropy import Entropy
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.token_mean import TokenMean
@@ -60,8 +61,8 @@ def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor,
     trainer = TorchTrainer(clip_norm=None, chunk=16, **settings)
     trainer.open(folder, 0)
     batches = pack(groups, TokenMean(), 0, 60)
-    trainer.annotate(batches, frozenset({"proximal"}))
-    logprobs = torch.cat([batch.proximal_logprobs for batch in batches if batch.proximal_logprobs is not None])
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+    logprobs = torch.cat([batch.logprobs["proximal"] for batch in batches])
     metrics = trainer.step(batches, OBJECTIVE)
     assert trainer._opened is not None
     return logprobs, metrics, {name: each.grad for name, each in trainer._opened.model.named_parameters()}
@@ -100,10 +101,9 @@ def test_it_follows_the_weights(tmp_path: Path) -> None:
         rows = []
         for version in range(3):
             batches = pack(random_groups(seed=version), TokenMean(), version, 60)
-            trainer.annotate(batches, frozenset({"averaged", "reference"}))
+            trainer.annotate(batches, frozenset({Logprobs("averaged"), Logprobs("reference")}))
             rows.append(trainer.step(batches, OBJECTIVE)["loss"])
-            assert batches[0].averaged_logprobs is not None and batches[0].reference_logprobs is not None
-            rows += [float(batches[0].averaged_logprobs.sum()), float(batches[0].reference_logprobs.sum())]
+            rows += [float(batches[0].logprobs["averaged"].sum()), float(batches[0].logprobs["reference"].sum())]
         runs.append(rows)
     assert runs[0] == pytest.approx(runs[1], rel=1e-3)
     assert runs[0][0] != pytest.approx(runs[0][3], rel=1e-2)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from strop.errors import CheckpointError, ConfigurationError, NumericsError
+from strop.errors import CheckpointError, ConfigurationError, ModelError, NumericsError
 from strop.roles import Correction, Loss
 from strop.train.batch import Batch, Output
 from strop.train.losses.clip import Clip
@@ -20,6 +20,7 @@ from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.kl import Kl
 from strop.train.losses.likelihood import Likelihood
+from strop.train.needs import Logits, Logprobs, Need
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.constant_length import ConstantLength
@@ -68,8 +69,8 @@ def test_gradients_and_figures_are_the_same_for_any_split(
         batches = pack(random_groups(4, 2), reduction, 0, max_tokens, objective.scope)
         trainer.annotate(batches, objective.needs)
         for batch in batches:
-            if batch.reference_logprobs is not None:
-                batch.reference_logprobs *= 1.1
+            if "reference" in batch.logprobs:
+                batch.logprobs["reference"] *= 1.1
         metrics = trainer.step(batches, objective)
         return len(batches), metrics, gradients(trainer)
 
@@ -151,7 +152,6 @@ class _Plain(Loss):
     """-A log pi."""
 
     weight: float = 1.0
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -165,7 +165,6 @@ class _Explosive(Loss):
     task: str
     is_finite: bool
     weight: float = 1.0
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -193,18 +192,17 @@ def test_numbers_that_are_not_finite_touch_nothing_and_name_the_tasks(folder: Pa
 def test_reference_stays_and_proximal_moves(folder: Path, tmp_path: Path) -> None:
     trainer = opened(folder)
     batches = pack(random_groups(), TokenMean(), 0, 60)
-    both = frozenset({"reference", "proximal"})
+    both = frozenset({Logprobs("reference"), Logprobs("proximal")})
     trainer.annotate(batches, both)
-    first = batches[0].reference_logprobs
-    assert first is not None and batches[0].proximal_logprobs is not None
-    torch.testing.assert_close(first, batches[0].proximal_logprobs)
+    first = batches[0].logprobs["reference"]
+    torch.testing.assert_close(first, batches[0].logprobs["proximal"])
     trainer.step(batches, OBJECTIVE)
     trainer.save(tmp_path)
     trainer.resume(tmp_path)
     trainer.annotate(batches, both)
-    assert torch.equal(batches[0].reference_logprobs, first)  # also after a resume: the weights it began with
-    assert (batches[0].proximal_logprobs - first).abs().max() > 1e-3
-    assert not batches[0].proximal_logprobs.requires_grad
+    assert torch.equal(batches[0].logprobs["reference"], first)  # also after a resume: the weights it began with
+    assert (batches[0].logprobs["proximal"] - first).abs().max() > 1e-3
+    assert not batches[0].logprobs["proximal"].requires_grad
 
 
 def test_figures_are_means_over_written_tokens_whatever_the_reduction(folder: Path) -> None:
@@ -221,14 +219,14 @@ def test_figures_are_means_over_written_tokens_whatever_the_reduction(folder: Pa
 def test_a_correction_scales_every_token(folder: Path) -> None:
     @dataclass(frozen=True)
     class Half(Correction):
-        needs: ClassVar[frozenset[str]] = frozenset({"proximal"})
+        needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
 
         def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
             return torch.full_like(logprobs, 0.5)
 
     batches = pack(random_groups(), TokenMean(), 0, 60)
     halved = Objective((_Plain(),), Half())
-    assert (halved.needs, halved.scope) == ({"proximal"}, "attempt")
+    assert (halved.needs, halved.scope) == ({Logprobs("proximal")}, "attempt")
     assert Objective((_Plain(), Dpo())).scope == "group"
     whole = opened(folder).step(batches, Objective((_Plain(),)))
     half = opened(folder).step(batches, halved)
@@ -274,8 +272,10 @@ def test_misuse_is_refused(folder: Path, tmp_path: Path) -> None:
         TorchTrainer(dtype="bfloat16")
     with pytest.raises(ConfigurationError, match="learning_rate > 0, got 0"):
         TorchTrainer(learning_rate=0)
-    with pytest.raises(ConfigurationError, match="not teacher"):
-        opened(folder).annotate([], frozenset({"teacher"}))
+    with pytest.raises(ConfigurationError, match="does not fill logits of old"):
+        opened(folder).annotate([], frozenset({Logits("old")}))
+    with pytest.raises(ModelError, match="refrence"):
+        opened(folder).annotate([], frozenset({Logprobs("refrence")}))
     trainer = opened(folder)
     trainer.save(tmp_path)
     (tmp_path / "trainer.safetensors").write_bytes(b"cut")

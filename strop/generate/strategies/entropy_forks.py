@@ -17,6 +17,7 @@ from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
 from strop.generate.together import together
 from strop.roles import Strategy
+from strop.train.needs import ENTROPY
 from strop.types import FloatArray, Group, Origin, Start, Trajectory
 
 
@@ -40,8 +41,10 @@ class EntropyForks(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         roots = await together(play(start) for start in starts)
         whole = [root for root in roots if root.is_scored and root.num_tokens]
-        looks = await play.look(whole, frozenset({"entropy"})) if whole else []
-        places = [(root, at) for root, look in zip(whole, looks, strict=True) for at in self._places(look["entropy"])]
+        looks = await play.look(whole, frozenset({ENTROPY})) if whole else []
+        places = [
+            (root, at) for root, look in zip(whole, looks, strict=True) for at in self._places(look[ENTROPY.name])
+        ]
         forks = [(_fork(root, at, play), at) for root, at in places for _ in range(self.branches)]
         return [*roots, *await together(_branch(start, at, play) for start, at in forks)]
 

@@ -25,10 +25,10 @@ from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.roles import Strategy
 from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.train.needs import HIDDEN
 from strop.types import Group, Metrics, Outcome, Start, Trajectory
 
 FORETOLD = "foretold"  # the fact of how likely success was at the pause
-_NEEDS = frozenset({"hidden"})
 _WINDOW = 64  # groups whose survivors are learned from
 _BUCKETS = 10  # of the head's score from 0 to 1
 _FILE = "head.safetensors"
@@ -67,8 +67,10 @@ class PrunedMidway(Strategy):
         paused = [place for place, attempt in enumerate(attempts) if attempt.outcome is Outcome.PRUNED]
         if not paused:
             return attempts
-        notes = await play.look([attempts[place] for place in paused], _NEEDS)
-        features = [_features(attempts[place], each["hidden"][-1]) for place, each in zip(paused, notes, strict=True)]
+        notes = await play.look([attempts[place] for place in paused], frozenset({HIDDEN}))
+        features = [
+            _features(attempts[place], each[HIDDEN.name][-1]) for place, each in zip(paused, notes, strict=True)
+        ]
         scores = [self._score(each) for each in features]
         chances = np.array([self.chance(score) for score in scores])
         survivals = survival(chances, self.keep, self.right)

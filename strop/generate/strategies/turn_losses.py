@@ -14,9 +14,8 @@ import numpy as np
 
 from strop.generate.partners import Player
 from strop.roles import Strategy
+from strop.train.needs import REFERENCE_LOGPROBS
 from strop.types import FloatArray, Group, Start, Trajectory
-
-_NOTE = "reference_logprobs"
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,8 @@ class TurnLosses(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         attempts = await self.inner(group, starts, play)
         told = [attempt for attempt in attempts if attempt.is_scored and attempt.num_tokens]
-        for attempt, notes in zip(told, await play.look(told, frozenset({_NOTE})), strict=True):
-            attempt.facts["turn_loss"] = largest_loss(attempt, notes[_NOTE])
+        for attempt, notes in zip(told, await play.look(told, frozenset({REFERENCE_LOGPROBS})), strict=True):
+            attempt.facts["turn_loss"] = largest_loss(attempt, notes[REFERENCE_LOGPROBS.name])
         return attempts
 
 

@@ -24,9 +24,10 @@ from strop.generate.pieces import cut, given
 from strop.generate.together import together
 from strop.roles import Strategy
 from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.train.needs import ENTROPY, HIDDEN
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 
-_NEEDS = frozenset({"hidden", "entropy"})
+_NEEDS = frozenset({HIDDEN, ENTROPY})
 _DISCOUNT = 0.99
 _WINDOW = 64  # groups that the head is fitted on
 _FILE = "values.safetensors"
@@ -95,10 +96,10 @@ class ValueTree(Strategy):
         found = []
         for attempt, look in zip(whole, looks, strict=True):
             sizes = _sizes(attempt, self.stride)
-            states = look["hidden"][sizes].astype(np.float64)  # in which the token after the node was chosen
+            states = look[HIDDEN.name][sizes].astype(np.float64)  # in which the token after the node was chosen
             self._states[attempt.id] = states
             for size, state in zip(sizes, states, strict=True):
-                worth = self._value(state) + self.entropy * float(look["entropy"][size])
+                worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
                 found.append(Node(attempt, size, size + attempt.turns[0].given, worth))
         return found
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
+from strop.train.needs import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, Note
 from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("published", "rising", "constant")
@@ -40,7 +41,7 @@ class BetaBaseline(Advantage):
     target_kl: float = 0.01  # at which rho is largest
     rule: str = "published"  # published, rising or constant: how rho follows the KL
 
-    needs: ClassVar[frozenset[str]] = frozenset({"entropy", "logprobs", "reference_logprobs"})
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS})
 
     _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -61,7 +62,7 @@ class BetaBaseline(Advantage):
         if len(credits):
             credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
         for attempt, credit in zip(attempts, credits, strict=True):
-            entropy = attempt.notes.get("entropy", np.zeros(attempt.num_tokens))
+            entropy = attempt.notes.get(ENTROPY.name, np.zeros(attempt.num_tokens))
             attempt.advantages = self.shaped(float(credit), entropy).astype(np.float32)
         self._learn(attempts)
 
@@ -87,7 +88,8 @@ class BetaBaseline(Advantage):
         return self.fastest + share * span
 
     def _learn(self, attempts: Sequence[Trajectory]) -> None:
-        found = [_kl(attempt) for attempt in attempts if attempt.num_tokens and self.needs <= set(attempt.notes)]
+        names = {note.name for note in self.needs}
+        found = [_kl(attempt) for attempt in attempts if attempt.num_tokens and names <= set(attempt.notes)]
         if found:
             self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
         rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
@@ -108,5 +110,5 @@ class BetaBaseline(Advantage):
 
 def _kl(attempt: Trajectory) -> NDArray[np.float64]:
     """KL(policy || reference) per token on the policy's own tokens, never negative: [N]."""
-    difference = (attempt.notes["reference_logprobs"].astype(np.float64) - attempt.notes["logprobs"]).clip(-20, 20)
+    difference = (REFERENCE_LOGPROBS.of(attempt).astype(np.float64) - LOGPROBS.of(attempt)).clip(-20, 20)
     return np.expm1(difference) - difference  # type: ignore[no-any-return]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
+from strop.train.needs import ENTROPY, Note
 from strop.types import Group, Trajectory
 
 _METRICS = ("entropy", "length")
@@ -48,8 +49,8 @@ class Conditional(Advantage):
             raise ConfigurationError(f"Conditional needs cycles >= 0, steps for them, got {self.cycles}, {self.steps}")
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({"entropy"} if self.metric == "entropy" else ())
+    def needs(self) -> frozenset[Note]:
+        return frozenset({ENTROPY} if self.metric == "entropy" else ())
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
@@ -77,11 +78,7 @@ class Conditional(Advantage):
     def _measure(self, attempt: Trajectory) -> float:
         if self.metric == "length" or not attempt.num_tokens:
             return float(attempt.num_tokens if self.metric == "length" else 0.0)
-        if "entropy" not in attempt.notes:
-            raise ConfigurationError(
-                f"Conditional needs the entropies of attempt {attempt.id}, it has no notes of them"
-            )
-        return float(attempt.notes["entropy"].mean())
+        return float(ENTROPY.of(attempt).mean())
 
     def _credits(self, attempts: Sequence[Trajectory]) -> NDArray[np.float64]:
         """Of attempts in the metric's order: [G]."""

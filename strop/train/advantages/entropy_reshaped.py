@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.train.arithmetic.lineage import lines
+from strop.train.needs import ENTROPY, Note
 from strop.types import Group, Metrics, Trajectory
 
 
@@ -27,7 +27,7 @@ class EntropyReshaped(Advantage):
     inner: Advantage
 
     min_group: ClassVar[int] = 2
-    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
@@ -57,6 +57,4 @@ def _entropy(attempt: Trajectory) -> NDArray[np.float64]:
     """Of its own tokens: [N]."""
     if not attempt.num_tokens:
         return np.zeros(0)
-    if "entropy" not in attempt.notes:
-        raise ConfigurationError(f"EntropyReshaped needs the entropies of attempt {attempt.id}: it has none")
-    return attempt.notes["entropy"].astype(np.float64)
+    return ENTROPY.of(attempt).astype(np.float64)

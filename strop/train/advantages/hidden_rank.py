@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.needs import HIDDEN_AFTER, Note
 from strop.types import Group
 
 _LARGEST = 5.0  # of a figure's relative distance from its centre
@@ -41,14 +42,16 @@ class HiddenRank(Advantage):
         if self.stride < 1 or self.bound <= 1:
             raise ConfigurationError(f"HiddenRank needs stride >= 1 and bound > 1, got {self.stride} and {self.bound}")
 
-    needs: ClassVar[frozenset[str]] = frozenset({"hidden_after"})
+    needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
         attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
         if not attempts:
             return
-        figures = np.stack([rank_figures(self._states(attempt.notes, attempt.id), self.stride) for attempt in attempts])
+        figures = np.stack(
+            [rank_figures(HIDDEN_AFTER.of(attempt).astype(np.float64), self.stride) for attempt in attempts]
+        )
         if self._centres is not None:
             for attempt, bonus in zip(attempts, self._bonus(figures), strict=True):
                 assert attempt.advantages is not None
@@ -63,13 +66,6 @@ class HiddenRank(Advantage):
         rank, growth, change = np.clip((figures - centres) / (np.abs(centres) + 1e-8), -_LARGEST, _LARGEST).T
         share = 1 / (1 + np.exp(-self.gain * change))
         return share * np.tanh(rank) + (1 - share) * np.tanh(growth)  # type: ignore[no-any-return]
-
-    def _states(self, notes: dict[str, NDArray[Any]], attempt: str) -> NDArray[np.float64]:
-        if "hidden_after" not in notes:
-            raise ConfigurationError(
-                f"HiddenRank needs the hidden states of attempt {attempt}, it has no notes of them"
-            )
-        return notes["hidden_after"].astype(np.float64)
 
     def state(self) -> dict[str, Any]:
         return {"centres": None if self._centres is None else self._centres.tolist()}

@@ -16,6 +16,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.needs import ENTROPY, Note
 from strop.types import Group, Trajectory
 
 
@@ -26,7 +27,7 @@ class HighEntropySteps(Advantage):
     inner: Advantage
     share: float = 0.8  # of turns that are credited
 
-    needs: ClassVar[frozenset[str]] = frozenset({"entropy"})
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -47,6 +48,4 @@ def _steps(attempt: Trajectory) -> Iterator[tuple[float, Trajectory, slice]]:
     for turn in attempt.turns:
         start, end = end, end + len(turn.tokens)
         if end > start:
-            if "entropy" not in attempt.notes:
-                raise ConfigurationError(f"HighEntropySteps needs the entropies of attempt {attempt.id}: it has none")
-            yield float(np.mean(attempt.notes["entropy"][start:end])), attempt, slice(start, end)
+            yield float(np.mean(ENTROPY.of(attempt)[start:end])), attempt, slice(start, end)

@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.train.arithmetic.traces import KL_NOTES, kl_payments, traced, whitened
 from strop.train.arithmetic.turn_credit import on_written, turn_bounds
+from strop.train.needs import Note
 from strop.types import Group, Trajectory
 
 
@@ -36,7 +37,7 @@ class ProgressReturns(Advantage):
     needs_values: ClassVar[bool] = True
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Note]:
         return KL_NOTES if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from strop.roles import Advantage
 from strop.train.arithmetic.traces import KL_NOTES, kl_payments, traced, whitened
 from strop.train.arithmetic.turn_credit import token_payments
+from strop.train.needs import Note
 from strop.types import Group, Trajectory
 
 
@@ -30,7 +31,7 @@ class TokenReturns(Advantage):
     epsilon: float = 1e-8
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Note]:
         return KL_NOTES if self.kl else frozenset()
 
     def __call__(self, groups: Sequence[Group]) -> None:

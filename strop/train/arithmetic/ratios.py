@@ -13,6 +13,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
 from strop.train.batch import Batch
+from strop.train.needs import Logprobs, Need
 
 FROZEN = ("proximal", "old", "averaged")  # what a trainer can fill in before a step
 
@@ -23,19 +24,9 @@ def check_policy(name: str, valid: tuple[str, ...], owner: object) -> None:
         raise ConfigurationError(f"{type(owner).__name__} knows no policy {name!r}: {nearest(name, valid)}")
 
 
-def needed(name: str) -> frozenset[str]:
+def needed(name: str) -> frozenset[Need]:
     """What the trainer must fill so that this policy's logprobs are there."""
-    return frozenset({name} if name in FROZEN else ())
-
-
-def logprobs_of(name: str, batch: Batch, current: Tensor) -> Tensor:
-    """Log-probabilities of a policy by its name: [T]; only those of `current` carry a gradient."""
-    if name == "current":
-        return current
-    found: Tensor | None = getattr(batch, f"{name}_logprobs")
-    if found is None:
-        raise ConfigurationError(f"the batch has no {name} log-probabilities: the trainer was not asked for them")
-    return found
+    return frozenset({Logprobs(name)} if name in FROZEN else ())
 
 
 def with_sampler(batch: Batch, current: Tensor) -> Batch:
@@ -50,7 +41,8 @@ def with_sampler(batch: Batch, current: Tensor) -> Batch:
 
 def log_weights(name: str, batch: Batch, current: Tensor) -> Tensor:
     """log(policy / behaviour) per token, detached: [T], 0 for tokens nobody sampled (version -1: a teacher's)."""
-    ratio = batch.log_ratio(logprobs_of(name, batch, current).detach(), batch.behavior_logprobs)
+    policy = current if name == "current" else batch.logprobs_of(name)
+    ratio = batch.log_ratio(policy.detach(), batch.behavior_logprobs)
     return ratio.where(batch.versions >= 0, ratio.new_zeros(()))
 
 

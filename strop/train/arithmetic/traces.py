@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.errors import ConfigurationError
+from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS
 from strop.types import Trajectory
 
-KL_NOTES = frozenset({"logprobs", "reference_logprobs"})  # what a payment of the KL asks for
+KL_NOTES = frozenset({LOGPROBS, REFERENCE_LOGPROBS})  # what a payment of the KL asks for
 
 
 def traced(
@@ -27,9 +27,7 @@ def kl_payments(attempt: Trajectory, weight: float) -> NDArray[np.float64]:
     """-weight * log(policy / reference) of each written token: [N]."""
     if not weight or not attempt.num_tokens:
         return np.zeros(attempt.num_tokens)
-    if missing := KL_NOTES - set(attempt.notes):
-        raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
-    policy, reference = (attempt.notes[name].astype(np.float64) for name in ("logprobs", "reference_logprobs"))
+    policy, reference = (note.of(attempt).astype(np.float64) for note in (LOGPROBS, REFERENCE_LOGPROBS))
     return -weight * np.nan_to_num(policy - reference).clip(-20, 20)
 
 

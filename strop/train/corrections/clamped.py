@@ -9,6 +9,7 @@ from torch import Tensor
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.train.batch import Batch
+from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Clamped(Correction):
         check_policy(self.target, ("current", *FROZEN), self)
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

@@ -16,6 +16,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import check_policy, log_weights, needed
 from strop.train.batch import Batch
+from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Separated(Correction):
             raise ConfigurationError(f"Separated needs limit >= 1, or its band is empty, got {self.limit}")
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
 from strop.train.batch import Batch
+from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class SequenceTruncated(Correction):
         check_policy(self.target, ("current", *FROZEN), self)
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

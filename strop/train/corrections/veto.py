@@ -10,6 +10,7 @@ from torch import Tensor
 from strop.roles import Correction
 from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.train.batch import Batch
+from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Veto(Correction):
         check_policy(self.target, ("current", *FROZEN), self)
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.target) | self.inner.needs
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:

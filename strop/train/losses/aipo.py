@@ -29,7 +29,6 @@ class Aipo(Loss):
     is_detached: bool = True  # a capped token keeps its gradient
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right, is_taught
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -36,20 +36,18 @@ class Calibrated(Loss):
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"proximal"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 3  # two own attempts to compare, one demonstration
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.proximal_logprobs is None:
-            raise ConfigurationError("Calibrated needs proximal log-probabilities, the batch has none")
         is_own = ~is_taught(batch)  # [A]
         rewards = batch.rewards.to(output.logprobs.dtype)
         advantages = batch.on_tokens((rewards - group_mean(rewards, batch, is_own)) * is_own)  # [T]
         ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
         surrogate = -clipped(ratio, advantages, self.clip, self.clip, self.dual)
-        level, is_guided = _expert(batch.proximal_logprobs, is_own, batch)  # [T], [T]
+        level, is_guided = _expert(batch.logprobs_of("proximal"), is_own, batch)  # [T], [T]
         sign = batch.on_tokens(torch.where(is_right(batch, self.threshold), 1.0, -1.0)).to(ratio.dtype)
         distance = torch.where(is_guided, batch.log_ratio(output.logprobs, level), 0.0)  # [T]
         guide = advantages.abs() * functional.leaky_relu(-sign * distance, self.slope)

@@ -30,7 +30,6 @@ class Cispo(Loss):
     high: float = 4.0  # the largest weight is 1 + high
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True

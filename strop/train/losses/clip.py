@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from strop.roles import Loss
-from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
+from strop.train.arithmetic.ratios import FROZEN, check_policy, needed
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.train.needs import Need
 from strop.types import Metrics
 
 
@@ -41,7 +42,7 @@ class Clip(Loss):
         check_policy(self.anchor, ("behavior", *FROZEN), self)
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.anchor)
 
     @property
@@ -50,7 +51,7 @@ class Clip(Loss):
         return self.anchor == "behavior"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        log_ratio = batch.log_ratio(output.logprobs, logprobs_of(self.anchor, batch, output.logprobs))  # [T]
+        log_ratio = batch.log_ratio(output.logprobs, batch.logprobs_of(self.anchor))  # [T]
         ratio = log_ratio.exp()  # [T]
         free = ratio * batch.advantages  # [T]
         objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]

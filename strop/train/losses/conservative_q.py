@@ -19,6 +19,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import following, is_taught
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Need
 from strop.types import Metrics
 
 
@@ -36,7 +37,7 @@ class ConservativeQ(Loss):
     imitation: float = 0.5  # weight of demonstrations' cross-entropy
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"logits:reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         if batch.values is None:

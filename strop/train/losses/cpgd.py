@@ -31,7 +31,6 @@ class Cpgd(Loss):
     cap: float = 2.0  # of that pull
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.train.arithmetic.ratios import FROZEN, check_policy, logprobs_of, needed
+from strop.train.arithmetic.ratios import FROZEN, check_policy, needed
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.train.needs import Need
 from strop.types import Metrics
 
 
@@ -48,7 +49,7 @@ class Decoupled(Loss):
             raise ConfigurationError(f"Decoupled needs dual > 1, or it would bind on-policy, got {self.dual}")
 
     @property
-    def needs(self) -> frozenset[str]:
+    def needs(self) -> frozenset[Need]:
         return needed(self.anchor)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
@@ -66,7 +67,7 @@ class Decoupled(Loss):
 
     def _anchor_logprobs(self, current: Tensor, batch: Batch) -> Tensor:
         if self.anchor != "interpolated":
-            return logprobs_of(self.anchor, batch, current)
+            return batch.logprobs_of(self.anchor)
         share = _interpolation(batch)  # [T]
         return batch.behavior_logprobs + share * batch.log_ratio(current, batch.behavior_logprobs)
 

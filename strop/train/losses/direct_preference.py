@@ -32,7 +32,6 @@ class DirectPreference(Loss):
     conservatism: float = 1.0  # below 1 the push away from the worse is weaker
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2
 

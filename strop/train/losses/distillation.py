@@ -12,9 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import FilePath, Metrics
 
 
@@ -23,7 +23,7 @@ class Distillation(Loss):
     """-log policy * A with A = log(teacher / policy) of the token, detached: in expectation the gradient of the reverse
     KL at each context.
 
-    Rewards play no part. Whole distributions instead of sampled tokens: `ExactKl(other="model:FOLDER")`.
+    Rewards play no part. Whole distributions instead of sampled tokens: `ExactKl(other=FOLDER)`.
     """
 
     teacher: FilePath  # model folder
@@ -33,12 +33,10 @@ class Distillation(Loss):
     is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"model:{self.teacher}"})
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.teacher)})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if (teacher := batch.model_logprobs.get(self.teacher)) is None:
-            raise ConfigurationError(f"Distillation needs the logprobs of {self.teacher}, the batch has none")
-        distance = batch.log_ratio(output.logprobs.detach(), teacher)  # [T]
+        distance = batch.log_ratio(output.logprobs.detach(), batch.logprobs_of(self.teacher))  # [T]
         loss = torch.where(batch.trainable, distance * output.logprobs, 0.0)
         return loss, {"teacher_kl": batch.figure(distance)}

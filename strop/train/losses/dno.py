@@ -14,9 +14,10 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.train.arithmetic.ratios import check_policy, logprobs_of
+from strop.train.arithmetic.ratios import check_policy
 from strop.train.arithmetic.siblings import is_taught
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -46,11 +47,11 @@ class Dno(Loss):
             raise ConfigurationError(f"Dno needs a margin > 0 or none, got {self.margin}")
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({self.against})
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.against)})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        theirs = logprobs_of(self.against, batch, output.logprobs)
+        theirs = batch.logprobs_of(self.against)
         gains = self.eta * batch.per_attempt(batch.log_ratio(output.logprobs, theirs))  # [A]
         opponents = ~is_taught(batch) if self.margin is None else torch.ones_like(batch.groups, dtype=torch.bool)
         rates = (batch.rewards if self.is_rated else win_rates(batch, opponents)).to(gains.dtype)  # [A]

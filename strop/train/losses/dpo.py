@@ -14,8 +14,9 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.train.arithmetic.ratios import check_policy, logprobs_of
+from strop.train.arithmetic.ratios import check_policy
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -38,11 +39,11 @@ class Dpo(Loss):
         check_policy(self.against, ("reference", "old"), self)
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({self.against})
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.against)})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, logprobs_of(self.against, batch, output.logprobs)))
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of(self.against)))
         margins = self.beta * _per_group(_side(batch).to(gains.dtype) * gains, batch)  # [G]
         on_tokens = batch.on_tokens(margins[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-on_tokens), 0.0)  # -log sigmoid(x) = softplus(-x)

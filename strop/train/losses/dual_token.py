@@ -11,10 +11,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import num_tokens
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -34,21 +34,19 @@ class DualToken(Loss):
     kl: float = 0.001  # weight of the penalty on decided ones
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("DualToken needs reference log-probabilities, the batch has none")
         is_high = self._is_high(output.entropy.detach(), batch)  # [T]
         ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
         bound = torch.where(is_high, self.high_clip, self.low_clip).to(ratio.dtype)
         free, held = ratio * batch.advantages, ratio.clamp(1 - bound, 1 + bound) * batch.advantages
         gain = torch.minimum(free, held)
         gain = torch.where(batch.advantages < 0, torch.maximum(gain, self.dual * batch.advantages), gain)
-        distance = batch.log_ratio(output.logprobs, batch.reference_logprobs)
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))
         anchor = self._low_weight(is_high, batch) * (torch.expm1(-distance) + distance)  # [T]
         loss = torch.where(batch.trainable, self.kl * anchor - gain, 0.0)
         return loss, {

@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Aux, Need
 from strop.types import Metrics
 
 
@@ -28,7 +29,7 @@ class Echo(Loss):
 
     weight: float = 0.05
 
-    needs: ClassVar[frozenset[str]] = frozenset({"aux:hints"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Aux("hints")})
     scope: ClassVar[str] = "attempt"
     covers: ClassVar[str] = "observed"
 

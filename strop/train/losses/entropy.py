@@ -22,7 +22,6 @@ class Entropy(Loss):
 
     weight: float = 0.01
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

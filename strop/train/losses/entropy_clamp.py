@@ -23,7 +23,6 @@ class EntropyClamp(Loss):
     high: float = 2.0  # above it entropy is punished
     weight: float = 0.01
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Need
 from strop.types import Metrics
 
 _DIRECTIONS = ("reverse", "forward")
@@ -22,11 +23,11 @@ class ExactKl(Loss):
     covers all that it would.
 
     No sampling noise, at the cost of a second pass over the output layer. As with every penalty per token, the gradient
-    leaves out how the policy changes which contexts are visited. `other` is reference, proximal or model:FOLDER.
+    leaves out how the policy changes which contexts are visited. `other` is reference, proximal or a model's folder.
     """
 
     direction: str = "reverse"  # reverse or forward
-    other: str = "reference"  # reference, proximal or model:FOLDER
+    other: str = "reference"  # reference, proximal or a model's folder
     weight: float = 0.04
 
     scope: ClassVar[str] = "attempt"
@@ -38,8 +39,8 @@ class ExactKl(Loss):
             )
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"logits:{self.other}"})
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logits(self.other)})
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         divergence = output.over_both(_reverse if self.direction == "reverse" else _forward, self.other)  # [T]

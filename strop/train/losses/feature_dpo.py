@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Logprobs, Need
 from strop.types import Metrics
 
 
@@ -37,13 +38,13 @@ class FeatureDpo(Loss):
     features: str | None = None  # a sparse autoencoder's file; None: the last states
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference", "logits:reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logits("reference")})
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None or "reference" not in batch.frozen:
-            raise ConfigurationError("FeatureDpo needs logprobs and states of the reference, the batch has none")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))
+        if "reference" not in batch.frozen:
+            raise ConfigurationError("FeatureDpo needs states of the reference, the batch has none")
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))
         gains = gains / num_tokens(batch, output.logprobs)  # [A]
         drift = self._drift(output.states[batch.trainable], batch.frozen["reference"].hidden, batch)  # [A]
         held = torch.where(sides(batch, self) > 0, drift.detach(), drift)  # the chosen one's drift pulls nothing

@@ -29,7 +29,6 @@ class Gspo(Loss):
     high: float = 4e-4  # the upper bound of a ratio is 1 + high
     weight: float = 1.0  # of this loss beside others
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
     needs_distance: ClassVar[bool] = True

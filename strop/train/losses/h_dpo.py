@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import margins
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -31,13 +31,11 @@ class HDpo(Loss):
     beta: float = 0.1  # of the reward that the log-ratio stands for
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("HDpo needs reference log-probabilities, the batch has none")
-        distance = batch.log_ratio(output.logprobs, batch.reference_logprobs)
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))
         if self.alpha != 1:
             distance = distance + (self.alpha - 1) * output.logprobs
         margin = self.beta * margins(batch.per_attempt(distance), batch, self)  # [G]

@@ -32,7 +32,6 @@ class Intuitive(Loss):
     is_detached: bool = False  # no gradient through the weights
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:

@@ -29,7 +29,6 @@ class InverseSoftQ(Loss):
     discount: float = 1.0  # from token to token
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

@@ -15,6 +15,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import margins, num_tokens, sides
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -30,7 +31,7 @@ class Ipo(Loss):
     is_averaged: bool = False  # log-ratios per token
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
 
     def __post_init__(self) -> None:
@@ -38,9 +39,7 @@ class Ipo(Loss):
             raise ConfigurationError(f"Ipo needs tau > 0, got {self.tau}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("Ipo needs reference log-probabilities, the batch has none")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         gains = gains / num_tokens(batch, output.logprobs) if self.is_averaged else gains
         margin = margins(gains, batch, self)[batch.groups]  # [A]
         each = torch.where(sides(batch, self) != 0, (margin - 1 / (2 * self.tau)).square(), 0.0)

@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import FilePath, Metrics
 
 _ESTIMATORS = ("k2", "k3")
@@ -48,17 +49,15 @@ class Kdrl(Loss):
                 raise ConfigurationError(f"Kdrl has no {name} {value!r}: {nearest(value, valid)}")
 
     @property
-    def needs(self) -> frozenset[str]:
-        return frozenset({f"model:{self.teacher}"})
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.teacher)})
 
     def beta(self, step: int) -> float:
         """The term's weight at a step."""
         return max(self.start - self.fall * step, self.floor)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if (teacher := batch.model_logprobs.get(self.teacher)) is None:
-            raise ConfigurationError(f"Kdrl needs the logprobs of {self.teacher}, the batch has none")
-        distance = batch.log_ratio(output.logprobs, teacher)  # [T]
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of(self.teacher))  # [T]
         divergence = distance.square() / 2 if self.estimator == "k2" else torch.expm1(-distance) + distance
         kept = batch.trainable & batch.on_tokens(self._is_distilled(batch))
         loss = torch.where(kept, self.beta(batch.version) * divergence, 0.0)

@@ -19,6 +19,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 _ESTIMATORS = ("k1", "k2", "k3")
@@ -31,7 +32,7 @@ class Kl(Loss):
     estimator: str = "k3"  # k1, k2 or k3
     weight: float = 0.04  # of this loss beside others
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:
@@ -39,9 +40,7 @@ class Kl(Loss):
             raise ConfigurationError(f"Kl has no estimator {self.estimator!r}: {nearest(self.estimator, _ESTIMATORS)}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("Kl needs reference log-probabilities, the batch has none: give the trainer one")
-        distance = batch.log_ratio(output.logprobs, batch.reference_logprobs)  # [T]
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))  # [T]
         loss = torch.where(batch.trainable, self._estimate(distance), 0.0)
         return loss, {"reference_kl": batch.figure(distance)}  # k1: its mean is the KL whatever is minimized
 

@@ -14,10 +14,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import group_mean, is_right
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -34,13 +34,11 @@ class Kto(Loss):
     threshold: float = 1.0  # least reward of a good attempt
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("Kto needs reference log-probabilities, the batch has none")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         expected = group_mean(gains.detach(), batch).clamp(min=0)  # [A]
         good = is_right(batch, self.threshold)
         side = torch.where(good, 1.0, -1.0).to(gains.dtype)

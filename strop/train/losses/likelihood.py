@@ -19,7 +19,6 @@ class Likelihood(Loss):
 
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.ratios import sequence_log_weights
 from strop.train.batch import Batch, Output
+from strop.train.needs import Need, ScoreNorms
 from strop.types import Metrics
 
 
@@ -33,7 +34,7 @@ class MinimumVariance(Loss):
     epsilon: float = 1e-8
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"score_norms"})
+    needs: ClassVar[frozenset[Need]] = frozenset({ScoreNorms()})
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # a single attempt is its own baseline
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

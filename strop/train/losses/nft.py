@@ -41,7 +41,6 @@ class Nft(Loss):
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # the pass rate of one attempt says nothing
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

@@ -16,6 +16,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Need
 from strop.types import Metrics
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class NucleusClip(Loss):
     clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
     scope: ClassVar[str] = "attempt"
     anchor: ClassVar[str] = "behavior"  # and not contains_ratio: its ratio to the truncated distribution begins at 1
     needs_distance: ClassVar[bool] = True

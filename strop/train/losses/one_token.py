@@ -37,7 +37,6 @@ class OneToken(Loss):
     seed: int = 0  # of the draws
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:

@@ -29,7 +29,6 @@ class Orpo(Loss):
     odds: float = 0.1  # weight of the odds beside the likelihood
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

@@ -32,7 +32,6 @@ class Pacs(Loss):
     threshold: float = 1.0  # the reward of a right attempt
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # one attempt has no siblings to stand out from
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

@@ -32,7 +32,6 @@ class RegGrpo(Loss):
     floor: float = 0.1  # least spread of log-ratios that is divided by
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice

@@ -19,7 +19,6 @@ class Reinforce(Loss):
 
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "attempt"
     is_on_policy: ClassVar[bool] = True  # tokens of other weights bias it, unless a correction weighs them
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -30,7 +31,7 @@ class RlPlus(Loss):
     focus: float = 0.5  # how much more an unknown token counts
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"proximal"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
@@ -39,12 +40,10 @@ class RlPlus(Loss):
             raise ConfigurationError(f"RlPlus needs 0 < guess <= 1, a probability, got {self.guess}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.proximal_logprobs is None:
-            raise ConfigurationError("RlPlus needs proximal log-probabilities, the batch has none")
-        is_outside = batch.trainable & (batch.versions < 0)  # [T]
+        before, is_outside = batch.logprobs_of("proximal"), batch.trainable & (batch.versions < 0)  # [T]
         own = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
         guess = output.over_logits(_uniform, where=is_outside) if self.guess is None else self.guess
-        ratio = torch.where(is_outside, self._outside(output.logprobs, batch.proximal_logprobs, guess), own)
+        ratio = torch.where(is_outside, self._outside(output.logprobs, before, guess), own)
         loss = torch.where(batch.trainable, -ratio * batch.advantages, 0.0)
         return loss, {"outside_share": batch.figure(is_outside.to(loss.dtype)), "ratio": batch.figure(ratio)}
 

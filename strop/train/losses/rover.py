@@ -16,6 +16,7 @@ from torch import Tensor
 from strop.roles import Loss
 from strop.train.arithmetic.siblings import following
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Need
 from strop.types import Metrics
 
 
@@ -29,7 +30,7 @@ class Rover(Loss):
     scale: float = 1.0  # of the log-ratio that is Q
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset({"logits:proximal"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
     scope: ClassVar[str] = "attempt"
     contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: nothing to weigh
     needs_distance: ClassVar[bool] = True

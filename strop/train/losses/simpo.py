@@ -29,7 +29,6 @@ class SimPo(Loss):
     gamma: float = 1.0  # the margin to reach
     weight: float = 1.0
 
-    needs: ClassVar[frozenset[str]] = frozenset()
     scope: ClassVar[str] = "group"
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:

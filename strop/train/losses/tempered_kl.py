@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logits, Need
 from strop.types import Metrics
 
 
@@ -29,7 +30,7 @@ class TemperedKl(Loss):
     cap: float = 10.0  # on u, which is unbounded where the policy is small
     weight: float = 0.01
 
-    needs: ClassVar[frozenset[str]] = frozenset({"logits:reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:

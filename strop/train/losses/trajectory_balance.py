@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 
@@ -32,7 +33,7 @@ class TrajectoryBalance(Loss):
     last_beta: float = 0.05  # beta at the end
     beta_steps: int = 0  # on the way there; 0: beta stays
 
-    needs: ClassVar[frozenset[str]] = frozenset({"reference"})
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "group"
     min_group: ClassVar[int] = 2  # a single attempt has no siblings to balance with
     contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
@@ -50,15 +51,13 @@ class TrajectoryBalance(Loss):
         return self.beta + done * (self.last_beta - self.beta)
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        if batch.reference_logprobs is None:
-            raise ConfigurationError("TrajectoryBalance needs reference log-probabilities, the batch has none")
-        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.reference_logprobs))  # [A]
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
         surplus = gains - batch.rewards.to(gains.dtype) / self.beta_at(batch.version)  # [A]
         mean = _group_mean(surplus, batch)  # [A]; its gradient cancels within the group
         loss = torch.where(batch.trainable, batch.on_tokens((surplus - mean).square()), 0.0)  # [T]
         return loss, {
             "log_normaliser": batch.figure(batch.on_tokens(-mean)),
-            "reference_kl": batch.figure(batch.log_ratio(output.logprobs.detach(), batch.reference_logprobs)),
+            "reference_kl": batch.figure(batch.log_ratio(output.logprobs.detach(), batch.logprobs_of("reference"))),
         }
 
 

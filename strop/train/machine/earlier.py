@@ -17,9 +17,10 @@ from strop.train.machine.averaged import Average
 from strop.train.machine.forward import Forward
 from strop.train.machine.old_logprobs import Snapshots, fill_old
 from strop.train.machine.score_norms import score_norms
+from strop.train.needs import Logprobs, Need, ScoreNorms
 from strop.types import Metrics
 
-FILLED = frozenset({"old", "averaged", "score_norms"})
+FILLED = frozenset({Logprobs("old"), Logprobs("averaged"), ScoreNorms()})
 
 
 @dataclass(eq=False)
@@ -32,7 +33,7 @@ class Earlier:
     load: Callable[[], Any]  # another model of the same architecture
     _scratch: Any = None  # holds earlier weights while they score
 
-    def fill(self, model: Any, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+    def fill(self, model: Any, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         """Old logprobs are filled whenever snapshots are kept, so that mismatch and staleness are always measured."""
         if not batches:
             return
@@ -40,14 +41,14 @@ class Earlier:
         if self.snapshots.count:
             self.snapshots.keep(now, weights)
             fill_old(batches, lambda version, batch: self._under(version, now, model, batch))
-        elif "old" in needs:
+        elif Logprobs("old") in needs:
             raise ConfigurationError("old log-probabilities need the weights they were made with: set snapshots > 0")
-        if "averaged" in needs:
+        if Logprobs("averaged") in needs:
             self.average.add(now, weights)
             mean = self._with(self.average.weights)
             for batch in batches:
-                batch.averaged_logprobs = self.forward.logprobs(mean, batch)
-        for batch in batches if "score_norms" in needs else ():
+                batch.fill("averaged", self.forward.logprobs(mean, batch))
+        for batch in batches if ScoreNorms() in needs else ():
             batch.score_norms = score_norms(model, batch, self._logprob_sum)
 
     def observe(self, metrics: Metrics) -> None:

@@ -74,7 +74,9 @@ class PolicyOutput:
         """The same with the frozen policy's logits, at the same temperature, after those of this one."""
         frozen = self.batch.frozen.get(policy)
         if frozen is None:
-            raise ConfigurationError(f'the batch has no logits of {policy}: the loss must need "logits:{policy}"')
+            raise ConfigurationError(
+                f"the batch has no logits of {policy}: whoever reads them needs Logits({policy!r})"
+            )
         return self._on_tokens(self._over_rows(function, self.rows, columns, frozen), self.rows)
 
     def reread(self, others: Tensor, share: float) -> PolicyOutput:

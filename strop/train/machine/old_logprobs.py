@@ -72,14 +72,14 @@ def fill_old(batches: Sequence[Batch], score: Callable[[int, Batch], Tensor]) ->
     first = _first_versions(batches)
     versions = [_with_siblings(batch, first) for batch in batches]
     for batch in batches:
-        batch.old_logprobs = torch.zeros_like(batch.share)
+        batch.fill("old", torch.zeros_like(batch.share))
     written = torch.cat([own[batch.trainable].cpu() for own, batch in zip(versions, batches, strict=True)])
     for version in np.unique(written.numpy()).tolist():
         for own, batch in zip(versions, batches, strict=True):
             mine = batch.trainable & (own == version)  # [T]
             if bool(mine.any()):
-                assert batch.old_logprobs is not None
-                batch.old_logprobs = torch.where(mine, score(version, batch).to(batch.share.dtype), batch.old_logprobs)
+                scored = score(version, batch).to(batch.share.dtype)
+                batch.fill("old", torch.where(mine, scored, batch.logprobs["old"]))
 
 
 def _first_versions(batches: Sequence[Batch]) -> dict[int, int]:

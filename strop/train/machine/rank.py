@@ -49,16 +49,16 @@ class Rank:
         self._load(self.source)
         return {}
 
-    def annotate(self, batches: str, needs: list[str], into: str) -> dict[str, Any]:
-        if "reference" in needs and self.reference is None:
+    def annotate(self, batches: str, policies: list[str], into: str) -> dict[str, Any]:
+        if "reference" in policies and self.reference is None:
             folder = self.source if self.settings.reference is None else Path(self.settings.reference)
             self.reference = self._sharded(folder)
         models = {"reference": self.reference, "proximal": self.policy}
         found = {
-            f"{index}.{name}_logprobs": self._logprobs(model, batch)
+            f"{index}.{name}": self._logprobs(model, batch)
             for index, batch in enumerate(read_batches(Path(batches)))
             for name, model in models.items()
-            if name in needs and model is not None
+            if name in policies and model is not None
         }
         save_file(found, into)
         return {}

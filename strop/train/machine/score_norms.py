@@ -14,11 +14,8 @@ from strop.train.batch import Batch
 _PER_TOKEN = (
     "tokens", "positions", "trainable", "behavior_logprobs", "advantages", "share", "temperature", "versions"
 )  # fmt: skip
-_OPTIONAL = (
-    "returns", "values", "reference_logprobs", "proximal_logprobs", "old_logprobs", "averaged_logprobs", "observed",
-    "observed_share"
-)  # fmt: skip
-_BY_NAME = ("aux", "model_logprobs", "frozen")
+_OPTIONAL = ("returns", "values", "observed", "observed_share")
+_BY_NAME = ("aux", "logprobs", "frozen")
 
 
 def score_norms(model: Any, batch: Batch, logprob_sum: Callable[[Any, Batch], Tensor]) -> Tensor:

@@ -14,9 +14,11 @@ from torch import Tensor
 from strop.errors import CheckpointError, ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.train.batch import Batch
+from strop.train.needs import REFERENCE_LOGPROBS, Logprobs, Need, Note
 from strop.types import Group, Metrics
 
 _FILE = "moving_reference.safetensors"
+_REFERENCE = Logprobs("reference")
 
 
 @dataclass
@@ -48,20 +50,20 @@ class MovingReference(Trainer):
         self.reference.open(model, seed)
         self._moved = 0
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
-        if "reference_logprobs" in needs:
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        if REFERENCE_LOGPROBS in needs:
             raise ConfigurationError("MovingReference has no notes of reference_logprobs: its reference is for losses")
         self.inner.note(groups, needs)
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        self.inner.annotate(batches, needs - {"reference"})
-        if "reference" not in needs or not batches:
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        self.inner.annotate(batches, needs - {_REFERENCE})
+        if _REFERENCE not in needs or not batches:
             return
         self._follow(batches[0].version)
         again = [replace(batch) for batch in batches]
-        self.reference.annotate(again, frozenset({"proximal"}))
+        self.reference.annotate(again, frozenset({Logprobs("proximal")}))
         for batch, scored in zip(batches, again, strict=True):
-            batch.reference_logprobs = scored.proximal_logprobs
+            batch.fill("reference", scored.logprobs["proximal"])
 
     def _follow(self, version: int) -> None:
         """Move once per due version."""

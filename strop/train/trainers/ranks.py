@@ -25,6 +25,7 @@ from strop.train.batch import Batch
 from strop.train.machine.crew import Crew
 from strop.train.machine.step_sum import refusal
 from strop.train.machine.wire import write_batches
+from strop.train.needs import Logprobs, Need, Note, listed
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective as StepObjective
 from strop.train.split import Part, split
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 class Ranks(Trainer):
     """`inner` says how each rank trains; its `max_tokens` are those of one rank, give or take an attempt."""
 
-    fills: ClassVar[frozenset[str]] = frozenset({"reference", "proximal"})
+    fills: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal")})
     sends: ClassVar[bool] = True
 
     inner: TorchTrainer = field(default_factory=TorchTrainer)
@@ -65,7 +66,7 @@ class Ranks(Trainer):
     def problems(self, run: Run) -> list[str]:
         """Notes are taken by a trainer of one rank only."""
         asked = notes_needed(run)
-        return [f"Ranks takes no notes, asked for {_listed(asked)}: use ranks=1"] if asked else []
+        return [f"Ranks takes no notes, asked for {listed(asked)}: use ranks=1"] if asked else []
 
     @property
     def max_tokens(self) -> int:
@@ -81,29 +82,29 @@ class Ranks(Trainer):
             self._crew = Crew(self.inner, self.ranks, self.seconds, room)
         self._all("open", model=str(Path(model).resolve()), seed=seed)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         """Refused: attempts would have to be sent to the ranks before they are packed."""
-        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {_listed(needs)}: use ranks=1")
+        raise ConfigurationError(f"Ranks takes no notes of attempts, asked for {listed(needs)}: use ranks=1")
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill reference_logprobs and proximal_logprobs where they are needed."""
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        """Fill logprobs of reference and proximal where they are needed."""
         crew = self._ready()
         if unknown := needs - self.fills:
-            raise ConfigurationError(f"Ranks fills {_listed(self.fills)}, not {_listed(unknown)}")
+            raise ConfigurationError(f"Ranks fills {listed(self.fills)}, not {listed(unknown)}")
         if not needs or not batches:
             return
+        asked = sorted(need.policy for need in needs if isinstance(need, Logprobs))
         parts = [split(batch, self.ranks, "attempt") for batch in batches]
         into = [self._new_file() for _ in range(self.ranks)]
         with self._written(parts) as paths:
             orders = zip(paths, into, strict=True)
-            names = sorted(needs)
-            crew.ask("annotate", [{"batches": str(path), "needs": names, "into": str(out)} for path, out in orders])
+            crew.ask("annotate", [{"batches": str(path), "policies": asked, "into": str(out)} for path, out in orders])
         found = [_taken(path) for path in into]
         for index, batch in enumerate(batches):
-            for name in (f"{need}_logprobs" for need in needs):
+            for policy in asked:
                 of_ranks = zip(found, parts[index], strict=True)
-                pieces = [tensors[f"{index}.{name}"][: part.high - part.low] for tensors, part in of_ranks]
-                setattr(batch, name, torch.cat(pieces))
+                pieces = [tensors[f"{index}.{policy}"][: part.high - part.low] for tensors, part in of_ranks]
+                batch.fill(policy, torch.cat(pieces))
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
         """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
@@ -174,10 +175,6 @@ class Ranks(Trainer):
         finally:
             for path in paths:
                 path.unlink(missing_ok=True)
-
-
-def _listed(names: frozenset[str]) -> str:
-    return ", ".join(sorted(names))
 
 
 def _taken(path: Path) -> dict[str, Tensor]:

@@ -27,6 +27,7 @@ from strop.train.machine.old_logprobs import Snapshots
 from strop.train.machine.optimizer import Optimizer
 from strop.train.machine.step_sum import Figures, StepSum, fetched, noting, refusal
 from strop.train.machine.tokenizers import check_same_words, copy_tokenizer
+from strop.train.needs import Logits, Logprobs, Need, Note, folders, listed
 from strop.train.notes import take_notes
 from strop.types import FilePath, Group, Metrics
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 _CHOICES = ("auto", "on", "off")
-_LOGITS, _MODEL = "logits:", "model:"
+_EARLIER = ("old", "averaged")  # policies that have no whole distributions
 
 
 @dataclass
@@ -82,9 +83,8 @@ class TorchTrainer(Trainer):
 
     def problems(self, run: Run) -> list[str]:
         """Other models that a loss asks for must be there before anything starts."""
-        needs = frozenset[str]().union(*(loss.needs for loss in inside(run.losses, Loss)))
-        folders = sorted({need.partition(_MODEL)[2] for need in needs if _MODEL in need})
-        missing = [folder for folder in folders if not Path(folder).is_dir()]
+        asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
+        missing = [folder for folder in asked if not Path(folder).is_dir()]
         return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
 
     def open(self, model: Path, seed: int) -> None:
@@ -104,7 +104,7 @@ class TorchTrainer(Trainer):
         if forward.is_checkpointed and forward.quick(model) is None:
             compute_layers_again(model)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         """Write what the current policy thinks into each attempt's notes."""
         forward = self._ready().forward
         take_notes(
@@ -114,13 +114,15 @@ class TorchTrainer(Trainer):
             self.max_tokens,
         )
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
-        """Fill what is needed of reference, proximal, old, averaged, score_norms, other models and whole logits."""
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        """Fill whatever is needed; logits of reference, proximal and other models only."""
         opened = self._ready()
-        check_needs(needs - FILLED)
+        asked = [need for need in needs - FILLED if isinstance(need, Logprobs | Logits) and need.policy not in _EARLIER]
+        if unknown := needs - FILLED - set(asked):
+            raise ConfigurationError(f"TorchTrainer does not fill {listed(unknown)}")
         self.settle()
-        for need in sorted(needs - FILLED):
-            self._fill(batches, need, need.removeprefix(_LOGITS))
+        for need in sorted(asked, key=str):
+            self._fill(batches, need)
         opened.earlier.fill(opened.model, batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
@@ -205,17 +207,16 @@ class TorchTrainer(Trainer):
         earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
         return _Opened(model, forward, earlier, optimizer, Path(source), seed)
 
-    def _fill(self, batches: Sequence[Batch], need: str, policy: str) -> None:
+    def _fill(self, batches: Sequence[Batch], need: Logprobs | Logits) -> None:
         """Logprobs of one policy, or what makes its whole distributions."""
-        opened, model = self._ready(), self._policy(policy)
-        head = head_of(model) if policy == "proximal" and need != policy else partial(logits, model)
+        forward, policy, model = self._ready().forward, need.policy, self._policy(need.policy)
+        if isinstance(need, Logprobs):
+            for batch in batches:
+                batch.fill(policy, forward.logprobs(model, batch))
+            return
+        head = head_of(model) if policy == "proximal" else partial(logits, model)
         for batch in batches:
-            if need != policy:
-                batch.frozen[policy] = opened.forward.frozen(model, batch, head)
-            elif policy.startswith(_MODEL):
-                batch.model_logprobs[policy.removeprefix(_MODEL)] = opened.forward.logprobs(model, batch)
-            else:
-                setattr(batch, f"{policy}_logprobs", opened.forward.logprobs(model, batch))
+            batch.frozen = {**batch.frozen, policy: forward.frozen(model, batch, head)}
 
     def _policy(self, name: str) -> Any:
         """A model by the name of its policy; those that never move are loaded when first needed."""
@@ -223,8 +224,8 @@ class TorchTrainer(Trainer):
         if name == "proximal":
             return opened.model
         if name not in opened.frozen:
-            folder = Path(name.removeprefix(_MODEL) if name.startswith(_MODEL) else self.reference or opened.source)
-            if name.startswith(_MODEL):
+            folder = Path(name if name != "reference" else self.reference or opened.source)
+            if name != "reference":
                 check_same_words(opened.source, folder)
             opened.frozen[name] = load_model(folder, device=self.device).requires_grad_(False)
         return opened.frozen[name]
@@ -283,12 +284,3 @@ class _Opened:
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
     sum: StepSum | None = None  # what will be the next step
     is_settled: bool = False
-
-
-def check_needs(needs: frozenset[str]) -> None:
-    policies = {need: need.removeprefix(_LOGITS) for need in needs}
-    unknown = sorted(n for n, p in policies.items() if p not in ("reference", "proximal") and not p.startswith(_MODEL))
-    if unknown:
-        raise ConfigurationError(
-            f"TorchTrainer fills reference, proximal, model:FOLDER and logits: of these, not {', '.join(unknown)}"
-        )

@@ -18,7 +18,10 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.train.batch import Batch
+from strop.train.needs import Logprobs, Need, Note
 from strop.types import Group, Metrics
+
+_BEFORE = frozenset({Logprobs("proximal")})
 
 
 @dataclass
@@ -45,10 +48,10 @@ class TurnByTurn(Trainer):
     def open(self, model: Path, seed: int) -> None:
         self.inner.open(model, seed)
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         self.inner.note(groups, needs)
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
@@ -74,17 +77,15 @@ class TurnByTurn(Trainer):
         return metrics | {"turns_updated": float(num_turns)}
 
     def _as_behavior(self, parts: Sequence[Batch]) -> None:
-        self.inner.annotate(parts, frozenset({"proximal"}))
+        self.inner.annotate(parts, _BEFORE)
         for part in parts:
-            assert part.proximal_logprobs is not None
-            part.behavior_logprobs = part.proximal_logprobs
+            part.behavior_logprobs = part.logprobs["proximal"]
 
     def _reweighed(self, weights: Tensor, part: Batch) -> Tensor:
         """[A] times what the step did to each attempt's turn."""
         again = replace(part)
-        self.inner.annotate([again], frozenset({"proximal"}))
-        assert again.proximal_logprobs is not None
-        moved = part.log_ratio(again.proximal_logprobs, part.behavior_logprobs)  # [T]
+        self.inner.annotate([again], _BEFORE)
+        moved = part.log_ratio(again.logprobs["proximal"], part.behavior_logprobs)  # [T]
         return reweighed(weights, part.per_attempt(moved), part.per_attempt(torch.ones_like(moved)), self.clip)
 
     def weights(self) -> dict[str, Tensor]:

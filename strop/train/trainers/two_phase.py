@@ -19,10 +19,11 @@ from torch import Tensor
 from strop.errors import CheckpointError, ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.train.batch import Batch, Frozen, Output
+from strop.train.needs import Logits, Need, Note
 from strop.types import Group, Metrics
 
 _FILE = "two_phase.json"
-_WHOLE = frozenset({"logits:proximal"})
+_WHOLE = frozenset({Logits("proximal")})
 _BETAS = (0.9, 0.999)  # of Adam on the multiplier
 
 
@@ -54,10 +55,10 @@ class TwoPhase(Trainer):
         self.inner.open(model, seed)
         self._multiplier = Multiplier()
 
-    def note(self, groups: Sequence[Group], needs: frozenset[str]) -> None:
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         self.inner.note(groups, needs)
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs | _WHOLE)
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
@@ -93,7 +94,7 @@ class TwoPhase(Trainer):
     @torch.no_grad()
     def _largest(self, batches: Sequence[Batch]) -> float:
         """The largest KL of any state, from the distributions before the draw to those of now."""
-        again = [replace(batch, frozen={}) for batch in batches]
+        again = [replace(batch) for batch in batches]
         self.inner.annotate(again, _WHOLE)
         pairs = [
             (batch, batch.frozen["proximal"], new.frozen["proximal"]) for batch, new in zip(batches, again, strict=True)

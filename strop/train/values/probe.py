@@ -19,6 +19,7 @@ from strop.errors import ConfigurationError
 from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.train.needs import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
 from strop.types import Group, Metrics, Trajectory
 
 _FILE = "probe.safetensors"
@@ -34,7 +35,7 @@ class Probe(ValueModel):
     low: float = 0.0  # rewards lie between
     high: float = 1.0  # largest prediction
 
-    needs: ClassVar[frozenset[str]] = frozenset({"entropy", "hidden", "prompt_hidden"})
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
 
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -79,10 +80,8 @@ class Probe(ValueModel):
 
     def _features(self, attempt: Trajectory) -> Table:
         """[2 H + 3]."""
-        if missing := self.needs - set(attempt.notes):
-            raise ConfigurationError(f"attempt {attempt.id} has no notes of {', '.join(sorted(missing))}")
-        entropy = attempt.notes["entropy"].astype(np.float64)
-        last = [attempt.notes[name][-self.tokens :].astype(np.float64) for name in ("prompt_hidden", "hidden")]
+        entropy = ENTROPY.of(attempt).astype(np.float64)
+        last = [note.of(attempt)[-self.tokens :].astype(np.float64) for note in (PROMPT_HIDDEN, HIDDEN)]
         states = [each.mean(0) for each in last]
         return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
 

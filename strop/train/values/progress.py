@@ -22,6 +22,7 @@ from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
 from strop.train.arithmetic.ridge import Draw, Table, read_draws, write_draws
 from strop.train.arithmetic.turn_credit import turn_bounds
+from strop.train.needs import HIDDEN_AFTER, Note
 from strop.types import Group, Metrics, Trajectory
 
 _FILE = "progress.safetensors"
@@ -35,7 +36,7 @@ class Progress(ValueModel):
     ridge: float = 10.0  # of the regression
     window: int = 32  # draws
 
-    needs: ClassVar[frozenset[str]] = frozenset({"hidden_after"})
+    needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
 
     _slopes: Table | None = field(default=None, init=False, repr=False, compare=False)  # [H + 1]
     _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -92,7 +93,5 @@ def _states(attempt: Trajectory) -> Table:
     _, ends = turn_bounds(attempt)
     if not ends:
         return np.zeros((0, 1))
-    if "hidden_after" not in attempt.notes:
-        raise ConfigurationError(f"Progress needs the hidden states of attempt {attempt.id}, it has no notes of them")
-    states = attempt.notes["hidden_after"][ends].astype(np.float64)
+    states = HIDDEN_AFTER.of(attempt)[ends].astype(np.float64)
     return np.hstack([states, np.ones((len(states), 1))])

@@ -19,6 +19,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.entropy_forks import EntropyForks
 from strop.pipeline import train
 from strop.roles import Environment, World
+from strop.train.needs import ENTROPY, Note
 from strop.types import Group, Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.clock import run_virtually
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
@@ -58,8 +59,8 @@ class Replies(World, Environment):
 def player(folder: Path, replies: Sequence[str], doubts: dict[str, list[float]], world: World) -> GroupPlayer:
     """`doubts` are the entropies of each attempt's tokens, as far as they go; 0 behind."""
 
-    async def note(groups: list[Group], needs: frozenset[str]) -> None:
-        assert needs == {"entropy"}
+    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
+        assert needs == {ENTROPY}
         for attempt in groups[0].scored:
             known = np.zeros(attempt.num_tokens, np.float32)
             known[: len(doubts[attempt.id])] = doubts[attempt.id]
@@ -129,7 +130,7 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
         roots = [each for each in group.trajectories if each.origin is Origin.POLICY]
         branches = [each for each in group.trajectories if each.origin is Origin.BRANCHED]
         assert len(roots) == 3 and len(branches) == 3 * 2 * 2
-        run.trainer.note([replace(group, trajectories=roots)], frozenset({"entropy"}))
+        run.trainer.note([replace(group, trajectories=roots)], frozenset({ENTROPY}))
         for root in roots:
             own = [each for each in branches if each.parent == root.id]
             highest = np.argsort(-root.notes["entropy"], kind="stable")[:2]

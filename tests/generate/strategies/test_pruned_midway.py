@@ -22,6 +22,7 @@ from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway, chos
 from strop.pipeline import train
 from strop.roles import Agent, Reward
 from strop.start.preflight import check
+from strop.train.needs import HIDDEN, Note
 from strop.types import Group, Outcome, Start, Task, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
@@ -125,8 +126,8 @@ class Canned(Player):
     async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
         raise AssertionError("nothing is scored midway")
 
-    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[str]) -> list[dict[str, Any]]:
-        assert needs == {"hidden"} and all(t.outcome is Outcome.PRUNED for t in attempts)
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, Any]]:
+        assert needs == {HIDDEN} and all(t.outcome is Outcome.PRUNED for t in attempts)
         self.looked += [t.id for t in attempts]
         signs = [self.signs[int(t.id.split("/")[1])] for t in attempts]
         return [{"hidden": np.array([[9.0, 9.0], [8.0, 8.0], [sign, -sign]], dtype=np.float32)} for sign in signs]

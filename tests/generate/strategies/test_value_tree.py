@@ -13,6 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.value_tree import GAIN, Node, ValueTree, chosen
+from strop.train.needs import Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.test_entropy_forks import Replies
@@ -37,7 +38,7 @@ def test_the_node_of_highest_worth_and_bonus_above_its_depths_mean() -> None:
 
 
 def played(folder: Path, replies: list[str], count: int, strategy: ValueTree, doubts: list[float]) -> list[Trajectory]:
-    async def note(groups: list[Group], needs: frozenset[str]) -> None:
+    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
         for attempt in groups[0].scored:
             size = attempt.num_tokens
             attempt.notes["entropy"] = np.array((doubts + [0.0] * size)[:size], np.float32)

@@ -148,7 +148,7 @@ def test_their_ratio_begins_at_one_and_is_clipped_from_there() -> None:
     run = build(recipe_named("rlep"), {"pool": "POOL"})
     batch = make_batch([[0.0, 0.0]], [1.0])
     batch.versions = torch.full_like(batch.versions, -1)
-    batch.proximal_logprobs = torch.tensor([0.0, *np.log([0.2, 0.2])], dtype=torch.float64)
+    batch.fill("proximal", torch.tensor([0.0, *np.log([0.2, 0.2])], dtype=torch.float64))
     output = say([np.log([0.25, 0.3]).tolist()])
     Objective(run.losses, run.correction)(output, batch)[0].backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([-1.25 / 2, 0.0])

@@ -14,6 +14,7 @@ from strop.train.advantages.conditional import Conditional
 from strop.train.advantages.diversity_adjusted import DiversityAdjusted
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.advantages.group_standard import GroupStandard
+from strop.train.needs import ENTROPY
 from strop.train.notes import notes_needed
 from strop.types import Group
 from tests.building import advantages_of, make_group
@@ -38,7 +39,7 @@ def test_the_card_of_the_divisor() -> None:
 
 def test_an_inner_advantage_may_need_notes() -> None:
     run = Setting().run("grpo", AdaptiveLength(Conditional()), ())
-    assert notes_needed(run) == {"entropy"}
+    assert notes_needed(run) == {ENTROPY}
     assert notes_needed(replace(run, advantage=DiversityAdjusted(GroupMean()))) == frozenset()
 
 

@@ -233,7 +233,7 @@ def test_nobody_in_doubt_and_nothing_written_change_nothing() -> None:
     assert [each.advantages.tolist() for each in silent.scored] == [[1.5], [], [0.0]]  # type: ignore[union-attr]
     assert EntropyReshaped(Paid()).learn([silent]) == {"reshaped": pytest.approx(1 / 3)}, "1.5, 1 and 0.5"
     assert EntropyReshaped(Paid()).learn([]) == {"reshaped": 0.0}
-    with pytest.raises(ConfigurationError, match="needs the entropies of attempt 0-0"):
+    with pytest.raises(ConfigurationError, match="attempt 0-0 has no notes of entropy"):
         EntropyReshaped(GroupMean())([make_group([1.0, 0.0])])
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from strop.errors import ConfigurationError
 from strop.train.advantages.conditional import Conditional
 from strop.train.advantages.group_mean import GroupMean
+from strop.train.needs import ENTROPY
 from strop.types import Group
 from tests.building import advantages_of, make_group
 
@@ -77,7 +78,7 @@ def test_refusals() -> None:
         Conditional("entropie")
     with pytest.raises(ConfigurationError, match="no notes"):
         Conditional()([make_group([1.0, 0.0])])
-    assert Conditional().needs == {"entropy"} and Conditional("length").needs == frozenset()
+    assert Conditional().needs == {ENTROPY} and Conditional("length").needs == frozenset()
 
 
 def test_a_schedule_rises_and_falls_three_times() -> None:

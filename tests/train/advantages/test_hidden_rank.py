@@ -13,6 +13,7 @@ from strop.errors import ConfigurationError
 from strop.train.advantages.constant import Constant
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.advantages.hidden_rank import HiddenRank, effective_rank, growth_and_change, rank_figures, shaped
+from strop.train.needs import HIDDEN_AFTER
 from strop.types import Group
 from tests.building import advantages_of, make_group
 
@@ -114,7 +115,7 @@ def test_the_first_draw_is_left_as_it_is_and_then_the_richer_attempt_gains() -> 
 
 
 def test_needs_and_refusals() -> None:
-    assert HiddenRank(GroupMean()).needs == {"hidden_after"}
+    assert HiddenRank(GroupMean()).needs == {HIDDEN_AFTER}
     with pytest.raises(ConfigurationError, match="no notes"):
         HiddenRank(GroupMean())([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="stride >= 1"):

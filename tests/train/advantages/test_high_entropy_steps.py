@@ -11,6 +11,7 @@ from strop.roles import Advantage
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.advantages.high_entropy_steps import HighEntropySteps
 from strop.train.advantages.residual import Residual
+from strop.train.needs import ENTROPY
 from strop.types import Group
 from tests.building import make_group, turn
 
@@ -51,9 +52,9 @@ def test_a_share_of_one_is_the_inner_credit_and_turns_are_ranked_over_the_whole_
 
 def test_it_asks_for_what_it_and_the_inner_need() -> None:
     steps = HighEntropySteps(GroupMean())
-    assert steps.needs == {"entropy"} and max(each.min_group for each in inside(steps, Advantage)) == 2
+    assert steps.needs == {ENTROPY} and max(each.min_group for each in inside(steps, Advantage)) == 2
     assert [each.needs_values for each in inside(HighEntropySteps(Residual()), Advantage)] == [False, True]
-    with pytest.raises(ConfigurationError, match="entropies of attempt"):
+    with pytest.raises(ConfigurationError, match="no notes of entropy"):
         steps([make_group([1.0, 0.0])])
     with pytest.raises(ConfigurationError, match="0 < share <= 1"):
         HighEntropySteps(GroupMean(), 0.0)

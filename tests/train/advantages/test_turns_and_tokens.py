@@ -74,7 +74,7 @@ def test_the_kl_is_paid_on_its_token_and_all_before_it_feel_it() -> None:
     assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([0.9, 0.9, 1.0])
     # mean .9333, std sqrt(2 * .0333^2 + .0667^2) / sqrt(3) = .04714
     assert credits(group)[0] == pytest.approx([-math.sqrt(0.5), -math.sqrt(0.5), math.sqrt(2)], abs=1e-4)
-    with pytest.raises(ConfigurationError, match="no notes of logprobs, reference_logprobs"):
+    with pytest.raises(ConfigurationError, match="no notes of logprobs"):
         TokenReturns()([make_group([1.0])])
 
 

@@ -43,7 +43,7 @@ tokens = st.lists(st.tuples(ours, theirs, theirs), max_size=3)
 
 
 def annotated(batch: Batch, old: torch.Tensor) -> Batch:
-    batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = old
+    batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), old)
     return batch
 
 
@@ -79,5 +79,5 @@ def test_tokens_nobody_sampled_weigh_one(correction: Correction) -> None:
 @every_correction
 def test_what_was_not_filled_is_named(correction: Correction) -> None:
     if correction.needs:
-        with pytest.raises(ConfigurationError, match="no old log-probabilities"):
+        with pytest.raises(ConfigurationError, match="no logprobs of old"):
             correction(say([[-1.0]]).logprobs, make_batch([[-1.0]]))

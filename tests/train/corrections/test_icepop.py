@@ -16,14 +16,14 @@ GAPS = [0.4, 0.5, 1.0, 5.0, 5.1]
 @pytest.mark.parametrize("target", ["old", "proximal"])
 def test_calibrates_inside_the_band_and_discards_outside(target: str) -> None:
     batch = make_batch([[0.0] * 5])
-    setattr(batch, f"{target}_logprobs", lay_out([[log(gap) for gap in GAPS]], float("nan")))
+    batch.fill(target, lay_out([[log(gap) for gap in GAPS]], float("nan")))
     weights = IcePop(target=target)(say([[-3.0] * 5]).logprobs, batch)
     assert written(batch, weights) == pytest.approx([0.0, 0.5, 1.0, 5.0, 0.0])
 
 
 def test_a_discarded_token_has_exactly_no_gradient_and_keeps_the_denominator() -> None:
     batch = make_batch([[0.0] * 5])
-    batch.old_logprobs = lay_out([[log(gap) for gap in GAPS]], float("nan"))
+    batch.fill("old", lay_out([[log(gap) for gap in GAPS]], float("nan")))
     output = say([[log(gap) for gap in GAPS]])  # r = 1
     loss, _ = Clip(anchor="old")(output, batch)
     (batch.share * IcePop()(output.logprobs, batch) * loss).sum().backward()
@@ -33,7 +33,7 @@ def test_a_discarded_token_has_exactly_no_gradient_and_keeps_the_denominator() -
 def test_equal_engines_leave_grpo() -> None:
     policy, old = [[-0.5, -1.0, -2.0]], [[-0.9, -1.1, -0.3]]
     batch = make_batch(old, [1.5])
-    batch.old_logprobs = batch.behavior_logprobs.clone()
+    batch.fill("old", batch.behavior_logprobs.clone())
     output = say(policy)
     weighed = IcePop()(output.logprobs, batch) * Clip(anchor="old")(output, batch)[0]
     assert torch.equal(weighed, Clip()(output, batch)[0])

@@ -24,7 +24,7 @@ logprob = st.floats(-9.0, 0.0)
 def test_the_total_ratio_is_mismatch_times_staleness(middle: str, tokens: list[tuple[float, float, float]]) -> None:
     behavior, between, policy = ([[token[i] for token in tokens]] for i in range(3))
     batch = make_batch(behavior)
-    setattr(batch, f"{middle}_logprobs", lay_out(between, float("nan")))
+    batch.fill(middle, lay_out(between, float("nan")))
     current = say(policy).logprobs
     mismatch = log_weights(middle, batch, current)
     staleness = batch.log_ratio(current, lay_out(between, float("nan")))
@@ -38,7 +38,7 @@ def test_mask_by_mismatch_clip_by_staleness(target: str) -> None:
     behavior, old = [0.1] * 5, [0.1, 0.15, 0.25, 0.04, 0.06]
     policy = [0.15, 0.165, 0.25, 0.04, 0.06]
     batch = make_batch([[log(p) for p in behavior]])
-    setattr(batch, f"{target}_logprobs", lay_out([[log(p) for p in old]], float("nan")))
+    batch.fill(target, lay_out([[log(p) for p in old]], float("nan")))
     output = say([[log(p) for p in policy]])
     weights = Separated(2.0, target)(output.logprobs, batch)
     assert written(batch, weights) == pytest.approx([1.0, 1.5, 0.0, 0.0, 0.6])

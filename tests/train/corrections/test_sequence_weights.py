@@ -13,6 +13,7 @@ from strop.train.corrections.sequence_masked import SequenceMasked
 from strop.train.corrections.sequence_truncated import SequenceTruncated
 from strop.train.corrections.truncated import Truncated
 from strop.train.corrections.veto import Veto
+from strop.train.needs import Logprobs
 from tests.building import make_batch, say, written
 
 
@@ -46,15 +47,15 @@ def test_the_mean_ratio_of_a_single_token_is_its_own() -> None:
 def test_one_ruled_out_token_vetoes_its_whole_attempt_and_no_other() -> None:
     veto = Veto(Truncated(2.0), floor=1e-4)
     assert weights(veto, [1.0, 0.5e-4, 3.0], [2e-4, 3.0]) == pytest.approx([0.0, 0.0, 0.0, 2e-4, 2.0])
-    assert Veto(Truncated(target="old"), target="old").needs == {"old"}
+    assert Veto(Truncated(target="old"), target="old").needs == {Logprobs("old")}
 
 
 @pytest.mark.parametrize("target", ["current", "old"])
 def test_what_both_parts_of_a_correction_need_is_asked_for(target: str) -> None:
     inner = Truncated(target="averaged")
-    expected = {"averaged"} | ({"old"} if target == "old" else set())
+    expected = {Logprobs("averaged")} | ({Logprobs("old")} if target == "old" else set())
     assert Veto(inner, target=target).needs == expected == Geometric(target=target, inner=inner).needs
-    assert Geometric(target=target).needs == expected - {"averaged"}
+    assert Geometric(target=target).needs == expected - {Logprobs("averaged")}
 
 
 def test_a_product_that_overflows_is_capped_or_masked() -> None:

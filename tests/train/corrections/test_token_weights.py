@@ -11,6 +11,7 @@ from strop.roles import Correction
 from strop.train.corrections.clamped import Clamped
 from strop.train.corrections.masked import Masked
 from strop.train.corrections.truncated import Truncated
+from strop.train.needs import Logprobs
 from tests.building import lay_out, make_batch, say, written
 
 
@@ -32,9 +33,9 @@ def test_hand_worked_weights(correction: Correction, expected: list[float]) -> N
 @pytest.mark.parametrize("kind", [Truncated, Clamped, Masked])
 def test_a_frozen_target_ignores_the_current_policy(kind: type[Truncated]) -> None:
     batch = make_batch([[log(0.1)] * 2])
-    batch.old_logprobs = lay_out([[log(0.15), log(0.1)]], float("nan"))
+    batch.fill("old", lay_out([[log(0.15), log(0.1)]], float("nan")))
     correction = kind(target="old")
-    assert correction.needs == {"old"} and kind().needs == frozenset()
+    assert correction.needs == {Logprobs("old")} and kind().needs == frozenset()
     assert written(batch, correction(say([[-7.0, -8.0]]).logprobs, batch)) == pytest.approx([1.5, 1.0])
 
 

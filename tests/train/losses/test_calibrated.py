@@ -18,7 +18,7 @@ POLICY = [[-0.5, -3.0, -1.0], [-0.5, -3.0, -1.0], [-0.1, -0.1]]
 def scene() -> tuple[Batch, Said]:
     batch = make_batch(POLICY, rewards=[1.0, 0.0, 1.0])
     batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
-    batch.proximal_logprobs = lay_out([[-9.0] * 3, [-9.0] * 3, [-1.0, -2.0]], float("nan"))
+    batch.fill("proximal", lay_out([[-9.0] * 3, [-9.0] * 3, [-1.0, -2.0]], float("nan")))
     return batch, say(POLICY)
 
 
@@ -67,6 +67,6 @@ def test_without_a_demonstration_nothing_is_guided() -> None:
     batch.versions = torch.zeros_like(batch.versions)
     _, figures = Calibrated()(output, batch)
     assert figures["guided_share"] == 0.0
-    batch.proximal_logprobs = None
+    del batch.logprobs["proximal"]
     with pytest.raises(ConfigurationError, match="proximal"):
         Calibrated()(output, batch)

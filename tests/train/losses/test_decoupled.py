@@ -11,13 +11,14 @@ from strop.train.batch import Batch
 from strop.train.corrections.masked import Masked
 from strop.train.losses.clip import Clip
 from strop.train.losses.decoupled import Decoupled
+from strop.train.needs import Logprobs
 from tests.building import lay_out, make_batch, say, written
 
 
 def one_token(loss: Decoupled, policy: float, advantage: float = 1.0, anchor: float = 0.2) -> tuple[float, float]:
     """Objective and its derivative by log policy, for one token with behaviour probability 0.1."""
     batch = make_batch([[log(0.1)]], [advantage])
-    batch.proximal_logprobs = lay_out([[log(anchor)]], float("nan"))
+    batch.fill("proximal", lay_out([[log(anchor)]], float("nan")))
     output = say([[log(policy)]])
     value, _ = loss(output, batch)
     (-value).sum().backward()
@@ -45,7 +46,7 @@ def test_a_weight_above_the_cap_masks_the_token_and_keeps_the_denominator() -> N
     assert one_token(Decoupled(), 0.45, anchor=0.45)[0] == pytest.approx(4.5)
     assert one_token(Decoupled(), 0.60, anchor=0.60) == (0.0, 0.0)
     batch = make_batch([[log(0.1), log(0.1)]])  # share 1/2 each
-    batch.proximal_logprobs = lay_out([[log(0.1), log(0.9)]], float("nan"))
+    batch.fill("proximal", lay_out([[log(0.1), log(0.9)]], float("nan")))
     value, figures = Decoupled()(say([[log(0.1), log(0.9)]]), batch)
     assert float((batch.share * value.detach()).sum()) == pytest.approx(-0.5)  # not -1: the masked token still counts
     assert figures == pytest.approx({"clipped_share": 0.0, "masked_share": 0.5})
@@ -56,14 +57,14 @@ def random_batch(seed: int, num_tokens: int = 64) -> tuple[Batch, Tensor]:
     numbers = -3 * torch.rand(3, num_tokens, dtype=torch.float64, generator=random)
     batch = make_batch([numbers[0].tolist()])
     batch.advantages = torch.randn(num_tokens + 1, dtype=torch.float64, generator=random)
-    batch.proximal_logprobs = lay_out([numbers[1].tolist()], float("nan"))
+    batch.fill("proximal", lay_out([numbers[1].tolist()], float("nan")))
     return batch, lay_out([numbers[2].tolist()])
 
 
 def test_an_anchor_equal_to_the_sampler_is_ppo_to_the_last_bit() -> None:
     for seed in range(5):
         batch, policy = random_batch(seed)
-        batch.proximal_logprobs = batch.behavior_logprobs.clone()
+        batch.fill("proximal", batch.behavior_logprobs.clone())
         found = []
         for loss in (Decoupled(dual=3.0), Clip(dual=3.0)):
             output = say([[]])
@@ -112,7 +113,7 @@ def test_a_teachers_token_weighs_one_and_is_never_interpolated() -> None:
     batch = make_batch([[0.0, 0.0]])
     batch.version = 4
     batch.versions = torch.full_like(batch.versions, -1)
-    batch.proximal_logprobs = lay_out([[-9.0, -9.0]], float("nan"))
+    batch.fill("proximal", lay_out([[-9.0, -9.0]], float("nan")))
     value, _ = Decoupled()(say([[-9.0, -9.0]]), batch)
     assert written(batch, value) == [-1.0, -1.0]
     interpolated, figures = Decoupled(anchor="interpolated")(say([[-0.1, -0.1]]), batch)
@@ -121,10 +122,10 @@ def test_a_teachers_token_weighs_one_and_is_never_interpolated() -> None:
 
 
 def test_misuse_is_refused() -> None:
-    assert Decoupled().needs == {"proximal"} and Decoupled(anchor="interpolated").needs == frozenset()
+    assert Decoupled().needs == {Logprobs("proximal")} and Decoupled(anchor="interpolated").needs == frozenset()
     with pytest.raises(ConfigurationError, match="did you mean proximal"):
         Decoupled(anchor="proximl")
     with pytest.raises(ConfigurationError, match="dual > 1"):
         Decoupled(dual=0.5)
-    with pytest.raises(ConfigurationError, match="no proximal log-probabilities"):
+    with pytest.raises(ConfigurationError, match="no logprobs of proximal"):
         Decoupled()(say([[-1.0]]), make_batch([[-1.0]]))

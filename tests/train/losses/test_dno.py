@@ -24,7 +24,7 @@ def fit(old: Tensor, rates: list[float], eta: float) -> list[float]:
         total = theta.new_zeros(())
         for i, j in pairs:
             batch = make_batch([[0.0], [0.0]], rewards=[rates[i], rates[j]])
-            batch.old_logprobs = lay_out([[float(old[k].log())] for k in (i, j)])
+            batch.fill("old", lay_out([[float(old[k].log())] for k in (i, j)]))
             own, nothing = theta.log_softmax(0), theta.new_zeros(())
             logprobs = torch.stack([nothing, own[i], nothing, own[j]])
             value, _ = Dno(eta, is_rated=True)(Said(logprobs, torch.zeros_like(logprobs)), batch)
@@ -59,7 +59,7 @@ def test_softly_a_demonstration_is_no_opponent_but_with_a_margin_it_is() -> None
     # Own rewards 1 and 0, the demonstration's 1: against own attempts 0.75, 0.25 and 0.75; against all three the
     # two right ones have (1 + 0.5 + 0.5) / 3 and the wrong one 0.5 / 3.
     batch = make_batch([[-1.0]] * 3, rewards=[1.0, 0.0, 1.0], share=[[1.0], [0.0], [0.0]])
-    batch.old_logprobs = batch.behavior_logprobs
+    batch.fill("old", batch.behavior_logprobs)
     batch.versions = torch.where(batch.attempts == 2, -1, batch.versions)
     for share, rates in enumerate(([0.75, 2 / 3], [0.25, 1 / 6], [0.75, 2 / 3])):
         batch.share = lay_out([[float(share == attempt)] for attempt in range(3)])
@@ -72,7 +72,7 @@ def test_softly_a_demonstration_is_no_opponent_but_with_a_margin_it_is() -> None
 def test_with_certain_winners_it_is_dpo_against_the_policy_that_wrote() -> None:
     policy = [[-1.0, -0.3], [-2.0]]
     batch = make_batch(policy, rewards=[1.0, 0.0], reference=[[-0.5, -0.6], [-1.0]])
-    batch.old_logprobs = batch.reference_logprobs
+    batch.fill("old", batch.logprobs["reference"])
     ours, theirs = say(policy), say(policy)
     Dno(0.3, margin=0.5)(ours, batch)[0].sum().backward()
     Dpo(0.3, against="old")(theirs, batch)[0].sum().backward()

@@ -54,7 +54,7 @@ tokens = st.integers(0, 3).flatmap(lambda n: st.lists(st.tuples(ours, theirs, th
 
 def annotated(batch: Batch) -> Batch:
     """With everything a trainer could fill in; every earlier policy is the reference."""
-    batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = batch.reference_logprobs
+    batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), batch.logprobs["reference"])
     batch.score_norms = 1.0 + batch.rewards.square()
     batch.version = 3  # the tokens' own is 0
     return batch

@@ -12,6 +12,7 @@ from strop.train.losses.entropy_clamp import EntropyClamp
 from strop.train.losses.exact_kl import ExactKl
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.sapo import Sapo
+from strop.train.needs import Logits
 from tests.building import Said, make_batch, say, written
 
 
@@ -25,9 +26,9 @@ def test_exact_divergences_by_hand(direction: str, value: float) -> None:
     own = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log().requires_grad_()
     other = torch.tensor([[0.5, 0.5], [0.25, 0.75]], dtype=torch.float64).log()
     nothing = torch.zeros(2, dtype=torch.float64)
-    output = Said(nothing, nothing, own, batch.tokens, {"model:T": other})
-    loss = ExactKl(direction, "model:T")
-    assert loss.needs == {"logits:model:T"}
+    output = Said(nothing, nothing, own, batch.tokens, {"T": other})
+    loss = ExactKl(direction, "T")
+    assert loss.needs == {Logits("T")}
     found, figures = loss(output, batch)
     (gradient,) = torch.autograd.grad(found.sum(), own)
     assert written(batch, found) == pytest.approx([value]) == [figures[f"{direction}_kl"]]

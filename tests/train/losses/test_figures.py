@@ -48,7 +48,7 @@ CREDIT = [2.0, 3.0]
 def scene() -> tuple[Batch, Said]:
     base = [[log(BASE)] * len(each) for each in RATIOS]
     batch = make_batch(base, CREDIT, rewards=[1.0, 0.0], reference=base, share=SHARES)
-    batch.proximal_logprobs, batch.model_logprobs = batch.reference_logprobs, {"T": lay_out(base)}
+    batch.logprobs |= {"proximal": batch.logprobs["reference"], "T": lay_out(base)}
     output = say([[log(BASE * ratio) for ratio in each] for each in RATIOS], [[0.5, 1.5], [4.0]])
     return batch, output
 
@@ -139,7 +139,7 @@ def test_how_far_above_the_expert(first: bool) -> None:
     policy = [[-1.0], [-0.5, -3.0]] if first else [[-0.5, -3.0], [-1.0]]
     share = [[0.2], [0.5, 0.3]] if first else [[0.5, 0.3], [0.2]]
     batch = make_batch(policy, rewards=[1.0, 1.0], share=share)
-    batch.proximal_logprobs = lay_out([[-2.0], [-9.0, -9.0]] if first else [[-9.0, -9.0], [-2.0]])
+    batch.fill("proximal", lay_out([[-2.0], [-9.0, -9.0]] if first else [[-9.0, -9.0], [-2.0]]))
     batch.versions = torch.where(batch.attempts == (0 if first else 1), -1, batch.versions)
     expected = {"guided_share": 0.5, "above_expert": 0.5 * (-0.5 + 2.0)}
     assert Calibrated()(say(policy), batch)[1] == pytest.approx(expected)

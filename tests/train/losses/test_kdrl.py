@@ -7,6 +7,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.train.losses.distillation import Distillation
 from strop.train.losses.kdrl import Kdrl
+from strop.train.needs import Logprobs
 from tests.building import Said, lay_out, make_batch, say, written
 
 
@@ -14,7 +15,7 @@ def test_by_hand_with_its_schedule() -> None:
     # d = log pi - log teacher = (0.5, -1): k2 = (0.125, 0.5), gradient d; beta falls from 5e-3 to 1e-3 by 5e-5 a step.
     for step, beta in ((0, 5e-3), (40, 3e-3), (900, 1e-3)):
         batch, output = make_batch([[0.0], [0.0]], rewards=[1.0, 0.0]), say([[-1.0], [-2.0]])
-        batch.model_logprobs = {"T": lay_out([[-1.5], [-1.0]])}
+        batch.fill("T", lay_out([[-1.5], [-1.0]]))
         batch.version = step
         value, figures = Kdrl("T")(output, batch)
         value.sum().backward()
@@ -28,7 +29,7 @@ def test_by_hand_with_its_schedule() -> None:
 )
 def test_masks_key_on_who_was_right(mask: str, kept: list[int]) -> None:
     batch = make_batch([[0.0]] * 4, groups=[0, 0, 1, 1], rewards=[1.0, 0.0, 0.0, 0.5])
-    batch.model_logprobs = {"T": lay_out([[-2.0]] * 4)}
+    batch.fill("T", lay_out([[-2.0]] * 4))
     value, _ = Kdrl("T", mask=mask, start=2.0, floor=2.0)(say([[-1.0]] * 4), batch)
     assert written(batch, value) == pytest.approx(kept)  # beta 2 * d^2 / 2 = 1
 
@@ -38,7 +39,7 @@ def expected_gradient(loss: object, theta: Tensor, teacher: Tensor) -> Tensor:
     total = torch.zeros_like(theta)
     for token, chance in enumerate(theta.softmax(0).detach().tolist()):
         batch = make_batch([[0.0]])
-        batch.model_logprobs = {"T": lay_out([[float(teacher.log_softmax(0)[token])]])}
+        batch.fill("T", lay_out([[float(teacher.log_softmax(0)[token])]]))
         logprobs = torch.stack([theta.new_zeros(()), theta.log_softmax(0)[token]])
         value, _ = loss(Said(logprobs, torch.zeros_like(logprobs)), batch)  # type: ignore[operator]
         total += chance * torch.autograd.grad(value.sum(), theta)[0]
@@ -64,6 +65,6 @@ def test_misuse_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no mask 'all'"):
         Kdrl("T", mask="all")
     for loss in (Kdrl("T"), Distillation("T")):
-        assert loss.needs == {"model:T"}
-        with pytest.raises(ConfigurationError, match="needs the logprobs of T"):
+        assert loss.needs == {Logprobs("T")}
+        with pytest.raises(ConfigurationError, match="no logprobs of T"):
             loss(say([[-1.0]]), make_batch([[0.0]]))

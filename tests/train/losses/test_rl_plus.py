@@ -16,7 +16,7 @@ def scene(probability: float, advantage: float = 1.0) -> Batch:
     """One outside token whose probability under the old policy is given."""
     batch = make_batch([[0.0]], [advantage])
     batch.versions = torch.full_like(batch.versions, -1)
-    batch.proximal_logprobs = torch.full_like(batch.share, log(probability))
+    batch.fill("proximal", torch.full_like(batch.share, log(probability)))
     return batch
 
 
@@ -41,7 +41,7 @@ def test_without_a_guess_the_author_is_uniform_over_the_vocabulary() -> None:
 
 def test_without_outside_attempts_it_is_the_unclipped_ratio() -> None:
     batch = make_batch([[-1.0, -2.0], [-0.5]], [1.0, -1.0])
-    batch.proximal_logprobs = torch.full_like(batch.share, float("nan"))
+    batch.fill("proximal", torch.full_like(batch.share, float("nan")))
     ours, theirs = say([[-0.4, -2.5], [-0.1]]), say([[-0.4, -2.5], [-0.1]])
     RlPlus(1.0)(ours, batch)[0].sum().backward()
     Clip(low=1.0, high=1e9)(theirs, batch)[0].sum().backward()

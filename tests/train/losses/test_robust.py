@@ -90,9 +90,8 @@ def scene(
     batch = make_batch(behavior, [1e6 * value for value in paid], groups, paid, reference=other)
     size = len(batch.tokens)
     batch.tokens = torch.randint(0, WORDS, (size,), generator=random)
-    batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = batch.reference_logprobs
-    assert batch.reference_logprobs is not None
-    batch.model_logprobs = {"teacher": batch.reference_logprobs}
+    batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), batch.logprobs["reference"])
+    batch.fill("teacher", batch.logprobs["reference"])
     batch.score_norms = 1.0 + batch.rewards.square()
     batch.values = torch.randn(size, dtype=torch.float64, generator=random)
     batch.version = 3
@@ -217,7 +216,7 @@ def test_what_nobody_sampled_is_never_taken_for_sampled_with_certainty(loss: Any
         if taught is None:
             batch.behavior_logprobs = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)
         frozen = torch.where(batch.attempts == 2, own, batch.behavior_logprobs)  # as at a step's beginning
-        batch.proximal_logprobs = batch.old_logprobs = batch.averaged_logprobs = frozen
+        batch.logprobs |= dict.fromkeys(("proximal", "old", "averaged"), frozen)
         value, _ = Objective((loss,))(output, batch)
         assert output.logits is not None
         found.append((value.detach(), *torch.autograd.grad(value, output.logits)))

@@ -26,6 +26,7 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.kl import Kl
+from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.sequence_mean import SequenceMean
@@ -116,15 +117,14 @@ def test_annotated_logprobs_are_those_of_one_rank(crew: Ranks, folder: Path) -> 
     crew.open(folder, 0)
     one = alone(folder)
     stepped(crew, 0), stepped(one, 0)
-    both = frozenset({"reference", "proximal"})
+    both = frozenset({Logprobs("reference"), Logprobs("proximal")})
     batches = [pack(random_groups(5, 3), TokenMean(), 0, 60) for _ in range(2)]
     crew.annotate(batches[0], both)
     one.annotate(batches[1], both)
     for found, expected in zip(*batches, strict=True):
-        assert found.reference_logprobs is not None and found.proximal_logprobs is not None
-        torch.testing.assert_close(found.reference_logprobs, expected.reference_logprobs)
-        torch.testing.assert_close(found.proximal_logprobs, expected.proximal_logprobs)
-        assert not torch.equal(found.reference_logprobs, found.proximal_logprobs)
+        torch.testing.assert_close(found.logprobs["reference"], expected.logprobs["reference"])
+        torch.testing.assert_close(found.logprobs["proximal"], expected.logprobs["proximal"])
+        assert not torch.equal(found.logprobs["reference"], found.logprobs["proximal"])
 
 
 def test_resumed_to_the_same_bits_and_a_checkpoint_moves_between_one_and_two(

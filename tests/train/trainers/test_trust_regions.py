@@ -17,6 +17,7 @@ from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.gspo import Gspo
 from strop.train.losses.kl import Kl
+from strop.train.needs import Logits, Logprobs, Need
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.group_wise import GroupWise
@@ -48,10 +49,9 @@ def packed(trainer: Trainer, group: Group, version: int = 0) -> list[Batch]:
     """With the behaviour the trainer's own, so that ratios begin at 1."""
     GroupMean()([group])
     batches = pack([group], SequenceMean(), version, 4096)
-    trainer.annotate(batches, frozenset({"proximal"}))
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
     for batch in batches:
-        assert batch.proximal_logprobs is not None
-        batch.behavior_logprobs = batch.proximal_logprobs
+        batch.behavior_logprobs = batch.logprobs["proximal"]
     return batches
 
 
@@ -64,7 +64,7 @@ def test_fixpo_keeps_every_state_near(model: Path, limit: float) -> None:
     for trainer in (plain, held):
         trainer.open(model, 0)
         batches = packed(trainer, group)
-        trainer.annotate(batches, frozenset({"logits:proximal"}))
+        trainer.annotate(batches, frozenset({Logits("proximal")}))
         metrics = trainer.step(batches, Objective((Clip(1.0, 1e9),)))
         measuring = TwoPhase(trainer.inner if isinstance(trainer, TwoPhase) else trainer, limit)
         largest[trainer is held] = measuring._largest(batches)
@@ -94,7 +94,7 @@ def test_the_penalty_weighs_more_after_a_step_too_far_and_less_after_a_short_one
     trainer = TwoPhase(TorchTrainer(learning_rate=1e-3), limit, sweeps=1)
     trainer.open(model, 0)
     batches = packed(trainer, talked([(5,), (4,)], [1.0, 0.0]))
-    trainer.annotate(batches, frozenset({"logits:proximal"}))
+    trainer.annotate(batches, frozenset({Logits("proximal")}))
     metrics = trainer.step(batches, Objective((Clip(1.0, 1e9),)))
     assert metrics["repairs"] == float(rises)
     assert metrics["kl_weight"] == pytest.approx(1.02 if rises else 0.99, abs=1e-3)  # by .01 for every step
@@ -111,15 +111,13 @@ def test_a_reset_reference_is_the_policy_and_an_averaged_one_lies_between(model:
             trainer.annotate(batches, objective.needs)
             if version < 2:  # not moved yet
                 torch.testing.assert_close(trainer.reference.weights(), began)
-            assert batches[0].reference_logprobs is not None
             metrics = trainer.step(batches, objective) if version < 2 else {}
             assert metrics.get("reference_version", 0.0) == 0.0
         now, reference = trainer.weights(), trainer.reference.weights()
         expected = {name: keep * began[name] + (1 - keep) * now[name] for name in now}
         torch.testing.assert_close(reference, expected)
         if keep == 0.0:
-            assert batches[0].proximal_logprobs is not None
-            torch.testing.assert_close(batches[0].reference_logprobs, batches[0].proximal_logprobs)
+            torch.testing.assert_close(batches[0].logprobs["reference"], batches[0].logprobs["proximal"])
 
 
 def test_a_resumed_reference_is_where_it_was(model: Path, tmp_path: Path) -> None:
@@ -173,9 +171,9 @@ class Drifting(TorchTrainer):
 
     asked: list[tuple[list[int], list[float], list[float]]] = field(default_factory=list, init=False)
 
-    def annotate(self, batches: Sequence[Batch], needs: frozenset[str]) -> None:
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         for batch in batches:
-            batch.proximal_logprobs = torch.full_like(batch.behavior_logprobs, 0.1 * len(self.asked) - 3)
+            batch.fill("proximal", torch.full_like(batch.behavior_logprobs, 0.1 * len(self.asked) - 3))
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:  # type: ignore[override]
         (batch,) = batches

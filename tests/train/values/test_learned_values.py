@@ -16,6 +16,7 @@ from strop.train.advantages.gae import Gae
 from strop.train.advantages.turn_advantage import TurnAdvantage
 from strop.train.advantages.value_guided import ValueGuided
 from strop.train.arithmetic.turn_credit import on_written, turn_payments
+from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS
 from strop.train.values.binned_critic import BinnedCritic
 from strop.train.values.conservative import Conservative, action_values, backed_up, bounded
 from strop.train.values.critic import Critic
@@ -129,7 +130,7 @@ def test_a_frozen_value_may_be_whitened_first_and_tokens_may_pay_the_kl() -> Non
     attempt.notes["logprobs"] = np.full(3, -1.0, dtype=np.float32)
     attempt.notes["reference_logprobs"] = np.array([-1.0, -2.0, -1.0], dtype=np.float32)
     advantage, root = ValueGuided(trace=1.0, kl=0.2, whiten_values=True), np.sqrt(1.5)
-    assert advantage.needs == {"logprobs", "reference_logprobs"} and not ValueGuided().needs
+    assert advantage.needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ValueGuided().needs
     advantage([group])
     credit = np.array([2 * root - 0.2, root - 0.2, 0.0])
     white = (credit - credit.mean()) / credit.std()

@@ -17,6 +17,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.grounded import Grounded
 from strop.roles import Environment, ValueModel
 from strop.train.advantages.progress_returns import ProgressReturns, turns_paid
+from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS
 from strop.train.trainers.torch import TorchTrainer
 from strop.train.values.progress import Progress
 from strop.types import Group, Message, Metrics, Observation, Task
@@ -123,7 +124,7 @@ def test_tokens_pay_the_kl() -> None:
     attempt.notes["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
     ProgressReturns(trace=1.0, kl=0.1)([group])
     assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([1.8, 1.8, 1.2, 1.2, 0.9, 0.9])
-    assert ProgressReturns(kl=0.1).needs == {"logprobs", "reference_logprobs"} and not ProgressReturns().needs
+    assert ProgressReturns(kl=0.1).needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ProgressReturns().needs
 
 
 def test_what_is_missing_is_said() -> None:
