@@ -21,11 +21,11 @@ from strop.errors import CheckpointError, ModelError, StropError
 from strop.machines import Objective
 from strop.models import computing
 from strop.models.model import load_model
+from strop.models.optimizer import Optimizer, read_state, write_state
 from strop.processes.frames import Frame, Frames
 from strop.processes.parts import unpacked
 from strop.train.batch import Batch
 from strop.train.machine.forward import Forward
-from strop.train.machine.optimizer import Optimizer, read_state, write_state
 from strop.train.machine.shards import ShardedModel
 from strop.train.machine.step_sum import noting
 from strop.train.machine.tokenizers import copy_tokenizer

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, NumericsError
 from strop.models.headed import Headed
-from strop.train.machine.optimizer import Optimizer
+from strop.models.optimizer import Optimizer
 from strop.train.machine.sequences import Sequences
 from strop.train.pack import closed, fill, lay_out
 from strop.types import Trajectory

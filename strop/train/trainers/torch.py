@@ -16,6 +16,7 @@ from strop.abilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError, nearest
 from strop.machines import Objective, Trainer
 from strop.models.model import head_of, load_model, logits, parameters
+from strop.models.optimizer import Optimizer
 from strop.roles import Loss, StepScale
 from strop.train.batch import Batch
 from strop.train.machine.averaged import Average
@@ -24,7 +25,6 @@ from strop.train.machine.forward import Forward
 from strop.train.machine.lora import add_adapters, learning, load_adapters, save_adapters
 from strop.train.machine.memory import bytes_needed, compute_layers_again, free_bytes, settle
 from strop.train.machine.old_logprobs import Snapshots
-from strop.train.machine.optimizer import Optimizer
 from strop.train.machine.step_sum import Figures, StepSum, fetched, noting, refusal
 from strop.train.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.train.needs import Logits, Logprobs, Need, Note, folders, listed

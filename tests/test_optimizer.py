@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.train.machine.optimizer import Optimizer
+from strop.models.optimizer import Optimizer
 
 
 def made(clip_norm: float | None) -> tuple[Optimizer, torch.nn.Parameter]:
