@@ -28,6 +28,7 @@ from tests.parts import EvenOrOdd
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "arrol": ({"at": 4}, {"pruned_share": 0.0, "foretold_contrast": 0.0}),
     "dars": ({"most": 8}, {"attempts_added": 0.0}),
+    "pcl": ({}, {"belief_grad_norm": 0.0, "nearer_by": 0.0}),
 }
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "learning_rate": 1e-3}
 

@@ -1,0 +1,72 @@
+"""A copy of the model with a linear head that is read at the last token of prompts, and learns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from strop.errors import NumericsError
+from strop.models.headed import Headed
+from strop.models.optimizer import Optimizer
+from strop.models.prompts import last_states, passes
+from strop.types import IntArray
+
+_BETAS, _CLIP_NORM = (0.9, 0.999), 1.0
+
+
+@dataclass(eq=False)
+class PromptHead:
+    """One number of each prompt, 0 before anything was learned."""
+
+    model: Headed
+    optimizer: Optimizer
+    max_tokens: int  # of one forward pass
+    device: str
+
+    @classmethod
+    def open(cls, model: Path, max_tokens: int, device: str) -> PromptHead:
+        headed = Headed.open(model, 1, device)
+        return cls(headed, Optimizer(headed.parameters, _BETAS, 0.0, _CLIP_NORM), max_tokens, device)
+
+    def read(self, prompts: Sequence[IntArray]) -> Tensor:
+        """[N], in one pass."""
+        return self.model.head(last_states(self.model.body, prompts, self.device))[:, 0]  # type: ignore[no-any-return]
+
+    @torch.no_grad()
+    def told(self, prompts: Sequence[IntArray]) -> Tensor:
+        """What it says of each prompt: [N]."""
+        parts = [self.read(prompts[part]).float().cpu() for part in passes(prompts, self.max_tokens)]
+        return torch.cat(parts) if parts else torch.zeros(0)
+
+    def step(self, prompts: Sequence[IntArray], loss: Callable[[Tensor, slice], Tensor], learning_rate: float) -> float:
+        """One optimizer step on the sum of `loss(numbers [n], which prompts)`; returns the gradient's norm."""
+        self.optimizer.zero_grad()
+        total = 0.0
+        for part in passes(prompts, self.max_tokens):
+            value = loss(self.read(prompts[part]), part)
+            torch.autograd.backward(value)
+            total += float(value.detach())
+        norm = float(self.optimizer.gradient_norm())
+        if not math.isfinite(total + norm):
+            self.optimizer.zero_grad()
+            raise NumericsError(
+                f"the head at prompts: loss {total}, gradient norm {norm} of {len(prompts)} prompts; its weights were "
+                "not touched"
+            )
+        self.optimizer.step(learning_rate, norm)
+        return norm
+
+    def save(self, folder: Path, name: str) -> None:
+        weights = {key: tensor.detach().cpu().contiguous() for key, tensor in self.optimizer.parameters.items()}
+        save_file(weights, folder / f"{name}_weights.safetensors")
+        self.optimizer.save(folder, name, {})
+
+    def resume(self, folder: Path, name: str) -> None:
+        self.model.load(folder / f"{name}_weights.safetensors")
+        self.optimizer.resume(folder, name)
