@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError, nearest
+from strop.errors import ConfigurationError
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
-from strop.generate.guidance import bernoulli_offset, guided, linear_offset
+from strop.generate.guidance import Guidance
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.headed import Headed
 from strop.models.model import parameters
@@ -27,19 +27,16 @@ from strop.models.reading import read_model
 from strop.types import FilePath, IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
-_FILES = {"q_sharp": "success_weights.safetensors", "vas": "critic_weights.safetensors"}
-
 
 @dataclass
 class Guided(Engine):
-    """Samples the model's distribution with offsets on its `candidates` likeliest tokens; logprobs are of the result.
+    """Samples what `rule` makes of the model's distribution at its likeliest tokens; logprobs are of the result.
 
     `values` is the folder in which a run saved its value model (`checkpoints/step-N/values`).
     """
 
     values: FilePath  # folder of a saved value model
-    rule: str = "q_sharp"
-    strength: float = 10.0  # vas: 3
+    rule: Guidance
     candidates: int = 20  # likeliest tokens that are judged
     device: str = "cpu"
 
@@ -50,8 +47,6 @@ class Guided(Engine):
     _version: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.rule not in _FILES:
-            raise ConfigurationError(f"Guided has no rule {self.rule!r}: {nearest(self.rule, _FILES)}")
         if self.candidates < 1:
             raise ConfigurationError(f"Guided needs candidates >= 1, got {self.candidates}")
 
@@ -60,7 +55,7 @@ class Guided(Engine):
 
         self._base = read_model(model, torch.float32).to(self.device).eval().requires_grad_(False)
         self._judge = Headed.open(model, 1, self.device)
-        self._judge.load(Path(self.values) / _FILES[self.rule])
+        self._judge.load(Path(self.values) / self.rule.file)
         self._judge.body.set_attn_implementation("eager")
         named = GenerationConfig.from_model_config(self._base.config).eos_token_id
         if (Path(model) / "generation_config.json").is_file():
@@ -101,10 +96,7 @@ class Guided(Engine):
         base: Tensor = self._base(input_ids=read.unsqueeze(0), use_cache=False).logits[0, -1].float()
         candidates = base.topk(min(self.candidates, len(base))).indices  # [C]
         longer = torch.cat([read.expand(len(candidates), -1), candidates.unsqueeze(1)], 1)
-        told = self.told(longer)
-        if self.rule == "vas":
-            return guided(base, candidates, linear_offset(told, self.strength), is_centred=True)
-        return guided(base, candidates, bernoulli_offset(told, self.strength), is_centred=False)
+        return self.rule(base, candidates, self.told(longer))
 
     @torch.no_grad()
     def told(self, contexts: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ Acts: value_grad_norm > 0
 from __future__ import annotations
 
 from strop.generate.engines.guided import Guided
+from strop.generate.guidances.q_sharp import QSharp
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
@@ -29,6 +30,6 @@ def q_sharp(
     """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
-        engine = Guided(values, "q_sharp", strength, device=setting.device)
+        engine = Guided(values, QSharp(strength), device=setting.device)
         return setting.run("q_sharp", Constant(), resting, engine=engine, rescore_every=0)
     return setting.run("q_sharp", Residual(), resting, values=Success(device=setting.device))

@@ -13,6 +13,7 @@ Acts: value_grad_norm > 0
 from __future__ import annotations
 
 from strop.generate.engines.guided import Guided
+from strop.generate.guidances.vas import Vas
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
@@ -30,7 +31,7 @@ def vas(
     """The policy rests. With `values`, a saved `checkpoints/step-N/values`, attempts are guided by it."""
     resting = (Reinforce(weight=0.0),)
     if values:
-        engine = Guided(values, "vas", strength, device=setting.device)
+        engine = Guided(values, Vas(strength), device=setting.device)
         return setting.run("vas", Constant(), resting, engine=engine, rescore_every=0)
     critic = Critic(learns_ends=True, device=setting.device)
     return setting.run("vas", Gae(trace=trace, whiten=False), resting, values=critic)

@@ -11,6 +11,8 @@ import torch
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.generate.engines.guided import Guided
+from strop.generate.guidances.q_sharp import QSharp
+from strop.generate.guidances.vas import Vas
 from strop.roles import ValueModel
 from strop.train.advantages.gae import Gae
 from strop.train.advantages.turn_advantage import TurnAdvantage
@@ -269,13 +271,13 @@ def test_the_state_after_the_end_is_learned_as_guidance_will_ask_for_it(
         Gae(whiten=False)(groups)
         values.learn(groups)
     values.save(tmp_path)
-    rule = "q_sharp" if isinstance(values, Success) else "vas"
+    rule = QSharp() if isinstance(values, Success) else Vas()
     guided = Guided(str(tmp_path), rule)
     guided.open(model)
     for first, expected in ((5, 1.0), (6, 0.0)):
         for said in ([first], [first, first], [first, first, 2]):
             told = guided.told(torch.tensor([[3, 4, *said]]))
-            found = float(told.sigmoid() if rule == "q_sharp" else told)
+            found = float(told.sigmoid() if isinstance(rule, QSharp) else told)
             assert found == pytest.approx(expected, abs=0.15), (first, said)
 
 
