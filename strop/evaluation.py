@@ -37,6 +37,16 @@ class Evaluation:
     agent: Agent = field(default_factory=Chat)
     strategy: Strategy = field(default_factory=Independent)  # every attempt that it brings is counted
     unseen: tuple[World, ...] = ()  # worlds that are measured beside and never trained on
+    worlds: tuple[World, ...] = ()  # what accuracy is about, where that is not all that is trained on
+    target: float | None = None  # accuracy; summary.json says after how many tokens it was reached
+
+    def __post_init__(self) -> None:
+        if self.target is not None and not 0 < self.target <= 1:
+            raise ConfigurationError(f"the target of an evaluation is an accuracy above 0 and at most 1: {self.target}")
+
+    def measured(self, trained: tuple[World, ...]) -> tuple[World, ...]:
+        """The worlds of `heldout`; those that are trained on, unless some are chosen."""
+        return self.worlds or trained
 
     def is_due(self, step: int) -> bool:
         return self.every > 0 and step % self.every == 0

@@ -98,7 +98,8 @@ def _sampling(question: Question, run: Run | None) -> Sampling:
 def _measured(question: Question, run: Run | None) -> list[tuple[World, Evaluation]]:
     """Which worlds, and how each is played and judged: as the run did, or plainly."""
     if run is not None and not question.worlds:
-        return [(world, run.evaluation) for world in (*run.worlds, *run.evaluation.unseen)]
+        measured = run.evaluation.measured(run.worlds)
+        return [(world, run.evaluation) for world in (*measured, *run.evaluation.unseen)]
     return [(world, Evaluation(rewards=judges(world))) for world in chosen_worlds(question)]
 
 

@@ -14,26 +14,16 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from strop.disk.folder import FORMAT
-from strop.disk.rows import ATTEMPT, PAID, SCHEMA, attempt_row, trajectory_of
+from strop.disk.rows import ATTEMPT, EVIDENCE, PAID, SCHEMA, Offered, attempt_row, trajectory_of
 from strop.disk.turns import message_from, plain_message
 from strop.errors import CheckpointError
 from strop.machines import WeightVersion
 from strop.types import Group, Outcome, Task, Tool, Trajectory
 
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
-
-
-class Offered(NamedTuple):
-    """One admitted group; tokens are means over its attempts that count, None where there are none."""
-
-    source: str
-    level: int
-    is_trained: bool
-    tokens: float | None
-    trained_tokens: float | None
 
 
 class Ledger:
@@ -231,11 +221,11 @@ class Ledger:
         rows = self._rows(
             "SELECT t.source, t.level, g.fate = 'trained', "
             "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
-            "AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END) "
+            f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.foreseen, {EVIDENCE} "
             "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
             "GROUP BY g.number ORDER BY g.number"
         )
-        return [Offered(source, level, bool(trained), *means) for source, level, trained, *means in rows]
+        return [Offered(source, level, bool(trained), *rest) for source, level, trained, *rest in rows]
 
     def counts(self) -> dict[str, int]:
         """Attempts by fate."""

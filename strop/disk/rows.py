@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from strop.disk.turns import decode_turns, encode_turns
 from strop.types import Origin, Outcome, Task, Trajectory
@@ -36,6 +36,41 @@ CREATE TABLE IF NOT EXISTS trainings (
 CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
 CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
 """
+
+# how many of the policy's own attempts of a group were right, and how many there were (see control/evidence.py); then
+# all attempts, and the lowest and the highest reward
+_OWN = "a.origin = 'policy' AND a.outcome NOT IN ('failed', 'pruned') AND a.rewards != '{}'"
+_WEIGHT = "1.0 / COALESCE(json_extract(a.facts, '$.survival'), 1.0)"
+_SUCCESS = f"MIN(MAX({PAID}, 0.0), 1.0)"
+EVIDENCE = (
+    f"TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} * {_SUCCESS} END), TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} END), "
+    "COUNT(a.id), MIN(a.reward), MAX(a.reward)"
+)
+
+
+class Offered(NamedTuple):
+    """One admitted group; tokens are means over its attempts that count, None where there are none."""
+
+    source: str
+    level: int
+    is_trained: bool
+    tokens: float | None
+    trained_tokens: float | None
+    version: int
+    foreseen: float | None  # success, before the first attempt
+    right: float  # of the policy's own attempts
+    tried: float  # how many those are
+    attempts: int  # of all kinds
+    lowest: float | None  # reward
+    highest: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} level {self.level}"
+
+    @property
+    def has_contrast(self) -> bool:
+        return self.lowest is not None and self.highest is not None and self.highest - self.lowest > 1e-9
 
 
 def attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,12 +11,12 @@ from rich.table import Table
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.errors import DataError
+from strop.observe.curves import Curve, area, curve
 from strop.observe.facts import read_summary
 from strop.observe.intervals import Spread, over_seeds, share_over_seeds
 from strop.observe.overlay import Line, Panel, Row, interval, write_page
 
 Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by its name; in the same order of seeds
-Curve: TypeAlias = tuple[list[float], list[float]]  # generated tokens, and values at them
 
 _GRID = 41  # places along the budget at which curves of several seeds are averaged
 _PANELS = (
@@ -146,27 +145,6 @@ def _line(name: str, folders: Sequence[RunFolder], metric: str) -> Line:
         mean, low, high = (share_over_seeds if metric == "heldout" else over_seeds)(column)
         points.append((place, mean, mean if low is None else low, mean if high is None else high))
     return Line(name, tuple(points))
-
-
-def curve(folder: RunFolder, metric: str) -> Curve:
-    """A metric of a run over the tokens it had generated."""
-    spent, tokens, values = 0.0, list[float](), list[float]()
-    for row in read_rows(folder.metrics):
-        spent = float(row.get("tokens_generated", spent))
-        if metric in row and math.isfinite(row[metric]):
-            tokens.append(spent)
-            values.append(float(row[metric]))
-    return tokens, values
-
-
-def area(found: Curve) -> float:
-    """The mean height of a curve over its tokens: who gets somewhere early has more of it than who gets there late."""
-    tokens, values = found
-    if len(tokens) < 2 or tokens[-1] <= tokens[0]:
-        return values[-1] if values else math.nan
-    pieces = zip(tokens, tokens[1:], values, values[1:], strict=False)
-    whole = sum((right - left) * (low + high) / 2 for left, right, low, high in pieces)
-    return whole / (tokens[-1] - tokens[0])
 
 
 def _smoothed(found: Curve, metric: str) -> Curve:

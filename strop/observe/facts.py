@@ -84,6 +84,12 @@ def worlds_of(recipe: Path) -> str:
     return ", ".join(_world(node) for node in worlds if isinstance(node, ast.Call))
 
 
+def belief_of(recipe: Path) -> str:
+    """The class of a recipe file's belief; empty where it names none."""
+    node = _keywords(recipe).get("belief")
+    return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+
+
 def _world(node: ast.Call) -> str:
     given = [*node.args, *(word.value for word in node.keywords if word.arg != "seed")]
     plain = [str(value.value) for value in given if isinstance(value, ast.Constant)]

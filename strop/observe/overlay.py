@@ -60,9 +60,9 @@ def write_page(path: Path, title: str, words: str, rows: Sequence[Row], panels: 
         words=words,
         rows=rows,
         panels=panels,
-        style=Markup(STYLE + _style()),
+        style=Markup(STYLE + STYLE_OF_LINES),
         draw=lambda panel: draw(panel, names),
-        colour=lambda name: f"c{names.index(name) % len(_COLOURS)}",
+        colour=lambda name: colour_of(name, names),
         interval=interval,
     )
     path.write_text(text)
@@ -77,6 +77,11 @@ def interval(found: tuple[float, float | None, float | None], is_signed: bool = 
     return text if low is None or high is None else f"{text} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
 
 
+def colour_of(name: str, names: Sequence[str]) -> str:
+    """The class that gives a line its colour, and its key."""
+    return f"c{names.index(name) % len(_COLOURS)}"
+
+
 def draw(panel: Panel, names: Sequence[str]) -> Markup:
     """All lines of a panel as one SVG."""
     points = [point for line in panel.lines for point in line.points]
@@ -85,7 +90,7 @@ def draw(panel: Panel, names: Sequence[str]) -> Markup:
     x, y = _scale(0.0, end, _LEFT, WIDTH - _RIGHT), _scale(marks[0], marks[-1], HEIGHT - _BOTTOM, _TOP)
     grid = [_grid(mark, y, panel.is_share) for mark in marks]
     axis = [_tick(mark, x) for mark in ticks(0.0, end, 4) if mark <= end * 1.001]
-    drawn = [_line(line, f"c{names.index(line.name) % len(_COLOURS)}", x, y, panel.is_share) for line in panel.lines]
+    drawn = [_line(line, colour_of(line.name, names), x, y, panel.is_share) for line in panel.lines]
     return Markup('<svg class="overlay" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         WIDTH, HEIGHT, panel.title, Markup("").join([*grid, *axis, *drawn])
     )
@@ -136,20 +141,21 @@ def _path(places: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
-def _style() -> str:
-    light = "".join(f".c{index} {{ --line: {pair[0]}; }}\n" for index, pair in enumerate(_COLOURS))
-    dark = "".join(f".c{index} {{ --line: {pair[1]}; }}\n" for index, pair in enumerate(_COLOURS))
-    return (
-        light + f"@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
-        "svg.overlay { display: block; width: 100%; height: auto; }\n"
-        ".panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 14px; }\n"
-        ".panels { margin-top: 14px; }\n"
-        "@media (max-width: 760px) { .panels { grid-template-columns: 1fr; } }\n"
-        ".key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; background: var(--line); }\n"
-        ".key { margin: 0 8px 3px 0; }\n"
-        ".results { padding: 12px 20px; margin-top: 24px; overflow-x: auto; }\n"
-        ".results .shares td:first-child, .results .shares th:first-child { text-align: left; }\n"
-    )
+def _coloured(shade: int) -> str:
+    return "".join(f".c{index} {{ --line: {pair[shade]}; }}\n" for index, pair in enumerate(_COLOURS))
+
+
+STYLE_OF_LINES = (
+    _coloured(0) + f"@media (prefers-color-scheme: dark) {{\n{_coloured(1)}}}\n"
+    "svg.overlay { display: block; width: 100%; height: auto; }\n"
+    ".panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 14px; }\n"
+    ".panels { margin-top: 14px; }\n"
+    "@media (max-width: 760px) { .panels { grid-template-columns: 1fr; } }\n"
+    ".key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; background: var(--line); }\n"
+    ".key { margin: 0 8px 3px 0; }\n"
+    ".results { padding: 12px 20px; margin-top: 24px; overflow-x: auto; }\n"
+    ".results .shares td:first-child, .results .shares th:first-child { text-align: left; }\n"
+)
 
 
 _TEMPLATE = """\

@@ -21,7 +21,9 @@ from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.environments.answers import extracted
 from strop.observe.charts import Chart, Point, draw, figure
-from strop.observe.facts import Facts, read_facts
+from strop.observe.curriculum import curriculum_of
+from strop.observe.curriculum_page import section
+from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
@@ -218,12 +220,13 @@ def short(count: int) -> str:
 
 def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     """Sample attempts, fates and whether the ledger's promises hold; empty where there is no ledger."""
-    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None}
+    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None, "curriculum": ""}
     if not folder.ledger.is_file():
         return nothing
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        counts, broken, selection = ledger.counts(), ledger.violations(), selection_of(ledger)
+        counts, broken, offered = ledger.counts(), ledger.violations(), ledger.offered()
+        selection, curriculum = selection_of(offered), section(curriculum_of(offered), belief_of(folder.recipe))
         skipped = ledger.num_skipped()
         rules = {name: chosen["rule"] for name, chosen in _origin(folder).get("rules", {}).items()}
         steps = sorted({step for step in (1, facts.step) if step > 0})
@@ -243,6 +246,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
         "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
         "selection": selection if selection.trained else None,
+        "curriculum": curriculum,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.disk.ledger import Ledger
+from strop.disk.rows import Offered
 
 _LARGE = 0.05  # total variation: the share of trained groups that would have to be others
 _LARGE_LENGTH = 0.1  # of the mean
@@ -48,9 +48,8 @@ class Selection:
         return asdict(self)
 
 
-def selection_of(ledger: Ledger) -> Selection:
+def selection_of(groups: Sequence[Offered]) -> Selection:
     """Compare all admitted groups with those that were trained."""
-    groups = ledger.offered()
     chosen = [group for group in groups if group.is_trained]
     sources = [_shares([(g.source,) for g in each]) for each in (groups, chosen)]
     levels = [_shares([(g.source, f"level {g.level}") for g in each]) for each in (groups, chosen)]

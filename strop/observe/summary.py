@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
+from strop.observe.curriculum import curriculum_of
+from strop.observe.curves import area, curve, tokens_to
 from strop.observe.metrics import Tally
 from strop.observe.selection import selection_of
 
@@ -38,7 +40,8 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "tokens_generated": tally.tokens_generated,
         "tokens_trained": tally.tokens_trained,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
-        "selection_bias": _selection(folder),
+        **_on_the_way(folder, run.evaluation.target),
+        **_from_ledger(folder),
         "folder": str(folder.path),
         **_of_warmup(folder),
     }
@@ -99,13 +102,23 @@ def _of_warmup(folder: RunFolder) -> dict[str, Any]:
     return found
 
 
-def _selection(folder: RunFolder) -> dict[str, Any]:
-    """How what was trained differs from what was offered; a large difference is said aloud."""
+def _from_ledger(folder: RunFolder) -> dict[str, Any]:
+    """The curriculum, and how what was trained differs from what was offered; a large difference is said aloud."""
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        selection = selection_of(ledger)
+        offered = ledger.offered()
     finally:
         ledger.close()
+    selection = selection_of(offered)
     for warning in selection.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    return selection.plain()
+    return {"selection_bias": selection.plain(), **curriculum_of(offered).plain()}
+
+
+def _on_the_way(folder: RunFolder, target: float | None) -> dict[str, Any]:
+    """Mean held-out accuracy over sampled tokens, and when it reached the target, where there is one."""
+    found = curve(folder, "heldout")
+    if not found[0]:
+        return {}
+    when = {} if target is None else {"target": target, "tokens_to_target": tokens_to(found, target)}
+    return {"heldout_area": area(found), **when}

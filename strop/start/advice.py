@@ -52,7 +52,8 @@ def _truncated(run: Run) -> list[str]:
 
 
 def _heldout(run: Run) -> list[str]:
-    sizes = {world.name: size for world in run.worlds if (size := world.num_tasks(heldout=True)) is not None}
+    measured = run.evaluation.measured(run.worlds)
+    sizes = {world.name: size for world in measured if (size := world.num_tasks(heldout=True)) is not None}
     return [
         f"{name} has {size} held-out tasks: accuracy is measured on those and not on {run.evaluation.tasks}"
         for name, size in sizes.items()

@@ -196,12 +196,13 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
     scorer.places = judge.places = policy.template.places
 
-    asked, trained = held_out((*run.worlds, *run.evaluation.unseen), run.evaluation, policy), len(run.worlds)
+    measured = run.evaluation.measured(run.worlds)
+    asked = held_out((*measured, *run.evaluation.unseen), run.evaluation, policy)
 
     async def heldout() -> Metrics:
         scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.world_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
-        return heldout_metrics(scores[:trained], scores[trained:])
+        return heldout_metrics(scores[: len(measured)], scores[len(measured) :])
 
     def save(step: int) -> None:
         ledger.sync()

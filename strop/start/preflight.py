@@ -242,8 +242,10 @@ def _values(run: Run) -> list[str]:
 
 def _tasks(run: Run) -> list[str]:
     """Task files are read here, so that a bad line is found before a run exists."""
-    for world in (*run.worlds, *run.evaluation.unseen):
+    measured = (*run.evaluation.measured(run.worlds), *run.evaluation.unseen)
+    for world in (*run.worlds, *measured):
         world.task(0)
+    for world in measured:
         world.task(0, heldout=True)
     return []
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from strop.observe.comparison import area
+from strop.observe.curves import area, tokens_to
 from strop.observe.intervals import over_seeds, paired, share_over_seeds
 from strop.observe.overlay import interval
 
@@ -40,3 +40,10 @@ def test_areas() -> None:
     assert area(([0], [0.1])) == 0.1 and math.isnan(area(([], [])))
     early, late = [0.0, 0.8, 0.8], [0.0, 0.0, 0.8]
     assert area(([0, 1, 2], early)) > area(([0, 1, 2], late))
+
+
+def test_tokens_to_a_target_lie_on_a_straight_line_between_two_values() -> None:
+    found = [0.0, 10.0, 30.0, 40.0], [0.1, 0.2, 0.6, 0.5]
+    assert tokens_to(found, 0.1) == 0 and tokens_to(found, 0.2) == 10
+    assert tokens_to(found, 0.3) == pytest.approx(15) and tokens_to(found, 0.6) == 30
+    assert tokens_to(found, 0.7) is None and tokens_to(([], []), 0.5) is None

@@ -43,7 +43,7 @@ def book(path: Path, groups: list[tuple[str, int, bool, list[int]]]) -> Ledger:
 
 def test_shares_and_distances_by_hand(tmp_path: Path) -> None:
     groups = [("a", 1, True, [2, 4]), ("a", 1, True, [6]), ("a", 2, False, [8]), ("b", 1, False, [])]
-    found = selection_of(book(tmp_path / "ledger.db", groups))
+    found = selection_of(book(tmp_path / "ledger.db", groups).offered())
     assert (found.offered, found.trained) == (4, 2)
     assert found.source_distance == pytest.approx(0.25) and found.level_distance == pytest.approx(0.5)
     assert found.tokens_offered == pytest.approx((3 + 6 + 8) / 3) and found.tokens_trained == pytest.approx(4.5)
@@ -58,7 +58,7 @@ def test_shares_and_distances_by_hand(tmp_path: Path) -> None:
 
 def test_a_gate_that_leaves_out_a_level_is_warned_of(tmp_path: Path) -> None:
     groups = [("a", number % 2, number % 2 == 0 or number % 4 == 1, [10, 12]) for number in range(200)]
-    found = selection_of(book(tmp_path / "ledger.db", groups))
+    found = selection_of(book(tmp_path / "ledger.db", groups).offered())
     assert found.level_distance == pytest.approx(abs(100 / 150 - 0.5)) and found.source_distance == 0
     (warning,) = found.warnings
     assert "by level: 17% of them" in warning and "is 50% of what was offered" in warning
@@ -66,7 +66,7 @@ def test_a_gate_that_leaves_out_a_level_is_warned_of(tmp_path: Path) -> None:
 
 def test_shorter_attempts_are_warned_of(tmp_path: Path) -> None:
     groups = [("a", 1, number % 3 > 0, [10 + number % 5 + 20 * (number % 3 == 0)]) for number in range(90)]
-    found = selection_of(book(tmp_path / "ledger.db", groups))
+    found = selection_of(book(tmp_path / "ledger.db", groups).offered())
     assert any(
         "trained attempts are" in warning and "shorter than offered ones" in warning for warning in found.warnings
     )
@@ -78,7 +78,7 @@ def test_chance_is_not_warned_of(tmp_path: Path) -> None:
     for trial in range(30):
         kept = stream.random(60) < 0.6
         groups = [("a", n % 3, bool(kept[n]), [int(stream.integers(5, 50))]) for n in range(60)]
-        warned += bool(selection_of(book(tmp_path / f"{trial}.db", groups)).warnings)
+        warned += bool(selection_of(book(tmp_path / f"{trial}.db", groups).offered()).warnings)
     assert warned <= 2
 
 

@@ -1,0 +1,72 @@
+"""The part of a report that shows the curriculum; empty for a run that had nothing to choose."""
+
+from __future__ import annotations
+
+import jinja2
+from markupsafe import Markup
+
+from strop.control.beliefs.counts import Counts
+from strop.observe.curriculum import Curriculum
+from strop.observe.overlay import STYLE_OF_LINES, colour_of, draw
+
+_TEMPLATE = """\
+<h2>The curriculum</h2>
+<p class="lead">{{ words }}</p>
+{%- if panels %}
+<style>{{ style }}</style>
+<div class="panels">
+{%- for panel in panels %}
+<figure class="card">
+<figcaption><h3>{{ panel.title }}</h3></figcaption>
+<p>{{ panel.note }}</p>
+{{ draw(panel) }}
+<p>{% for line in panel.lines %}<i class="key {{ colour(line.name) }}"></i>{{ line.name }} &ensp;{% endfor %}</p>
+</figure>
+{%- endfor %}
+</div>
+{%- endif %}
+{%- if told %}
+<h2>Did it come as foreseen?</h2>
+<p class="lead">What the belief expected before the first attempt, and what came, by tenths of the forecast.
+  Brier score {{ "{:.3f}".format(told.brier) }}; the mean as forecast of all has
+  {{ "{:.3f}".format(told.constant) }}, and 0 is perfect.</p>
+<div class="card fates">
+  <table class="shares">
+    <tr><th>groups</th><th>foreseen</th><th>came</th><th></th></tr>
+    {%- for each in told.deciles %}
+    <tr><td>{{ "{:,}".format(each.groups) }}</td><td>{{ "{:.0%}".format(each.foreseen) }}</td>
+      <td>{{ "{:.0%}".format(each.came) }}</td>
+      <td class="bars"><i class="waiting" style="width:{{ "{:.1f}".format(100 * each.foreseen) }}%"></i>
+        <i class="trained" style="width:{{ "{:.1f}".format(100 * each.came) }}%"></i></td></tr>
+    {%- endfor %}
+  </table>
+</div>
+{%- endif %}
+"""
+
+
+def section(curriculum: Curriculum, belief: str) -> Markup:
+    """Curves by level where there are several, and how forecasts fared; `belief` is the class that made them."""
+    if len(curriculum.levels) < 2 and belief in ("", Counts.__name__):  # which knows one figure for all
+        return Markup("")
+    names = curriculum.shown
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    text = environment.from_string(_TEMPLATE).render(
+        words=_words(curriculum),
+        panels=curriculum.panels() if len(curriculum.levels) > 1 else [],
+        told=curriculum.calibration,
+        draw=lambda panel: draw(panel, names),
+        colour=lambda name: colour_of(name, names),
+        style=Markup(STYLE_OF_LINES),
+    )
+    return Markup(text)
+
+
+def _words(curriculum: Curriculum) -> str:
+    spent, levels = curriculum.without_gradient, len(curriculum.levels)
+    said = f"By optimizer step. Of {spent['attempts']:,} attempts {spent['untrained']:,} were never trained on"
+    said += f" and {spent['without_contrast']:,} stood beside siblings that were rewarded alike: no gradient where"
+    said += " siblings are compared."
+    if levels > len(curriculum.shown):
+        said += f" Of {levels} levels those {len(curriculum.shown)} are drawn that were tried most."
+    return said
