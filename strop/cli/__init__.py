@@ -247,6 +247,24 @@ def compare(
     run_comparison(words, seeds, tokens, jobs, runs, name)
 
 
+@app.command(context_settings=_PASS_ON)
+def simulate(
+    words: Annotated[list[str], typer.Argument(metavar="SAMPLER|RECIPE [FIELD=VALUE ...]")],
+    world: Annotated[str, typer.Option("--world", "-w", help="A scenario, several joined by commas, or all.")] = "all",
+    seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many.")] = 6,
+    lag: Annotated[int, typer.Option("--lag", min=0, help="Steps between an attempt and its evidence.")] = 0,
+    bias: Annotated[float, typer.Option("--bias", help="First show attempts of a policy so much worse.")] = 0.0,
+    lies: Annotated[bool, typer.Option("--lies", help="Permute levels over tasks.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What a curriculum gains over uniform choice on a simulated learner: seconds, no language model."""
+    from strop.cli.simulate import scenarios_of
+    from strop.cli.simulate import simulate as run_simulation
+
+    run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json)
+
+
 def main() -> None:
     """The entry point: 0 done, 1 the run failed, 2 wrong usage or configuration, 130 interrupted."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

@@ -1,0 +1,72 @@
+"""What curricula gain over uniform choice on a simulated learner, beside an oracle and their own permuted choices.
+
+    python benchmarks/curricula.py [--json] [--seeds 6] [--save NAME] [--only sec,pcl]
+
+Tokens to the held-out accuracy that uniform sampling ends at, as a share of uniform's tokens; dropped groups count.
+Each rule is a recipe with its own sampler, belief and budget; one whose belief reads a language model has `Offsets` in
+its place. The `ratio` is the largest share on the haystack among the rules that are bound to 0.35.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from machine import circumstances, output_arguments, publish
+
+from strop.cli.simulate import maker_of
+from strop.simulate.contest import BOUNDS, Maker, contest, permuted
+from strop.simulate.scenarios import SCENARIOS
+
+RULES = ("sec", "pcl", "vade", "dump", "dps", "cures")
+BOUND_TO = {"haystack": 0.35, "ladder-impossible": 0.40}
+_BOUND = ("sec", "pcl", "vade")  # rules that these limits are for
+
+
+def measure(rules: list[str], scenarios: list[str], seeds: int) -> dict[str, Any]:
+    """Every rule and its permuted choices, beside the bounds, in each scenario."""
+    arms: dict[str, Maker] = dict(BOUNDS)
+    for rule in rules:
+        arms[rule], _ = maker_of(rule, {})
+        arms[f"{rule}, permuted"] = permuted(arms[rule])
+    found = {name: contest(SCENARIOS[name], arms, seeds) for name in scenarios}
+    return {name: {arm: each.plain() for arm, each in rows.items()} for name, rows in found.items()}
+
+
+def judged(rows: dict[str, Any]) -> dict[str, Any]:
+    """Whether the rules that are bound keep their limits."""
+    shares = {name: {rule: rows[name][rule]["mean"] for rule in _BOUND if rule in rows[name]} for name in rows}
+    held = {name: max(shares[name].values()) <= most for name, most in BOUND_TO.items() if shares.get(name)}
+    worst = max(shares.get("haystack", {}).values(), default=None)
+    return {"ratio": worst, "limits": BOUND_TO, "held": held}
+
+
+def table_of(found: dict[str, Any]) -> str:
+    rows = found["scenarios"]
+    lines = [f"{'tokens, of uniform':24s}" + "".join(f"{name:>22s}" for name in rows)]
+    for arm in next(iter(rows.values())):
+        lines.append(f"{arm:24s}" + "".join(f"{_cell(rows[name][arm]):>22s}" for name in rows))
+    return "\n".join([*lines, f"limits {found['limits']}, kept: {found['held']}; {found['seconds']:.0f} s"])
+
+
+def _cell(found: dict[str, Any]) -> str:
+    least = ">=" if found["not_reached"] else ""
+    return f"{least}{found['mean']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--only", default=",".join(RULES), help="recipes, joined by commas")
+    parser.add_argument("--world", default=",".join(SCENARIOS), help="scenarios, joined by commas")
+    output_arguments(parser)
+    asked = parser.parse_args(words)
+    began = time.monotonic()
+    rows = measure([each for each in asked.only.split(",") if each], asked.world.split(","), asked.seeds)
+    found = {**judged(rows), "seeds": asked.seeds, "seconds": time.monotonic() - began, "scenarios": rows}
+    publish(found | circumstances("cpu"), table_of(found), asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`strop simulate`: what a sampler gains over uniform choice where every chance of success is known."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from rich.console import Console
+
+from strop.abilities import Loads, inside
+from strop.catalogue.record import recipe_files
+from strop.cli.describe import table
+from strop.cli.overrides import convert, find_recipe, make_run
+from strop.cli.words import parse_words
+from strop.control import samplers
+from strop.control.beliefs.counts import Counts
+from strop.errors import ConfigurationError, nearest
+from strop.roles import Sampler
+from strop.simulate.contest import BOUNDS, MOST, Maker, Standing, contest, of_parts, permuted, sampler_of
+from strop.simulate.course import Control
+from strop.simulate.scenarios import SCENARIOS, Scenario
+
+
+def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool) -> None:
+    """The named sampler or recipe, its negative control and the bounds, in each scenario."""
+    wish = parse_words(words)
+    make, said = maker_of(wish.recipe, wish.overrides)
+    arms = {wish.recipe: make, f"{wish.recipe}, permuted": permuted(make), **BOUNDS}
+    found = {scenario.name: contest(scenario, arms, seeds) for scenario in scenarios}
+    if as_json:
+        plain = {name: {arm: each.plain() for arm, each in rows.items()} for name, rows in found.items()}
+        print(json.dumps({"seeds": seeds, "scenarios": plain}, indent=1))
+        return
+    console = Console(highlight=False)
+    for line in said:
+        console.print(line, soft_wrap=True)
+    for scenario in scenarios:
+        _show(console, scenario, found[scenario.name], seeds)
+
+
+def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario]:
+    """Scenarios by name, joined by commas, or all of them, made harder to see."""
+    wanted = list(SCENARIOS) if names == "all" else names.split(",")
+    for name in wanted:
+        if name not in SCENARIOS:
+            raise ConfigurationError(f"there is no scenario {name!r}: {nearest(name, SCENARIOS)}")
+    return [replace(SCENARIOS[name], lag=lag, bias=bias, lies=lies) for name in wanted]
+
+
+def maker_of(word: str, overrides: Mapping[str, str]) -> tuple[Maker, list[str]]:
+    """The control parts that a word means, and what has to be said about them."""
+    if (kind := _sampler(word)) is not None:
+        return sampler_of(kind, _values(kind, overrides)), []
+    if not word.endswith(".py") and word not in recipe_files():
+        known = {*_modules(), *recipe_files()}
+        raise ConfigurationError(f"there is no sampler and no recipe {word!r}: {nearest(word, known)}")
+    scenario = next(iter(SCENARIOS.values()))
+    sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
+    run = make_run(find_recipe(word), {**sizes, **overrides})
+    control, said = Control(run.sampler, run.belief, run.budget, run.gates), []
+    if inside(run.belief, Loads):
+        said = [f"{type(run.belief).__name__} reads a model, and there is none here: Counts in its place"]
+        control = replace(control, belief=Counts())
+    return of_parts(control), said
+
+
+def _modules() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(samplers.__path__)]
+
+
+def _sampler(word: str) -> type[Sampler] | None:
+    """By the name of its file or of its class."""
+    file = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word).lstrip("_")
+    if file not in _modules():
+        return None
+    module = importlib.import_module(f"{samplers.__name__}.{file}")
+    kinds = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
+    return next(cast("type[Sampler]", kind) for kind in kinds if Sampler in kind.__mro__)
+
+
+def _values(kind: type[Sampler], overrides: Mapping[str, str]) -> dict[str, Any]:
+    types = typing.get_type_hints(kind)
+    named = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
+    for name in overrides:
+        if name not in named:
+            raise ConfigurationError(f"{kind.__name__} has no field {name!r}: {nearest(name, named)}")
+    return {name: convert(text, types[name], name) for name, text in overrides.items()}
+
+
+def _show(console: Console, scenario: Scenario, found: Mapping[str, Standing], seeds: int) -> None:
+    end = sum(found["uniform"].finals) / seeds
+    console.print(f"\n[bold]{scenario.name}[/]: {scenario.about}", soft_wrap=True)
+    console.print(f"uniform reaches {end:.0%} held-out accuracy with {scenario.tokens:,} tokens; {seeds} seeds\n")
+    rows = table("tokens to uniform's end", "share of uniform's", "95% interval", "")
+    for name, standing in found.items():
+        mean, low, high = standing.spread
+        least = "at least " if standing.num_late else ""
+        interval = f"{low:.2f} to {high:.2f}" if low is not None and high is not None else ""
+        told = standing.verdict if name != "uniform" else ""
+        told += f"; not there after {MOST:g} times its tokens in {standing.num_late} seeds" if least else ""
+        rows.add_row(name, f"{least}{mean:.2f}", interval if name != "uniform" else "", told)
+    console.print(rows)

@@ -1,0 +1,5 @@
+"""A simulated learner: tasks whose chances are known, a skill that moves by the exact policy gradient.
+
+Samplers, beliefs, budgets and gates are those of a run, fed with real groups; only attempts are coins. What a
+curriculum can gain at best, and what it gains, shows within seconds and without a language model.
+"""

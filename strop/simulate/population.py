@@ -1,0 +1,94 @@
+"""The tasks of a scenario, with what is true of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.control.scores import Doubles
+from strop.errors import ConfigurationError
+from strop.roles import Environment, World
+from strop.simulate.scenarios import Scenario
+from strop.types import IntArray, Message, Task
+
+_HELD_OUT = 33  # tasks of each kind by which it is measured: quantiles of the spread, so that chance has no part
+
+
+@dataclass(frozen=True)
+class SimulatedWorld(World):
+    """The tasks that bear one level; they are tried by coin (`course.py`), and there is nothing to play."""
+
+    level: int
+    members: tuple[Task, ...]
+    name: ClassVar[str] = "simulated"
+    is_inline: ClassVar[bool] = True
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        if heldout:
+            raise ConfigurationError("a simulated world has no held-out tasks: its accuracy is computed")
+        return self.members[index % len(self.members)]
+
+    def num_tasks(self, heldout: bool = False) -> int:
+        return 0 if heldout else len(self.members)
+
+    def environment(self) -> Environment:
+        raise ConfigurationError("a simulated task is tried by coin: nobody can play it")
+
+    def check(self, task: Task, reply: str) -> float:
+        raise ConfigurationError("a simulated task is tried by coin: nobody can reply to it")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """N tasks of K kinds; arrays are in the order of `tasks`."""
+
+    scenario: Scenario
+    tasks: tuple[Task, ...]
+    kinds: IntArray  # [N]
+    offsets: Doubles  # [N], of logits
+    is_impossible: NDArray[np.bool_]  # [N]
+    is_broken: NDArray[np.bool_]  # [N]
+    worlds: tuple[SimulatedWorld, ...]
+    places: dict[str, int]  # by id
+
+    @property
+    def tokens(self) -> IntArray:
+        """Of one attempt at each task: [N]."""
+        return np.array([kind.tokens for kind in self.scenario.kinds])[self.kinds]
+
+    @property
+    def heldout(self) -> Doubles:
+        """Offsets of the tasks that each kind is measured by: [K, H]."""
+        places = [NormalDist().inv_cdf((place + 0.5) / _HELD_OUT) for place in range(_HELD_OUT)]
+        return np.outer([kind.spread for kind in self.scenario.kinds], places)
+
+
+def populate(scenario: Scenario, seed: int) -> Population:
+    """The tasks of one seed: their offsets, which of them are impossible or broken, and what their levels say."""
+    chance = np.random.default_rng([seed, 1])
+    kinds = np.repeat(np.arange(len(scenario.kinds)), [kind.tasks for kind in scenario.kinds])
+    offsets = np.concatenate([chance.normal(0.0, kind.spread, kind.tasks) for kind in scenario.kinds])
+    fates = np.concatenate([_fates(kind.tasks, kind.impossible, kind.broken, chance) for kind in scenario.kinds])
+    levels = chance.permutation(kinds) if scenario.lies else kinds
+    tasks = tuple(
+        Task((Message("user", f"simulated task {place}"),), str(place), SimulatedWorld.name, int(level))
+        for place, level in enumerate(levels)
+    )
+    worlds = tuple(
+        SimulatedWorld(level, tuple(task for task in tasks if task.level == level))
+        for level in range(len(scenario.kinds))
+    )
+    places = {task.id: place for place, task in enumerate(tasks)}
+    return Population(scenario, tasks, kinds, offsets, fates == 1, fates == 2, worlds, places)
+
+
+def _fates(count: int, impossible: float, broken: float, chance: np.random.Generator) -> IntArray:
+    """0 an ordinary task, 1 an impossible one, 2 a broken one: exactly as many as the shares say, in any order."""
+    fates = np.zeros(count, dtype=np.int64)
+    first, second = round(count * impossible), round(count * (impossible + broken))
+    fates[:first], fates[first:second] = 1, 2
+    return chance.permutation(fates)
