@@ -29,7 +29,7 @@ from strop.start.side_by_side import Job, SideBySide, how_many
 
 ARMS = ("treatment", "control", "negative")
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends an arm
-_BESIDE = Path(__file__).parent.parent / "effects"  # of a clone
+_BESIDE = Path(__file__).parents[2] / "effects"  # of a clone
 
 Arm = Callable[[Setting], Run]
 Figures = dict[str, Any]

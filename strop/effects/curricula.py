@@ -1,0 +1,101 @@
+"""Where a curriculum can be told from uniform choice: four sets of tasks, one quick learner, two controls.
+
+The learner is POISE's with groups of eight. The mechanism is the sampler of a recipe with the belief and budget it
+comes with; control is uniform choice with a fixed budget, negative control the same mechanism with its choices
+permuted. All are judged by `heldout_area`, mean accuracy over sampled tokens: whoever arrives early has more of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from strop.control.moved import moved
+from strop.control.samplers.permuted import Permuted
+from strop.effects import Experiment
+from strop.environments.countdown import Countdown
+from strop.environments.miskeyed import Miskeyed
+from strop.environments.mislabelled import lying
+from strop.recipes.setting import Setting
+from strop.recipes.value.poise import poise
+from strop.recipes.worlds import parse_worlds
+from strop.roles import World
+from strop.run import Run
+
+POOL = 256  # tasks of each world, for those who remember single tasks
+_MIXED = "arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5"
+_BETTER = "higher mean held-out accuracy over the same sampled tokens than uniform choice, or its own choices permuted"
+
+
+@dataclass(frozen=True)
+class Field:
+    """Tasks to choose from, and what accuracy is about."""
+
+    name: str
+    claim: str
+    tokens: int
+    worlds: Callable[[int], tuple[World, ...]]  # by seed
+    target: Callable[[int], tuple[World, ...]]
+
+
+def _countdown(seed: int) -> tuple[World, ...]:
+    return (Countdown(4, seed),)
+
+
+HAYSTACK = Field(
+    "haystack",
+    f"Of five levels one can be learned, one is solved and three are out of reach: {{name}} reaches {_BETTER}.",
+    250_000,
+    lambda seed: parse_worlds(_MIXED, seed),
+    _countdown,
+)
+BROKEN_KEYS = Field(
+    "broken-keys",
+    f"Half of {POOL} tasks of one level have a wrong key: {{name}} reaches {_BETTER}.",
+    450_000,
+    lambda seed: (Miskeyed(Countdown(4, seed), POOL),),
+    _countdown,
+)
+LYING_LEVELS = Field(
+    "lying-levels",
+    f"The haystack with levels that say nothing: {{name}} still reaches {_BETTER}; a rule by level must not.",
+    250_000,
+    lambda seed: lying(parse_worlds(_MIXED, seed)),
+    _countdown,
+)
+GUESS = Field(
+    "guess",
+    f"Where success hangs on a hidden number and nothing can be chosen, {{name}} reaches {_BETTER}; it should not.",
+    250_000,
+    lambda seed: parse_worlds("guess:4", seed),
+    lambda seed: parse_worlds("guess:4", seed),
+)
+
+
+def curriculum(key: str, field: Field, recipe: Callable[[Setting], Run], pool: int = 0, name: str = "") -> Experiment:
+    """The experiment of one recipe's control parts in one field.
+
+    `pool`: tasks of each world that it chooses among; 0: it chooses among worlds.
+    """
+
+    def control(setting: Setting) -> Run:
+        """Uniform choice, eight attempts at every task."""
+        setting = replace(setting, group_size=8, groups_per_step=8, heldout_tasks=384, heldout_every=5)
+        run, worlds = poise(setting), field.worlds(setting.seed)
+        evaluation = replace(run.evaluation, worlds=field.target(setting.seed))
+        return replace(run, worlds=worlds, sampler=moved(run.sampler, worlds, setting.seed), evaluation=evaluation)
+
+    def treatment(setting: Setting) -> Run:
+        """The same learner; the recipe chooses."""
+        run = control(setting)
+        chosen = recipe(replace(setting, group_size=8, groups_per_step=8))
+        parts = moved((chosen.sampler, chosen.belief, chosen.budget), run.worlds, setting.seed)
+        return replace(run, sampler=parts[0], belief=parts[1], budget=parts[2])
+
+    def negative(setting: Setting) -> Run:
+        """Each choice stands for another task, or another world."""
+        run = treatment(setting)
+        return replace(run, sampler=Permuted(run.sampler, run.worlds, pool, setting.seed))
+
+    claim = field.claim.format(name=name or key)
+    return Experiment(key, claim, treatment, control, negative, field.tokens, metric="heldout_area")
