@@ -35,6 +35,10 @@ class Seat:
     pages: Sequence[int]
     start: int  # tokens whose keys are there already
 
+    @property
+    def lacks(self) -> int:
+        return len(self.context) - 1 - self.start  # tokens whose keys are computed first
+
 
 @dataclass(frozen=True, eq=False)
 class Look:

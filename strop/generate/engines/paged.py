@@ -20,15 +20,14 @@ import numpy as np
 import torch
 
 from strop.errors import ConfigurationError, NumericsError
-from strop.generate.engines.board import Board, Look, Seat
+from strop.generate.engines.board import Board, Look
 from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.paged_request import Request
 from strop.generate.engines.paged_room import operations_on, pages_in_memory, prefill_pieces
-from strop.generate.engines.pages import Pages, digests_of, pages_for
-from strop.generate.engines.random import as_key
+from strop.generate.engines.pages import Pages, pages_for
+from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
-from strop.kernels.decode import PAGE
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import context_length, load_model, parameters
 from strop.types import IntArray, Sampling
@@ -59,14 +58,10 @@ class PagedEngine(Engine):
     _slow: TorchEngine | None = field(init=False, repr=False, compare=False, default=None)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _board: Board = field(init=False, repr=False, compare=False)
-    _pages: Pages = field(init=False, repr=False, compare=False)
+    _seating: Seating = field(init=False, repr=False, compare=False)
     _strings: StopStrings = field(init=False, repr=False, compare=False)
     _ends: frozenset[int] = field(init=False, repr=False, compare=False, default=frozenset())
-    _waiting: deque[Request] = field(init=False, repr=False, compare=False, default_factory=deque)
-    _seated: dict[int, Request] = field(init=False, repr=False, compare=False, default_factory=dict)  # as they came
-    _free: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
     _looks: deque[tuple[Look, list[Request]]] = field(init=False, repr=False, compare=False, default_factory=deque)
-    _epoch: int = field(init=False, repr=False, compare=False, default=0)
     _turn: asyncio.Lock = field(init=False, repr=False, compare=False, default_factory=asyncio.Lock)
     _pump: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -83,19 +78,19 @@ class PagedEngine(Engine):
         operations = operations_on(self.device)
         context = self.context or min(context_length(self._model), _LONGEST)
         llama = PagedLlama(self._model, operations, context)
-        self._pages = Pages(self._num_pages(llama.page_bytes(), context))
+        pages = Pages(self._num_pages(llama.page_bytes(), context))
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
-        self._board = Board(llama, operations, llama.cache(self._pages.count), self.rows, context, ends)
+        self._board = Board(llama, operations, llama.cache(pages.count), self.rows, context, ends)
         self._strings = StopStrings(model)
-        self._free = list(range(self.rows - 1, -1, -1))
+        self._seating = Seating(self.rows, pages)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt`, together with whatever else is running."""
         if self._slow is not None:
             return await self._slow.sample(prompt, sampling, key)
         request = self._request(np.asarray(prompt, dtype=np.int64), sampling, key)
-        self._waiting.append(request)
+        self._seating.waiting.append(request)
         if self._pump is None or self._pump.done():
             self._pump = asyncio.create_task(self._run())
         try:
@@ -124,8 +119,7 @@ class PagedEngine(Engine):
                 if self._board.stream is not None:
                     torch.cuda.default_stream().wait_stream(self._board.stream)
                 answer = fingerprint(weights)
-            self._epoch += 1
-            self._pages.forget()
+            self._seating.forget()
             self.version = version.step
             return answer
 
@@ -133,16 +127,16 @@ class PagedEngine(Engine):
         """End every request of this key as far as it got."""
         if self._slow is not None:
             return self._slow.abort(key)
-        for request in [request for request in self._waiting if request.key == key]:
-            self._waiting.remove(request)
+        for request in [request for request in self._seating.waiting if request.key == key]:
+            self._seating.waiting.remove(request)
             request.answer(Stop.ABORTED)
-        seated = [request for request in self._seated.values() if request.key == key]
+        seated = [request for request in self._seating.seated.values() if request.key == key]
         if seated:
             with self._board.turn():
                 self._board.empty([request.slot for request in seated])
                 self._fetch(seated, None)
             for request in seated:
-                self._leave(request)
+                self._seating.leave(request)
                 request.answer(request.ending(self._strings, self._ends) or Stop.ABORTED)
         return None
 
@@ -151,8 +145,7 @@ class PagedEngine(Engine):
         if self._slow is not None:
             self._slow.forget()
         else:
-            self._pages.forget()
-            self._epoch += 1  # what runs now leaves no prefix either
+            self._seating.forget()
 
     # ---- the pump
 
@@ -160,7 +153,7 @@ class PagedEngine(Engine):
         """Keep the device busy while there is work; whatever goes wrong reaches everybody who waits."""
         try:
             await _let_others_run(_PASSES)
-            while self._waiting or self._seated or self._looks:
+            while self._seating or self._looks:
                 async with self._turn:
                     has_ended = await self._round()
                 await _let_others_run(_PASSES if has_ended else 1)
@@ -173,50 +166,25 @@ class PagedEngine(Engine):
     async def _round(self) -> bool:
         """Admit, let the device run ahead by one look, and see what the look before it shows."""
         self._admit()
-        while self._seated and len(self._looks) < 2:
+        while self._seating.seated and len(self._looks) < 2:
             self._advance()
         return bool(self._looks) and await self._see()
 
     def _admit(self) -> None:
         """Seat whoever finds a slot and pages, and compute what their prompts lack."""
-        seats: list[Seat] = []
-        known: dict[bytes, list[bytes]] = {}
-        budget = _PREFILL
-        while self._waiting and self._free and budget > 0:
-            seat = self._find_seat(self._waiting[0], known)
-            if seat is None:
-                break
-            self._waiting.popleft()
-            seats.append(seat)
-            budget -= len(seat.context) - 1 - seat.start
+        seats = self._seating.seat(_PREFILL)
+        self.num_reused += sum(seat.start for seat in seats)
+        self.num_prefilled += sum(seat.lacks for seat in seats)
         if seats:
             with self._board.turn():
                 self._board.seat(seats)
                 for pieces in prefill_pieces(seats, _PREFILL):
                     self._board.prefill(pieces)
 
-    def _find_seat(self, request: Request, known: dict[bytes, list[bytes]]) -> Seat | None:
-        context = request.tokens
-        content = context[:-1].tobytes()
-        if content not in known:
-            known[content] = digests_of(context[:-1])
-        pages = self._pages.share(known[content])
-        start, need = len(pages) * PAGE, pages_for(request.limit) - len(pages)
-        if not self._pages.has_room(need):
-            self._pages.release(pages)
-            return None
-        request.pages = pages + self._pages.take(need)
-        self._pages.name(request.pages, known[content])
-        request.slot, request.epoch = self._free.pop(), self._epoch
-        request.stem = known[content][-1] if known[content] else b""
-        self._seated[request.slot] = request
-        self.num_reused += start
-        self.num_prefilled += len(context) - 1 - start
-        return Seat(request.slot, context, request.limit, as_key(request.key), request.sampling, request.pages, start)
-
     def _advance(self) -> None:
-        requests = list(self._seated.values())
-        order = np.fromiter(self._seated, np.int64, len(requests))
+        seated = self._seating.seated
+        requests = list(seated.values())
+        order = np.fromiter(seated, np.int64, len(requests))
         is_truncated = any(request.sampling.is_truncated for request in requests)
         with self._board.turn():
             self._looks.append((self._board.advance(order, self.steps, is_truncated), requests))
@@ -227,11 +195,11 @@ class PagedEngine(Engine):
         while not look.is_here:
             await asyncio.sleep(_NAP)
         is_active = look.is_active.numpy()
-        still = [request for request in requests if self._seated.get(request.slot) is request]
+        still = [request for request in requests if self._seating.holds(request)]
         ended = {
             request
             for request, goes_on in zip(requests, is_active, strict=True)
-            if not goes_on and self._seated.get(request.slot) is request
+            if not goes_on and self._seating.holds(request)
         }
         watched = [request for request in still if request.sampling.stop and request not in ended]
         if watched:
@@ -241,7 +209,7 @@ class PagedEngine(Engine):
         if unread:
             self._fetch(unread, look)
         for request in finished:
-            self._leave(request)
+            self._seating.leave(request)
             request.answer(request.ending(self._strings, self._ends) or Stop.LENGTH)
         return bool(finished)
 
@@ -264,16 +232,6 @@ class PagedEngine(Engine):
             self.num_generated += length - before
             request.take(tokens[row, :length].copy(), logprobs[row, before:length], versions[row, before:length])
 
-    def _leave(self, request: Request) -> None:
-        """Free its slot; its keys stay for whoever has the same prefix."""
-        del self._seated[request.slot]
-        self._free.append(request.slot)
-        if request.epoch == self._epoch and request.stem:
-            self._pages.retire(request.pages, request.tokens[:-1], request.stem)
-        else:
-            self._pages.release(request.pages)
-        request.pages = []
-
     async def _drain(self) -> None:
         """See everything that is under way."""
         while self._looks:
@@ -281,33 +239,29 @@ class PagedEngine(Engine):
 
     def _unseat(self) -> None:
         """Running requests give their slots back and wait in front, to have their keys computed anew."""
-        requests = list(self._seated.values())
+        requests = list(self._seating.seated.values())
         if requests:
             with self._board.turn():
                 self._board.empty([request.slot for request in requests])
                 self._fetch(requests, None)
-        for request in requests:
-            request.epoch = -1  # its keys are of the old weights
-            self._leave(request)
-        self._waiting.extendleft(reversed(requests))
+        self._seating.unseat(requests)
 
     def _withdraw(self, request: Request) -> None:
         """Forget a request that nobody waits for any more."""
-        if request in self._waiting:
-            self._waiting.remove(request)
-        elif self._seated.get(request.slot) is request:
+        if request in self._seating.waiting:
+            self._seating.waiting.remove(request)
+        elif self._seating.holds(request):
             with self._board.turn():
                 self._board.empty([request.slot])
-            request.epoch = -1
-            self._leave(request)
+            self._seating.leave(request, is_whole=False)
 
     def _dismiss(self, tell: Callable[[Request], object]) -> None:
         """Everybody leaves and is told why, so that nobody waits in vain."""
-        requests = [*self._waiting, *self._seated.values()]
+        requests = [*self._seating.waiting, *self._seating.seated.values()]
         for request in requests:
             self._withdraw(request)
         self._looks.clear()
-        self._pages.forget()  # keys may be half written
+        self._seating.forget()  # keys may be half written
         for request in requests:
             if not request.future.done():
                 tell(request)
@@ -326,9 +280,9 @@ class PagedEngine(Engine):
         if sampling.stop:
             self._strings.open()
         limit = min(len(prompt) + sampling.max_tokens, context)
-        if pages_for(limit) >= self._pages.count:
+        if pages_for(limit) >= (count := self._seating.pages.count):
             raise ConfigurationError(
-                f"a context of {limit} tokens needs {pages_for(limit)} pages, and there are {self._pages.count - 1}: "
+                f"a context of {limit} tokens needs {pages_for(limit)} pages, and there are {count - 1}: "
                 "give the engine more cache_tokens or memory"
             )
         nothing = np.zeros(len(prompt), np.float32), np.full(len(prompt), -1, np.int64)

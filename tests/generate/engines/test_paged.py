@@ -57,8 +57,9 @@ def asked(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Comp
 def is_empty(engine: PagedEngine) -> bool:
     """Whether every slot and page came back."""
     engine.forget()
-    is_free = len(engine._free) == engine.rows and engine._pages.num_available == engine._pages.count - 1
-    return is_free and not engine._seated
+    seating = engine._seating
+    is_free = len(seating.free) == engine.rows and seating.pages.num_available == seating.pages.count - 1
+    return is_free and not seating
 
 
 def plain(folder: Path, rows: int = 8) -> TorchEngine:
@@ -112,7 +113,7 @@ def test_a_later_turn_finds_what_the_earlier_one_left(endless: list[Path]) -> No
 
     talk(engine, reference, 20)
     engine.forget()
-    assert engine._pages.share(digests_of(prompts_of([20], seed=0)[0])) == []
+    assert engine._seating.pages.share(digests_of(prompts_of([20], seed=0)[0])) == []
 
 
 def test_a_prompt_too_long_for_one_pass_is_computed_in_several(
@@ -155,7 +156,7 @@ def test_a_stop_string_cuts_where_it_is_complete(endless: list[Path], steps: int
     stopped = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
     assert stopped.tokens.tolist() == free.tokens[: place + 2].tolist()
     assert stopped.stop is Stop.STOP and len(stopped.logprobs) == place + 2
-    assert not engine._seated
+    assert not engine._seating
 
 
 def test_limits_of_tokens_and_context(endless: list[Path]) -> None:
@@ -293,7 +294,7 @@ def test_what_goes_wrong_reaches_every_caller(endless: list[Path]) -> None:
         return list(await asyncio.gather(*calls, return_exceptions=True))
 
     assert all(isinstance(result, NumericsError) for result in asyncio.run(gathered()))
-    assert not engine._seated and not engine._waiting
+    assert not engine._seating
 
 
 def test_an_engine_is_its_own_source_and_can_be_shipped() -> None:
