@@ -21,7 +21,7 @@ Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by i
 _GRID = 41  # places along the budget at which curves of several seeds are averaged
 _PANELS = (
     ("Held-out accuracy", "heldout", "on tasks that are never trained", True),
-    ("Reward", "reward", "mean over the attempts of a step", False),
+    ("Reward", "reward", "mean over the policy's own attempts of a step", False),
     ("Length", "length", "tokens per attempt", False),
     ("Entropy", "entropy", "nats per token", False),
 )

@@ -32,23 +32,22 @@ class Contrast:
     is_said: bool = False
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
-        is_flat = metrics.get("no_contrast_share") == 1.0 and self._learns_from(metrics["reward"])
+        share = metrics.get("no_contrast_share/all", metrics.get("no_contrast_share"))
+        is_flat = share == 1.0 and self._learns_from(metrics.get("reward"))
         self.steps = self.steps + 1 if is_flat else 0
         if self.steps >= self.patience and not self.is_said:
             self.is_said = True
             print(f"\nwarning: {self._sentence(step, metrics)}", file=sys.stderr)
 
-    def _learns_from(self, reward: float) -> bool:
+    def _learns_from(self, reward: float | None) -> bool:
         """Without contrast those learn nothing who compare siblings, and with no reward at all nobody does."""
         compares = any(each.min_group > 1 for each in inside(self.run.advantage, Advantage))
         is_shown = all(isinstance(each, Constant) for each in self.run.rewards)  # supervised
         return not is_shown and (compares or reward == 0)
 
     def _sentence(self, step: int, metrics: Metrics) -> str:
-        said = (
-            f"for {self.steps} steps all attempts at a task were rewarded alike (mean reward {metrics['reward']:.3g}), "
-            "so nothing is learned"
-        )
+        reward = f" (mean reward {metrics['reward']:.3g})" if "reward" in metrics else ""
+        said = f"for {self.steps} steps all attempts at a task were rewarded alike{reward}, so nothing is learned"
         if (cut := metrics.get("truncated_share", 0.0)) > 0.5:
             said += f"; {cut:.0%} of the replies were cut at max_tokens={self.run.sampling.max_tokens}"
         rules = {world.name: world.chosen[0] for world in self.run.worlds if isinstance(world, Table)}

@@ -38,7 +38,7 @@ class Tally:
         self.tokens_trained += sum(t.num_tokens for t in attempts)
         return {
             **_of_attempts([t for group in finished for t in group.trajectories] or attempts),
-            "no_contrast_share": _no_contrast_share(finished or groups),
+            **_contrast(finished or groups),
             "dropped_groups": float(sum(kept is None for kept in left)),
             "kept_share": _kept_share(finished, left),
             "replayed_share": _mean([_is_replayed(t, group) for group in groups for t in group.scored]),
@@ -71,16 +71,23 @@ def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
     scored = [t for t in attempts if t.is_scored]
     lengths = np.array([t.num_tokens for t in scored] or [0])
     metrics = {
-        "reward": _mean([t.reward for t in scored]),
         "length": float(lengths.mean()),
         "length_max": float(lengths.max()),
         "truncated_share": _mean([t.outcome is Outcome.TRUNCATED for t in scored]),
         "failed_share": _mean([t.outcome is Outcome.FAILED for t in attempts]),
         "turns": _mean([len(t.turns) for t in scored]),
     }
-    others = sorted({t.origin.value for t in scored} - {Origin.POLICY.value})
-    metrics |= {f"share/{name}": _mean([t.origin.value == name for t in scored]) for name in others}
-    return metrics | _means("reward", [t.rewards for t in scored]) | _means("fact", [t.facts for t in scored])
+    return metrics | _of_rewards(scored) | _means("fact", [t.facts for t in scored])
+
+
+def _of_rewards(scored: Sequence[Trajectory]) -> Metrics:
+    """What the policy earns by itself; all that was shown, helped, branched or kept stands beside it, by its origin."""
+    own = [t for t in scored if t.origin is Origin.POLICY]
+    metrics = {"reward": _mean([t.reward for t in own]), **_means("reward", [t.rewards for t in own])} if own else {}
+    for name in sorted({t.origin.value for t in scored} - {Origin.POLICY.value}):
+        metrics[f"share/{name}"] = _mean([t.origin.value == name for t in scored])
+        metrics[f"reward_of/{name}"] = _mean([t.reward for t in scored if t.origin.value == name])
+    return metrics
 
 
 def _means(kind: str, named: Sequence[Mapping[str, float]]) -> Metrics:
@@ -109,8 +116,16 @@ def _is_replayed(attempt: Trajectory, group: Group) -> bool:
     return attempt.origin is Origin.REPLAYED or group.times_trained > 1
 
 
-def _no_contrast_share(groups: Sequence[Group]) -> float:
-    return _mean([len(g.scored) > 0 and float(np.ptp(g.rewards)) <= 1e-9 for g in groups])
+def _contrast(groups: Sequence[Group]) -> Metrics:
+    """Groups whose attempts were rewarded alike: the policy's own, and beside it all, where others made some."""
+    named = {"no_contrast_share": [group.own for group in groups]}
+    if any(len(group.own) < len(group.scored) for group in groups):
+        named["no_contrast_share/all"] = [group.scored for group in groups]
+    return {name: _mean([_is_flat(each) for each in made if each]) for name, made in named.items() if any(made)}
+
+
+def _is_flat(attempts: Sequence[Trajectory]) -> bool:
+    return float(np.ptp([t.reward for t in attempts])) <= 1e-9
 
 
 def _mean(values: Sequence[float]) -> float:

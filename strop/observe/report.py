@@ -47,13 +47,18 @@ class Curve:
 
 
 CURVES = (
-    Curve("Reward", ("reward",), "mean over the attempts of a step"),
+    Curve("Reward", ("reward",), "mean over the policy's own attempts of a step"),
     Curve("Held-out accuracy", ("heldout",), "with its 95% interval", is_share=True, tone="strong"),
     Curve("Entropy", ("entropy",), "nats per token", from_zero=False),
     Curve("Length", ("length",), "tokens per attempt", from_zero=False),
     Curve("KL", ("reference_kl", "kl", "kl_behavior"), "nats per token"),
     Curve("Clipped share", ("clipped_share",), "tokens whose gradient the loss held", is_share=True),
-    Curve("Groups without contrast", ("no_contrast_share",), "all attempts rewarded alike: no signal", is_share=True),
+    Curve(
+        "Groups without contrast",
+        ("no_contrast_share",),
+        "its own attempts rewarded alike: no signal",
+        is_share=True,
+    ),
     Curve("Tokens per second", ("tokens_per_second",), "generated, over the whole step"),
     Curve("Lag", ("lag",), "weight versions between writing and training"),
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from strop.disk.ledger import Ledger
+from strop.observe.contrast import Contrast
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from tests.models import save_pocket_like
@@ -43,3 +45,16 @@ def test_few_steps_and_supervised_training_are_no_reason(
 ) -> None:
     trained(tmp_path, model, recipe, steps)
     assert "rewarded alike" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("others", "is_said"), [({}, True), ({"no_contrast_share/all": 0.5}, False)])
+def test_what_others_did_better_is_something_to_learn_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], others: dict[str, float], is_said: bool
+) -> None:
+    """The policy alone fails at every task, and attempts that were helped do not."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    watcher = Contrast(build(recipe_named("grpo"), {}), ledger)
+    for step in range(1, 13):
+        watcher.stepped(step, {"reward": 0.0, "no_contrast_share": 1.0, **others}, {})
+    ledger.close()
+    assert ("so nothing is learned" in capsys.readouterr().err) == is_said
