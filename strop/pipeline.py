@@ -11,13 +11,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns, outermost
+from strop.abilities import Learns
 from strop.control.offers import offered
 from strop.errors import RewardError, first_of
 from strop.filter.verdicts import passes
 from strop.observe.rescore import rescored
 from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
 from strop.train.families import families, optimizer_steps
+from strop.train.learners import teach
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective
 from strop.train.pack import pack
@@ -114,7 +115,7 @@ async def learn_from_groups(flow: Flow) -> None:
     clock = time.monotonic()
     while not is_over(run, progress):
         progress.stages.enter("training", "waits for groups")
-        stream = Stream(run, progress.step) if run.streams else None
+        stream = Stream(run, progress.step, flow.learners, rescored) if run.streams else None
         groups = await drawn(flow) if stream is None else await streamed(flow, stream)
         if not groups:
             break
@@ -125,7 +126,7 @@ async def learn_from_groups(flow: Flow) -> None:
         drawn_at = time.monotonic()
         step = progress.step + 1
         if stream is None:
-            metrics = await flow.apart(learn, run, groups, progress.step)  # TRAIN
+            metrics = await flow.apart(learn, run, groups, progress.step, flow.learners)  # TRAIN
         else:
             metrics = await flow.apart(stream.finish)
         flow.ledger.trained(groups, step)
@@ -150,7 +151,7 @@ async def learn_from_groups(flow: Flow) -> None:
     await run.channel.proven()
 
 
-def learn(run: Run, drawn: Sequence[Group], version: int) -> Metrics:
+def learn(run: Run, drawn: Sequence[Group], version: int, learners: Sequence[Learns]) -> Metrics:
     """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
     groups = families(drawn)
     if noted := notes_needed(run):
@@ -165,8 +166,4 @@ def learn(run: Run, drawn: Sequence[Group], version: int) -> Metrics:
     proof = rescored(run, packed[0], version)
     rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
     metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
-    for _, part in outermost(run, Learns):
-        metrics |= part.learn(groups)
-    for attempt in (attempt for group in groups for attempt in group.trajectories):
-        attempt.notes = {}  # or a buffer that keeps the group would keep them
-    return metrics
+    return metrics | teach(learners, groups)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strop.abilities import Hurries, Observes, inside, outermost
+from strop.abilities import Hurries, Learns, Observes, inside, outermost
 from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
@@ -20,6 +20,7 @@ from strop.generate.policy import Policy
 from strop.generate.talk import Limits
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
+from strop.train.learners import learners_of
 from strop.train.needs import Note
 from strop.train.stream import Stream
 from strop.types import Group, Metrics, Outcome, Task
@@ -91,6 +92,11 @@ class Flow:
         """Those who learn from every group; looked for once, which takes as long as scoring a group."""
         run = self.run
         return inside((run.sampler, run.budget, run.belief, run.strategy, run.agent), Observes)
+
+    @cached_property
+    def learners(self) -> list[Learns]:
+        """Those who are taught once per step."""
+        return learners_of(self.run)
 
     async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
         """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.

@@ -29,7 +29,7 @@ from strop.generate.policy import Policy, attempt_key
 from strop.machines import WeightVersion
 from strop.pipeline import train
 from strop.progress import Flow, Progress
-from strop.roles import Pace, Reward, World
+from strop.roles import Belief, Pace, Reward, Sampler, World
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
@@ -356,6 +356,33 @@ def test_a_run_told_to_stop_ends_where_no_draw_is_due(model: Path, tmp_path: Pat
 
         run_virtually(told_to_stop())
         assert recorder.rows == [] and flow.ledger.counts().keys() == {"waiting"}
+
+
+@dataclass
+class Walked(Sampler):
+    """Counts how often somebody walks through its fields."""
+
+    inner: Uniform
+    passed: int = 0
+    walks: int = field(default=0, init=False)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "passed":
+            self.walks += 1
+        return super().__getattribute__(name)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self.inner.next(step, belief)
+
+
+def test_those_who_learn_are_looked_for_once(model: Path, tmp_path: Path) -> None:
+    walks = []
+    for steps in (1, 5):
+        sampler = Walked(Uniform((Arithmetic(1),)))
+        with opened(make_run(steps, sampler=sampler), model, tmp_path / f"{steps}.db") as (flow, _):
+            run_virtually(train(flow))
+        walks.append(sampler.walks)
+    assert walks[0] == walks[1] > 0, "the whole run is walked, however many steps it has"
 
 
 @dataclass(frozen=True)

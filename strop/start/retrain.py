@@ -25,6 +25,7 @@ from strop.models.names import model_folder
 from strop.pipeline import learn
 from strop.run import Run
 from strop.start.launch import open_learners, warmed
+from strop.train.learners import learners_of
 from strop.weights.delivery import as_held
 from strop.weights.fingerprint import fingerprint
 
@@ -65,9 +66,10 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
         raise DataError(f"the ledger holds steps {steps}: each from 1 on is needed to train again")
     _open(run)
     made: list[Replayed] = []
+    learners = learners_of(run)
     for step in (0, *steps):
         if step:
-            learn(run, ledger.draw(step), step - 1)
+            learn(run, ledger.draw(step), step - 1, learners)
         weights = run.trainer.weights()
         kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""
         made.append(Replayed(step, fingerprint(as_held(weights, [run.engine])), published.get(step, ""), kept))

@@ -28,8 +28,13 @@ def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Grou
 
     Where all are demonstrations they are the draw, and divided as any other.
     """
-    taught = [group for group in groups if all(t.origin is Origin.TEACHER for t in group.scored)]
+    taught = [group for group in groups if is_taught(group)]
     own = [group for group in groups if group not in taught] or list(groups)
     size = -(-len(own) // minibatches)
     parts = [list(own[first : first + size]) for first in range(0, len(own), size)]
     return [*parts, taught] if taught and len(own) < len(groups) else parts
+
+
+def is_taught(group: Group) -> bool:
+    """Whether all that counts in it are demonstrations."""
+    return all(attempt.origin is Origin.TEACHER for attempt in group.scored)

@@ -8,13 +8,17 @@ Papers: asyncflow, flexmarl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from strop.abilities import Streams, Weighs, inside
+from strop.abilities import Learns, Streams, Weighs, inside
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.batch import Batch
+from strop.train.families import families, is_taught
+from strop.train.learners import teach
+from strop.train.notes import notes_needed
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.types import Group, Metrics
@@ -29,30 +33,62 @@ class Stream:
 
     run: Run
     version: int
+    learners: Sequence[Learns]  # whoever is taught with the whole draw
+    prove: Callable[[Run, Sequence[Batch], int], Metrics]  # that tokens come from the weights they claim
     mass: float = field(default=0.0, init=False)
     parts: int = field(default=0, init=False)  # of the draw that were trained one after the other
+    _groups: list[Group] = field(default_factory=list, init=False)  # families, as they came
+    _taught: list[Group] = field(default_factory=list, init=False)  # those of demonstrations alone
+    _proof: Metrics = field(default_factory=dict, init=False)  # of the first part that has one
 
-    def add(self, groups: Sequence[Group]) -> None:
-        """Credit, forward and backward of some groups of the draw."""
-        run, objective = self.run, Objective(self.run.losses, self.run.correction)
+    def add(self, drawn: Sequence[Group]) -> None:
+        """Credit, forward and backward of some groups of the draw; as `pipeline.learn` does for the whole."""
+        run, groups = self.run, families(drawn)
+        if noted := notes_needed(run):
+            run.trainer.note(groups, noted)
         run.advantage(groups)
-        batches = pack(groups, run.reduction, self.version, run.trainer.max_tokens, objective.scope, objective.aux)
-        run.trainer.annotate(batches, objective.needs)
-        assert isinstance(run.reduction, Weighs) and isinstance(run.trainer, Streams)  # see `problems`
-        mass = run.reduction.mass(groups)
-        if batches:
-            run.trainer.accumulate(batches, objective, mass)
-        self.mass += mass
+        self._groups += groups
+        self._taught += [group for group in groups if is_taught(group)]
+        own = [group for group in groups if not is_taught(group)]
+        self._accumulate(own, self._packed(own))
         self.parts += 1
 
     def finish(self) -> Metrics:
-        """The optimizer step; figures are means over the parts, weighed like their gradients."""
-        if not self.mass:
+        """The optimizer step, and a last one of its own for demonstrations.
+
+        Figures are means over the parts, weighed like their gradients.
+        """
+        taught = self._packed(self._taught)  # before weights move: by those the whole draw is judged
+        rows = [self._step()] if self.mass else []
+        if taught:
+            self._accumulate(self._taught, taught)
+            rows.append(self._step())
+        if not rows:
             raise ConfigurationError(
                 "a step needs at least 1 written token, got 0: every attempt failed or said nothing"
             )
+        metrics = self._proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+        return metrics | teach(self.learners, self._groups)
+
+    def _packed(self, groups: Sequence[Group]) -> list[Batch]:
+        run, objective = self.run, Objective(self.run.losses, self.run.correction)
+        batches = pack(groups, run.reduction, self.version, run.trainer.max_tokens, objective.scope, objective.aux)
+        run.trainer.annotate(batches, objective.needs)
+        self._proof = self._proof or self.prove(run, batches, self.version)
+        return batches
+
+    def _accumulate(self, groups: Sequence[Group], batches: Sequence[Batch]) -> None:
+        run = self.run
+        assert isinstance(run.reduction, Weighs) and isinstance(run.trainer, Streams)  # see `problems`
+        mass = run.reduction.mass(groups)
+        if batches:
+            run.trainer.accumulate(batches, Objective(run.losses, run.correction), mass)
+        self.mass += mass
+
+    def _step(self) -> Metrics:
         assert isinstance(self.run.trainer, Streams)
-        return self.run.trainer.finish(self.mass)
+        mass, self.mass = self.mass, 0.0
+        return self.run.trainer.finish(mass)
 
 
 def problems(run: Run) -> list[str]:

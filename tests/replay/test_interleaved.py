@@ -134,11 +134,11 @@ def test_a_step_and_then_a_supervised_step_to_the_bit(tmp_path: Path) -> None:
     folder = save_llama(tmp_path)
     together, apart = opened_run(folder), opened_run(folder)
     policy, teacher = drawn(np.random.default_rng(0))
-    learn(together, [*policy, *teacher], 1)
+    learn(together, [*policy, *teacher], 1, [])
     policy, teacher = drawn(np.random.default_rng(0))
-    learn(apart, policy, 1)
+    learn(apart, policy, 1, [])
     between = {name: tensor.clone() for name, tensor in apart.trainer.weights().items()}
-    learn(apart, teacher, 1)
+    learn(apart, teacher, 1, [])
     ends = together.trainer.weights(), apart.trainer.weights()
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[1])
     assert not all(torch.equal(between[name], ends[1][name]) for name in between), "the second step moved something"

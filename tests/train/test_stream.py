@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.pipeline import learn
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.setting import Setting
-from strop.roles import Reduction
+from strop.roles import Advantage, Reduction
 from strop.run import Run
 from strop.start.launch import launch
+from strop.train.advantages.along_tree import AlongTree
+from strop.train.batch import Batch
+from strop.train.needs import ENTROPY, Note
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.constant_length import ConstantLength
@@ -26,7 +31,7 @@ from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.reductions.token_mean import TokenMean
 from strop.train.stream import Stream
 from strop.train.trainers.torch import TorchTrainer
-from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+from strop.types import Group, Message, Metrics, Origin, Outcome, Task, Trajectory, Turn
 from tests.models import save_pocket_like
 
 SMALL = {"steps": 4, "groups_per_step": 3, "group_size": 4, "heldout_tasks": 2, "max_tokens": 12, "heldout_every": 0}
@@ -51,6 +56,11 @@ def groups(seed: int = 0) -> list[Group]:
     return made
 
 
+def nothing(run: Run, batches: Sequence[Batch], version: int) -> Metrics:
+    """Tokens that no weights sampled prove nothing."""
+    return {}
+
+
 def opened(folder: Path) -> TorchTrainer:
     trainer = TorchTrainer(max_tokens=40, clip_norm=0.01)
     trainer.open(folder, 0)
@@ -67,7 +77,7 @@ def test_the_gradient_is_that_of_the_whole_draw(tmp_path: Path, reduction: Reduc
     run.advantage(draw)
     objective = Objective(run.losses)
     expected = whole.step(pack(draw, reduction, 0, 40), objective)
-    stream = Stream(replace(run, trainer=streamed), 0)
+    stream = Stream(replace(run, trainer=streamed), 0, [], nothing)
     again = groups()
     for part in parts:
         stream.add([again[index] for index in part])
@@ -82,14 +92,73 @@ def test_the_gradient_is_that_of_the_whole_draw(tmp_path: Path, reduction: Reduc
         assert name.endswith("norm.weight") or not torch.equal(before[name], tensor)
 
 
+@dataclass(frozen=True)
+class Surprised(Advantage):
+    """Credit by the entropy of each token, against the mean of the siblings' rewards."""
+
+    is_local: ClassVar[bool] = True
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for attempt in group.scored:
+                attempt.advantages = (attempt.reward - group.rewards.mean()) * ENTROPY.of(attempt)
+
+
+@dataclass
+class Taught:
+    """Remembers what it was taught, and that notes and credit were still there."""
+
+    seen: list[tuple[int, str, float]] = field(default_factory=list)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        assert all(attempt.advantages is not None and "entropy" in attempt.notes for attempt in attempts)
+        self.seen += [(group.number, each.family, each.reward) for group in groups for each in group.scored]
+        return {"taught": float(len(groups))}
+
+
+def mixed() -> list[Group]:
+    """Of the three groups one has two families, and of the one no attempt counts; one is of demonstrations alone."""
+    draw = groups()
+    for attempt in draw[0].trajectories[2:]:
+        attempt.family = "hinted"
+    draw[1].trajectories[2].family = "failed"
+    for attempt in draw[2].trajectories:
+        attempt.origin = Origin.TEACHER
+    return draw
+
+
+@pytest.mark.parametrize("parts", [[[0], [1], [2]], [[2, 0], [1]], [[1, 2, 0]]])
+def test_families_notes_demonstrations_and_learners_are_treated_as_in_one_piece(
+    tmp_path: Path, parts: list[list[int]]
+) -> None:
+    folder = save_pocket_like(tmp_path)
+    run = replace(grpo(Setting(model=str(folder)), kl=0.0), advantage=Surprised(), rescore_every=0)
+    whole, streamed, taught, again = opened(folder), opened(folder), Taught(), Taught()
+    expected = learn(replace(run, trainer=whole), mixed(), 0, [taught])
+    stream = Stream(replace(run, trainer=streamed), 0, [again], nothing)
+    draw = mixed()
+    for part in parts:
+        stream.add([draw[index] for index in part])
+    found = stream.finish()
+    assert found["taught"] == expected["taught"] == 4.0, "two families, one without what failed, demonstrations"
+    assert sorted(again.seen) == sorted(taught.seen) and len(taught.seen) == 11
+    assert found["grad_norm"] == pytest.approx(expected["grad_norm"], rel=1e-5), "the mean of two optimizer steps"
+    for name, tensor in whole.weights().items():
+        torch.testing.assert_close(streamed.weights()[name], tensor, rtol=1e-4, atol=1e-6)
+    assert not any(attempt.notes for group in draw for attempt in group.trajectories), "nobody keeps notes"
+
+
 def run_of(folder: Path, **changes: Any) -> Run:
     return replace(grpo(Setting(model=str(folder), **SMALL)), **changes)  # type: ignore[arg-type]
 
 
 def test_a_streamed_run_trains_every_group_once(tmp_path: Path) -> None:
     folder = save_pocket_like(tmp_path / "model")
-    summary = launch(run_of(folder, streams=True), tmp_path, "streamed")
-    plain = launch(run_of(folder), tmp_path, "plain")
+    credit = AlongTree(run_of(folder).advantage)  # which learns: it says something after each step
+    summary = launch(run_of(folder, streams=True, advantage=credit), tmp_path, "streamed")
+    plain = launch(run_of(folder, advantage=credit), tmp_path, "plain")
     assert summary["steps"] == plain["steps"] == 4
     assert summary["tokens_trained"] == summary["tokens_generated"]
     rows = [
@@ -99,6 +168,7 @@ def test_a_streamed_run_trains_every_group_once(tmp_path: Path) -> None:
     for one, other in zip(rows[0][1:2], rows[1][1:2], strict=True):  # the first step, before rounding adds up
         assert one["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-3)
         assert one["reward"] == other["reward"] and one["lag_max"] == 0
+        assert one.keys() == other.keys() >= {"shared_token_share", "rescored_difference"}
 
 
 def test_what_cannot_be_streamed_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,27 @@
+"""Parts that learn from a draw beside the policy: critics, heads of strategies, whatever has `learn`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from strop.abilities import Learns, outermost
+from strop.types import Group, Metrics
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+
+def learners_of(run: Run) -> list[Learns]:
+    """All of them; whoever asks does so once, because the whole run is walked."""
+    return [part for _, part in outermost(run, Learns)]
+
+
+def teach(learners: Sequence[Learns], groups: Sequence[Group]) -> Metrics:
+    """The last thing of a step: show them its groups, with the credit that was given; returns what they say of it."""
+    metrics: Metrics = {}
+    for part in learners:
+        metrics |= part.learn(groups)
+    for attempt in (attempt for group in groups for attempt in group.trajectories):
+        attempt.notes = {}  # or a buffer that keeps the group would keep them
+    return metrics
