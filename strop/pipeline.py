@@ -48,7 +48,8 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
     def launch(number: int, task: Task, version: int) -> None:
         progress.versions[number] = version
         progress.stages.enter(f"group {number}", "attempts")
-        progress.running[number] = workers.create_task(make_group(flow, number, task, version))
+        before = next(reversed(progress.running.values()), None)
+        progress.running[number] = workers.create_task(make_group(flow, number, task, version, before))
 
     progress = flow.progress
     while flow.resumed:
@@ -66,8 +67,8 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
             flow.skip(number)
 
 
-async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
-    """Attempt in waves, score, learn from the result, keep it or drop it."""
+async def make_group(flow: Flow, number: int, task: Task, version: int, before: asyncio.Task[None] | None) -> None:
+    """Attempt in waves, score, learn from the result (after the group `before`), keep it or drop it."""
     run, progress = flow.run, flow.progress
     means, variances = run.belief.foresee([task], version)
     group = Group(number, task, [], version, foreseen=(float(means[0]), float(variances[0])))
@@ -83,8 +84,8 @@ async def make_group(flow: Flow, number: int, task: Task, version: int) -> None:
             raise RewardError(f"a reward broke its contract for every attempt of task {task.id}: {reasons}")
         if not brought:
             break
-    if run.pace.is_ordered and not run.streams:  # however long each judge took
-        await progress.until(lambda: number == min(progress.running))
+    if before is not None and run.pace.is_ordered and not run.streams:  # however long each judge took
+        await asyncio.wait([before])
     for part in flow.observers:
         part.observe(group)  # from everything, kept or not
     if run.writer is not None:

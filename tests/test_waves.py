@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
+from strop.generate.policy import attempt_key
 from strop.generate.together import together
 from strop.pipeline import train
 from strop.roles import Belief, Budget, Reward, Sampler, Strategy
@@ -130,6 +132,28 @@ def test_without_lag_whoever_learns_learns_in_the_order_of_admission(model: Path
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
     assert (sampler.heard == sorted(sampler.heard)) == (lag == 0), "with lag, quick groups are learned from first"
+
+
+class LookedThrough(dict[int, asyncio.Task[None]]):
+    """Counts how many groups were looked at by those who look through all that run."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for number in super().__iter__():
+            self.looks += 1
+            yield number
+
+
+def test_waiting_for_ones_turn_costs_the_same_however_many_wait(model: Path, tmp_path: Path) -> None:
+    """The first group is the slowest, and all others wait for it: each looks at one, not at all that are left."""
+    first, groups = attempt_key(0, "0/0"), 60
+    engine = Scripted(lambda prompt, key: "1" * 20 if key == first else "1", seconds_per_token=1.0)
+    run = replace(make_run(steps=1, engine=engine, budget=Fixed(1)), groups_per_step=groups)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        flow.progress.running = running = LookedThrough()
+        run_virtually(train(flow))
+    assert running.looks <= groups
 
 
 def test_a_forecast_is_kept_with_its_group(model: Path, tmp_path: Path) -> None:
