@@ -25,7 +25,7 @@ class Paused(Exception):  # noqa: N818 (it says what happened; `play` turns it i
 
 @dataclass(frozen=True)
 class Limits:
-    """What one attempt may spend; 0: no limit."""
+    """What one attempt may spend in all its contexts together; 0: no limit."""
 
     turns: int = 0
     tokens: int = 0
@@ -53,8 +53,11 @@ class Talk:
     _is_fresh: bool = field(default=False, init=False)  # the next turn opens another context
     _num_contexts: int = field(default=0, init=False)  # beside the first
     _asides: list[Talk] = field(default_factory=list, init=False)
+    _main: Talk = field(init=False, repr=False)  # the conversation that this is an aside of, or itself
+    _promised: int = field(default=0, init=False)  # tokens that replies under way may write, in all contexts
 
     def __post_init__(self) -> None:
+        self._main = self
         self._turns = list(self.start.turns)
         self._num_contexts = sum(turn.fresh for turn in self._turns)
         if not self._turns:
@@ -78,10 +81,12 @@ class Talk:
         """Another conversation of the same attempt, which may go on beside this one."""
         key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
         start = replace(self.start, key=key, turns=(), begins="", messages=())
-        self._asides.append(Talk(self.policy, self.task, start, self.limits, self.keys, voice))
-        self._asides[-1]._open(messages)
+        talk = Talk(self.policy, self.task, start, self.limits, self.keys, voice)
+        talk._main = self._main
+        talk._open(messages)
+        self._asides.append(talk)
         self.keys.append(key)
-        return self._asides[-1]
+        return talk
 
     def _open(self, messages: Sequence[Message]) -> None:
         """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
@@ -101,7 +106,7 @@ class Talk:
 
     @property
     def is_cut(self) -> bool:
-        is_long = 0 < self.limits.turns <= len(self.turns)
+        is_long = 0 < self.limits.turns <= len(self._main.turns)
         return self.stop is not Stop.STOP or self._room <= 0 or is_long or self._left == 0
 
     # ---- talking
@@ -130,7 +135,11 @@ class Talk:
         if limit <= 0:  # its beginning alone is as long as a reply may be
             return self._append(turn, Stop.LENGTH)
         limited = asked if asked.max_tokens == limit else replace(asked, max_tokens=limit)
-        written = await self.policy.engine.sample(context, limited, self.key)
+        self._main._promised += limit  # asides that reply at the same time share what is left
+        try:
+            written = await self.policy.engine.sample(context, limited, self.key)
+        finally:
+            self._main._promised -= limit
         message = self._append(self._joined(turn, written), written.stop)
         if written.stop is Stop.LENGTH and len(written.tokens) == pause:
             raise Paused
@@ -169,13 +178,19 @@ class Talk:
 
     @property
     def _num_written(self) -> int:
+        """In this conversation, asides apart."""
         turns = [*self._turns, *([self._begun] if self._begun else [])]
         return sum(len(turn.tokens) for turn in turns)
 
     @property
+    def _num_in_all(self) -> int:
+        return self._num_written + sum(talk._num_in_all for talk in self._asides)
+
+    @property
     def _left(self) -> int | None:
-        """Tokens that the attempt may still write; None: no limit."""
-        return max(self.limits.tokens - self._num_written, 0) if self.limits.tokens else None
+        """Tokens that the attempt may still write, whichever of its contexts does; None: no limit."""
+        spent = self._main._num_in_all + self._main._promised
+        return max(self.limits.tokens - spent, 0) if self.limits.tokens else None
 
     @property
     def _before_pause(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,53 @@ def test_tokens_that_may_not_be_spent_truncate(tmp_path: Path) -> None:
     policy = policy_of(save_folder(tmp_path), engine := Recording(["2|", "333"]))
     attempt = run(play(Chat(), Echo(), policy.dialogue(TASK, START, Limits(tokens=4))))
     assert attempt.outcome is Outcome.TRUNCATED and attempt.num_tokens == 4 and engine.limits == [4, 2]
+
+
+def test_what_may_be_spent_counts_all_contexts_of_an_attempt(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), engine := Recording(["2|", "9|", "8888", "7777"]))
+    dialogue = policy.dialogue(TASK, START, Limits(tokens=7))
+    run(dialogue.reply())
+    helper = dialogue.aside([Message("user", "what is 3*3?")], voice="helper")
+    run(helper.reply())
+    deeper = helper.aside([Message("user", "sure?")])
+    assert not deeper.is_cut
+    run(deeper.reply())
+    assert engine.limits == [7, 5, 3], "the helper had what was left, and so had who was asked by it"
+    assert all(each.is_cut for each in (dialogue, helper, deeper))
+    dialogue.restart([Message("user", "in short")])
+    assert dialogue.is_cut and sum(len(turn.tokens) for turn in dialogue.turns) == 7
+
+
+def test_turns_are_counted_over_all_contexts_of_an_attempt(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), Recording(["2|", "9|"]))
+    dialogue = policy.dialogue(TASK, START, Limits(turns=2))
+    run(dialogue.reply())
+    helper = dialogue.aside([Message("user", "what is 3*3?")])
+    assert not helper.is_cut
+    run(helper.reply())
+    assert helper.is_cut and dialogue.is_cut
+
+
+def test_asides_that_reply_at_once_share_what_is_left(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), engine := Waiting(["2222", "3333", "4|"]), max_tokens=4)
+    dialogue = policy.dialogue(TASK, START, Limits(tokens=7))
+    both = [dialogue.aside([Message("user", name)]) for name in ("one", "two")]
+
+    async def at_once() -> None:
+        await asyncio.gather(*(each.reply() for each in both))
+
+    run(at_once())
+    assert engine.limits == [4, 3] and sum(len(turn.tokens) for turn in dialogue.turns) == 7
+    assert dialogue.is_cut
+
+
+class Waiting(Recording):
+    """Others are asked before it answers."""
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        found = await super().sample(prompt, sampling, key)
+        await asyncio.sleep(0)
+        return found
 
 
 def test_a_branch_is_given_what_it_shares_with_its_parent(tmp_path: Path) -> None:
