@@ -22,6 +22,7 @@ from strop.types import Group, Metrics, Trajectory
 _RULES = ("published", "rising", "constant")
 _FLAT = 1e-6  # of a variance
 _RECENT = 10  # draws whose KL is averaged
+_KNOWN = 10_000  # tasks remembered, the latest
 
 
 @dataclass
@@ -95,10 +96,12 @@ class BetaBaseline(Advantage):
         rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
         for attempt in attempts:
             outcome, first = float(attempt.reward > 0.5), 1 / (1 - self.fastest)
-            if (known := self._counts.get(attempt.task.id)) is None:
+            if (known := self._counts.pop(attempt.task.id, None)) is None:
                 self._counts[attempt.task.id] = (first * outcome, first * (1 - outcome))
             else:
                 self._counts[attempt.task.id] = (rho * known[0] + outcome, rho * known[1] + 1 - outcome)
+        while len(self._counts) > _KNOWN:
+            del self._counts[next(iter(self._counts))]
 
     def state(self) -> dict[str, Any]:
         return {"counts": {task: list(pair) for task, pair in self._counts.items()}, "kls": self._kls}

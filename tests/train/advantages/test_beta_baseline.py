@@ -127,3 +127,11 @@ def test_forgetting_follows_the_mean_kl_of_ten_draws() -> None:
     rho = 0.96 - float(np.mean(kls[-10:])) / 0.1 * 0.085
     assert advantage.state()["counts"]["11"] == pytest.approx([4 * rho + 1, 4 * rho], rel=1e-5)
     assert len(advantage.state()["kls"]) == 10
+
+
+def test_it_remembers_the_10_000_tasks_it_met_last() -> None:
+    credit = BetaBaseline()
+    credit._counts = {str(number): (2.0, 1.0) for number in range(10_000)}
+    credit([one(1.0, 0, "0"), one(0.0, 1, "new")])
+    assert len(credit._counts) == 10_000 and "1" not in credit._counts
+    assert {"0", "2", "new"} <= credit._counts.keys() and credit._counts["0"][0] > 2.0, "tried again, it is no old one"
