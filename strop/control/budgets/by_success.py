@@ -1,7 +1,8 @@
 """DART's budget by task (2509.23866): few attempts at what is mostly solved, and none longer than a success has been.
 
 The number of attempts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
-reading: those of the longest success so far, and no limit before the first.
+reading: those of the longest success so far, and no limit before the first. One group in eight has none either: what is
+cut at the longest success could never show a longer one.
 Papers: dart
 """
 
@@ -11,11 +12,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from strop.errors import ConfigurationError
 from strop.roles import Budget
 from strop.types import Group
 
 _KNOWN = 10_000  # tasks remembered, the latest
+_LOOKS = 1 / 8  # of the groups, at random by their numbers: without a limit on turns
 
 
 @dataclass
@@ -50,15 +54,16 @@ class BySuccess(Budget):
         return min(max(wanted, self.least), self.size)
 
     def turns(self, group: Group) -> int:
-        """Those of the task's longest success; 0 before the first."""
-        return self._longest.get(group.task.id, 0)
+        """Those of the task's longest success; 0 before the first, and now and then after it."""
+        is_look = np.random.default_rng(group.number).random() < _LOOKS
+        return 0 if is_look else self._longest.get(group.task.id, 0)
 
     def observe(self, group: Group) -> None:
         own = group.own
         seen = self._latest.pop(name := group.task.id, [])
         self._latest[name] = [*seen, *(attempt.reward > 0.5 for attempt in own)][-self.size :]
         if turns := [len(attempt.turns) for attempt in own if attempt.reward > 0.5]:
-            self._longest[name] = max(self.turns(group), *turns)
+            self._longest[name] = max(self._longest.get(name, 0), *turns)
         while len(self._latest) > _KNOWN:
             self._longest.pop(forgotten := next(iter(self._latest)), None)
             del self._latest[forgotten]

@@ -53,6 +53,25 @@ def test_no_attempt_is_longer_than_a_success_has_been() -> None:
     assert again.turns(group) == 3
 
 
+def test_a_longer_success_is_found_again() -> None:
+    """A lucky success of 2 turns; from then on the task takes 5, and attempts are cut where the budget says."""
+    budget, lucky = BySuccess(4), make_group([1.0, 0.0])
+    lucky.trajectories[0].turns *= 2
+    budget.observe(lucky)
+    assert budget.turns(lucky) == 2
+    for number in range(1, 60):
+        group = make_group([0.0, 0.0], number=number)
+        for attempt in group.trajectories:
+            attempt.turns *= min(budget.turns(group) or 5, 5)
+            attempt.reward = float(len(attempt.turns) == 5)
+        budget.observe(group)
+    assert budget._longest[TASK.id] == 5
+    limits = [budget.turns(make_group([], number=number)) for number in range(4000)]
+    assert set(limits) == {0, 5} and limits == [budget.turns(make_group([], number=n)) for n in range(4000)]
+    assert limits.count(0) / 4000 == pytest.approx(1 / 8, abs=0.02), "two in a hundred are four standard errors"
+    assert {number % 8 for number, limit in enumerate(limits) if not limit} == set(range(8)), "in no fixed rhythm"
+
+
 def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
     budget, again = told(6, 2), BySuccess(8)
     again.restore(json.loads(json.dumps(budget.state())))
