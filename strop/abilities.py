@@ -102,7 +102,7 @@ class Hurries(Protocol):
 
 @runtime_checkable
 class Counts(Protocol):
-    """An engine that says how many tokens it sampled, as far as it knows."""
+    """Says how many tokens it sampled, as far as it knows: an engine, or an adviser that asks a model."""
 
     @property
     def num_generated(self) -> int | None: ...

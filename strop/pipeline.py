@@ -131,7 +131,7 @@ async def learn_from_groups(flow: Flow) -> None:
         else:
             metrics = await flow.apart(stream.finish)
         flow.ledger.trained(groups, step)
-        metrics |= progress.tally.trained(groups, step - 1)
+        metrics |= flow.figures(groups, step - 1)
         trained_at = time.monotonic()
         await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):

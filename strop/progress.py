@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strop.abilities import Hurries, Learns, Observes, inside, outermost
+from strop.abilities import Counts, Hurries, Learns, Observes, inside, outermost
 from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
@@ -20,6 +20,7 @@ from strop.generate.policy import Policy
 from strop.generate.talk import Limits
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
+from strop.roles import Adviser
 from strop.train.learners import learners_of
 from strop.train.needs import Note
 from strop.train.stream import Stream
@@ -97,6 +98,19 @@ class Flow:
     def learners(self) -> list[Learns]:
         """Those who are taught once per step."""
         return learners_of(self.run)
+
+    @cached_property
+    def advisers(self) -> list[Counts]:
+        """Those who are asked while attempts are made and scored, and sample from a model for it."""
+        run = self.run
+        asked = inside((run.rewards, run.strategy, run.agent, run.writer, run.sampler), Adviser)
+        return [adviser for adviser in asked if isinstance(adviser, Counts)]
+
+    def figures(self, groups: Sequence[Group], version: int) -> Metrics:
+        """Of the draw that was just trained, and of everything that finished since the last one."""
+        tally = self.progress.tally
+        tally.advised(sum(adviser.num_generated or 0 for adviser in self.advisers))
+        return tally.trained(groups, version)
 
     async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
         """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.

@@ -78,7 +78,8 @@ def figures_of(folder: RunFolder) -> dict[str, Any]:
     summary = read_summary(folder)
     if summary.get("heldout_after") is None:
         raise DataError(f"{folder.path} has no held-out accuracy after training: it is unfinished, or measured none")
-    names = ("seed", "heldout_before", "heldout_after", "tokens_generated", "tokens_trained", "steps", "seconds")
+    names = ["seed", "heldout_before", "heldout_after", "tokens_generated", "tokens_trained", "steps", "seconds"]
+    names += ["tokens_advised"] if summary.get("tokens_advised") else []  # spent as well, though not by the policy
     return {**{name: summary[name] for name in names}, "heldout_area": area(curve(folder, "heldout"))}
 
 

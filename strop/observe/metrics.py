@@ -17,9 +17,11 @@ class Tally:
 
     tokens_generated: int = 0
     tokens_trained: int = 0
+    tokens_advised: int = 0  # that advisers sampled: no attempt holds them
     attempts: int = 0
     _since: list[tuple[Group, Group | None]] = field(default_factory=list)  # as made, and as gates left it
     tokens_since: int = 0  # the last step
+    _told: int = 0  # by advisers, since they were opened
 
     def finished(self, group: Group, verdict: Verdict, unused: Sequence[Trajectory] = ()) -> None:
         """A group was scored and kept or dropped; tokens count where they were sampled, whatever became of them."""
@@ -28,6 +30,11 @@ class Tally:
         self.tokens_since += tokens
         self.attempts += len(group.trajectories) + len(unused)
         self._since.append((group, verdict.group))
+
+    def advised(self, total: int) -> None:
+        """Advisers have sampled so many tokens since they were opened."""
+        self.tokens_advised += total - self._told
+        self._told = total
 
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:
         """Figures of the draw that was just trained, and of everything that finished since the last one."""
@@ -47,6 +54,7 @@ class Tally:
             "attempts": float(self.attempts),
             "tokens_generated": float(self.tokens_generated),
             "tokens_trained": float(self.tokens_trained),
+            **({"tokens_advised": float(self.tokens_advised)} if self.tokens_advised else {}),
         }
 
     def timing(self, generate: float, train: float, total: float) -> Metrics:
@@ -60,7 +68,8 @@ class Tally:
         }
 
     def state(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in ("tokens_generated", "tokens_trained", "attempts")}
+        names = ("tokens_generated", "tokens_trained", "tokens_advised", "attempts")
+        return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, int]) -> None:
         for name, value in state.items():

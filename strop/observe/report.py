@@ -68,7 +68,8 @@ _KL_FROM = {
     "kl_behavior": "nats per token, from the policy that wrote",
 }
 # shown in another form, or the same for everybody
-_NOT_CHARTED = {"step", "heldout_low", "heldout_high", "attempts", "tokens_generated", "tokens_trained", "seconds"}
+_TOTALS = {"attempts", "tokens_generated", "tokens_trained", "tokens_advised"}
+_NOT_CHARTED = {"step", "heldout_low", "heldout_high", "seconds", *_TOTALS}
 _FATES = {
     "trained": "in an optimizer step",
     "gated": "left out by a gate",

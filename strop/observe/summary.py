@@ -39,6 +39,7 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "heldout_after_high": last.get("heldout_high"),
         "tokens_generated": tally.tokens_generated,
         "tokens_trained": tally.tokens_trained,
+        "tokens_advised": tally.tokens_advised,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
         **_on_the_way(folder, run.evaluation.target),
         **_from_ledger(folder),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strop.abilities import inside
+from strop.abilities import Counts, inside
+from strop.filter.score import is_inline
 from strop.machines import Trainer
-from strop.roles import Advantage, Loss, Reward
+from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
 
 
@@ -75,4 +76,23 @@ def _idle_parts(run: Run) -> list[str]:
     return doubts
 
 
-_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (_off_policy, _without_distance, _truncated, _heldout, _idle_parts)
+def _uncounted(run: Run) -> list[str]:
+    """What is sampled in a worker process is not heard of here."""
+    rewards = [reward for reward in run.rewards if not is_inline(reward)]
+    return [
+        f"{type(reward).__name__} asks {type(adviser).__name__} in a worker process, where the tokens it samples are "
+        "counted by nobody: set is_inline = True where it only waits for answers"
+        for reward in rewards
+        for adviser in inside(reward, Adviser)
+        if isinstance(adviser, Counts)
+    ]
+
+
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
+    _off_policy,
+    _without_distance,
+    _truncated,
+    _heldout,
+    _idle_parts,
+    _uncounted,
+)
