@@ -87,8 +87,8 @@ async def make_group(flow: Flow, number: int, task: Task, version: int, before: 
     if before is not None and run.pace.is_ordered and not run.streams:  # however long each judge took
         await asyncio.wait([before])
     for part in flow.observers:
-        part.observe(group)  # from everything, kept or not
-    if run.writer is not None:
+        part.observe(group)  # from everything, kept or not; a task that was given no attempt was not paid for
+    if run.writer is not None and group.trajectories:
         offered(run, await run.writer(group, player))
     _finish(flow, group, player.unused(group.trajectories))
 
@@ -99,10 +99,10 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
     verdict = passes(group, run.gates)
     flow.ledger.finished(group, verdict.group, verdict.reason, progress.step, unused)
     progress.tally.finished(group, verdict, unused)
+    progress.dropped.add(group, verdict)
     if verdict.group is not None:
         run.buffer.add(verdict.group)  # REPLAY
     else:
-        progress.dropped[verdict.reason] += 1
         del progress.versions[group.number]
     del progress.running[group.number], progress.keys[group.number]
     progress.stages.leave(f"group {group.number}")

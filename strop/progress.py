@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strop.abilities import Counts, Hurries, Learns, Observes, inside, outermost
+from strop.control.dropped import Dropped
 from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
@@ -29,7 +30,6 @@ from strop.types import Group, Metrics, Outcome, Task
 if TYPE_CHECKING:
     from strop.run import Run
 
-_PATIENCE = 50  # draws' worth of groups that gates may drop in a row before the run is called starved
 _WINDOW = 64  # attempts over which the failed share is judged
 
 
@@ -50,7 +50,7 @@ class Progress:
     keys: dict[int, list[int]] = field(default_factory=dict)  # of the attempts of running groups
     training: int = 0  # groups drawn for the version that is being made
     is_stopping: bool = False  # end after the current step
-    dropped: Counter[str] = field(default_factory=Counter)  # by reason, since the last optimizer step
+    dropped: Dropped = field(default_factory=Dropped)  # since the last optimizer step
     failures: Counter[str] = field(default_factory=Counter)
     recent_failures: list[bool] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
@@ -153,7 +153,7 @@ class Flow:
         """A prompt that leaves no room for a reply is not attempted; a world of nothing else ends the run."""
         reason = f"its prompt fills the context of {self.run.context} tokens"
         self.ledger.skipped(number, reason, self.progress.step)
-        self.progress.dropped[reason] += 1
+        self.progress.dropped.leave_out("prompts", reason)
         check_starvation(self.run, self.progress, is_stuck=False)
 
     def hurry(self) -> None:
@@ -193,13 +193,10 @@ def watch_failures(run: Run, progress: Progress, group: Group) -> None:
 
 def check_starvation(run: Run, progress: Progress, is_stuck: bool) -> None:
     """Say so when no draw can ever be filled."""
-    dropped = sum(progress.dropped.values())
-    if is_stuck or dropped > _PATIENCE * run.groups_per_step:
-        reasons = "; ".join(f"{count}x {reason}" for reason, count in progress.dropped.most_common(3))
-        raise StarvationError(
-            f"step {progress.step + 1} needs {run.groups_per_step} groups and has {len(run.buffer)}; "
-            + (f"{dropped} groups were dropped meanwhile: {reasons}" if dropped else "nothing is running")
-        )
+    count = run.groups_per_step
+    if is_stuck or progress.dropped.is_too_many(count):
+        needed = f"step {progress.step + 1} needs {count} groups and has {len(run.buffer)}"
+        raise StarvationError(f"{needed}; {progress.dropped.told()}")
 
 
 def newest_version(groups: Sequence[Group]) -> int:
@@ -261,4 +258,4 @@ def _is_stuck(flow: Flow) -> bool:
 
 
 def _standing(flow: Flow) -> tuple[int, int, int]:
-    return len(flow.progress.running), len(flow.run.buffer), sum(flow.progress.dropped.values())
+    return len(flow.progress.running), len(flow.run.buffer), flow.progress.dropped.num_seen

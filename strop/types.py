@@ -217,6 +217,8 @@ class Verdict:
 
     group: Group | None
     reason: str = ""
+    by: str = ""  # [filter] the gate that dropped it
+    is_meant: bool = False  # dropped on purpose (a probe, a task not worth an attempt): no sign that a run starves
 
 
 @dataclass(frozen=True, eq=False)

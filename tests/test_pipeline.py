@@ -208,18 +208,28 @@ class ByKey(Reward):
 
 @dataclass(frozen=True)
 class Same(Reward):
+    value: float = 1.0
     weight: float = 1.0
     is_inline = True
 
     def __call__(self, group: Any) -> list[float]:
-        return [1.0] * len(group.trajectories)
+        return [self.value] * len(group.trajectories)
 
 
-def test_starvation_says_which_gate_dropped_what(model: Path, tmp_path: Path) -> None:
-    run = make_run(gates=(ZeroVariance(),), rewards=(Same(),))
+@pytest.mark.parametrize(
+    ("reward", "counts", "remedy"),
+    [(1, r"right in 20\d of them and wrong in 0", "harder"), (0, r"right in 0 of them and wrong in 20\d", "easier")],
+)
+def test_starvation_says_which_gate_dropped_what(
+    model: Path, tmp_path: Path, reward: int, counts: str, remedy: str
+) -> None:
+    """Everything is solved, or nothing: the run ends after 50 draws' worth of groups."""
+    run = make_run(gates=(ZeroVariance(),), rewards=(Same(reward),))
+    dropped = rf"20\d groups were dropped meanwhile: ZeroVariance 20\d \(20\dx all rewards are {reward}\)"
+    told = rf"needs 4 groups and has 0; {dropped}.* {counts}: the run needs {remedy} tasks"
     with (
         opened(run, model, tmp_path / "ledger.db") as (flow, _),
-        pytest.raises(StarvationError, match=r"needs 4 groups and has 0; 20\d groups were dropped.*all"),
+        pytest.raises(StarvationError, match=told),
     ):
         run_virtually(train(flow))
 

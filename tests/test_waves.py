@@ -23,9 +23,9 @@ from strop.generate.pieces import cut, given
 from strop.generate.policy import attempt_key
 from strop.generate.together import together
 from strop.pipeline import train
-from strop.roles import Belief, Budget, Reward, Sampler, Strategy
+from strop.roles import Belief, Budget, Gate, Reward, Sampler, Strategy, Writer
 from strop.train.families import families, optimizer_steps
-from strop.types import Group, Origin, Outcome, Start, Task, Trajectory
+from strop.types import Group, Origin, Outcome, Start, Task, Trajectory, Verdict
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.models import save_pocket_like
@@ -99,16 +99,58 @@ def test_what_was_made_and_not_brought_has_a_row_and_its_tokens_count(model: Pat
 
 
 @dataclass(frozen=True)
-class Nothing(Budget):
+class Rarely(Budget):
+    """Attempts at one task in so many; 0: at none."""
+
+    every: int = 0
+
     def attempts(self, group: Group) -> int:
-        return 0
+        return int(bool(self.every) and group.number % self.every == 0 and not group.trajectories)
 
 
 def test_a_budget_of_nothing_is_told(model: Path, tmp_path: Path) -> None:
-    with opened(make_run(budget=Nothing()), model, tmp_path / "ledger.db") as (flow, _):
-        with pytest.raises(StarvationError, match="it was given no attempt"):
+    told = r"needs 4 groups and has 0; the last 20\d groups were left out on purpose \(20\dx it was given no attempt\)"
+    with opened(make_run(budget=Rarely()), model, tmp_path / "ledger.db") as (flow, _):
+        with pytest.raises(StarvationError, match=told):
             run_virtually(train(flow))
         assert flow.ledger.violations() == []
+
+
+@dataclass(frozen=True)
+class Probes(Gate):
+    """Keeps one group in 100; the others were only a look."""
+
+    def __call__(self, group: Group) -> Verdict:
+        return Verdict(group) if group.number % 100 == 0 else Verdict(None, "a probe", is_meant=True)
+
+
+@dataclass(frozen=True)
+class Asked(Writer):
+    """Writes nothing, and remembers who was asked about."""
+
+    numbers: list[int] = field(default_factory=list)
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        self.numbers.append(group.trajectories[0].task.level)
+        return []
+
+
+@pytest.mark.parametrize("is_skipped", [True, False])
+def test_what_is_left_out_on_purpose_starves_nobody(model: Path, tmp_path: Path, is_skipped: bool) -> None:
+    """297 groups for a step of 4, far more than gates may drop: given no attempt, or looked at and left."""
+    sampler, writer = Listening(Uniform((Arithmetic(1),))), Asked()
+    parts = {"budget": Rarely(100)} if is_skipped else {"budget": Fixed(1), "gates": (Probes(),)}
+    run = make_run(steps=1, sampler=sampler, writer=writer, **parts)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        assert flow.ledger.violations() == []
+        fates = dict(flow.ledger._rows("SELECT fate, COUNT(*) FROM groups GROUP BY fate"))
+    (row,) = recorder.rows
+    left_out = "skipped" if is_skipped else "gated"
+    assert fates["trained"] == 4 and fates[left_out] == row[f"{'skipped' if is_skipped else 'dropped'}_groups"] >= 297
+    assert row["dropped_groups"] == (0 if is_skipped else fates["gated"])
+    assert sampler.heard == list(range(4 + int(fates[left_out]))), "who has a price to move hears of all"
+    assert len(writer.numbers) == (4 if is_skipped else len(sampler.heard)), "of no attempt nothing can be written"
 
 
 @dataclass

@@ -38,15 +38,16 @@ class Tally:
 
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:
         """Figures of the draw that was just trained, and of everything that finished since the last one."""
-        finished = [group for group, _ in self._since]
-        left = [kept for _, kept in self._since]
-        self._since.clear()
+        since, self._since = self._since, []
+        finished, left = [group for group, _ in since], [kept for _, kept in since]
+        skipped = sum(not group.trajectories for group in finished)  # given no attempt
         attempts = [t for group in groups for t in group.scored]
         self.tokens_trained += sum(t.num_tokens for t in attempts)
         return {
             **_of_attempts([t for group in finished for t in group.trajectories] or attempts),
             **_contrast(finished or groups),
-            "dropped_groups": float(sum(kept is None for kept in left)),
+            "dropped_groups": float(sum(kept is None and bool(group.trajectories) for group, kept in since)),
+            **({"skipped_groups": float(skipped)} if skipped else {}),
             "kept_share": _kept_share(finished, left),
             "replayed_share": _mean([_is_replayed(t, group) for group in groups for t in group.scored]),
             **credit_figures(groups),
