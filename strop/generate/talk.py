@@ -123,13 +123,14 @@ class Talk:
 
     async def reply(self, sampling: Sampling | None = None) -> Message:
         """Let the policy write its next turn, as far as tokens asked for, context and limits go."""
+        if (pause := self._before_pause) == 0:
+            raise Paused  # the last reply ended just there
         asked = self._asked(sampling)
         turn = self._begun or self._new_turn(asked)
         context = np.concatenate([*self._before(), turn.prompt, turn.tokens])  # [P]
         room = self.policy.context - len(context)
         if room <= 0:
             raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before reply")
-        pause = self._before_pause
         bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
         limit = min(bound for bound in bounds if bound is not None)
         if limit <= 0:  # its beginning alone is as long as a reply may be

@@ -89,6 +89,14 @@ def test_a_pause_counts_the_tokens_of_this_play_over_all_turns(tmp_path: Path) -
         run(policy.dialogue(TASK, replace(START, turns=attempt.turns, pause=1)).reply())
 
 
+def test_a_reply_that_ends_where_it_was_to_pause_is_the_last_of_this_play(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), engine := Recording(["2|", "4|"]))
+    paused = run(play(Chat(), Echo(), policy.dialogue(TASK, replace(START, pause=2))))
+    assert paused.outcome is Outcome.PRUNED and [turn.message.content for turn in paused.turns] == ["2"]
+    whole = run(play(Chat(), Echo(), policy.dialogue(TASK, replace(START, turns=paused.turns))))
+    assert whole.outcome is Outcome.FINISHED and len(whole.turns) == 2 and engine.keys == [7, 7]
+
+
 def test_tokens_that_may_not_be_spent_truncate(tmp_path: Path) -> None:
     policy = policy_of(save_folder(tmp_path), engine := Recording(["2|", "333"]))
     attempt = run(play(Chat(), Echo(), policy.dialogue(TASK, START, Limits(tokens=4))))
