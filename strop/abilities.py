@@ -66,6 +66,13 @@ class TakesOffers(Protocol):
 
 
 @runtime_checkable
+class Repeats(Protocol):
+    """A sampler that tries a task again on purpose, perhaps several times at once."""
+
+    repeats: ClassVar[bool]
+
+
+@runtime_checkable
 class Refuses(Protocol):
     """Says what of a run it cannot work with."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,12 @@ class Ledger:
         rows = self._rows(query, (number,))
         return self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
 
+    def history(self) -> Iterator[Group]:
+        """Every finished group in order with all attempts that were made, kept or not: what was learned of tasks."""
+        for (number,) in self._rows("SELECT DISTINCT number FROM attempts ORDER BY number"):
+            rows = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? ORDER BY rowid", (number,))
+            yield self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
+
     def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
         query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"
         if not (rows := self._rows(query, (number,))):
@@ -261,13 +267,8 @@ class Ledger:
     def digest(self) -> str:
         """A hash of every row: equal digests mean equal ledgers."""
         state = hashlib.sha256()
-        keys = {
-            "tasks": "id",
-            "groups": "number",
-            "attempts": "id",
-            "trainings": "step, slot, place",
-            "versions": "step",
-        }
+        of_trainings = "step, slot, place"
+        keys = {"tasks": "id", "groups": "number", "attempts": "id", "trainings": of_trainings, "versions": "step"}
         for table, key in keys.items():
             for row in self._database.execute(f"SELECT * FROM {table} ORDER BY {key}"):
                 state.update(repr((table, *row)).encode())

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import OnDevice, Refuses, inside, parts
+from strop.abilities import OnDevice, Refuses, Repeats, inside, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
 from strop.machines import Trainer
@@ -184,7 +184,7 @@ def _room(run: Run) -> list[str]:
 
 def _depth(run: Run) -> list[str]:
     """Groups in flight are attempts at different tasks, or one task's lucky day counts several times."""
-    if not run.worlds:
+    if not run.worlds or inside(run.sampler, Repeats):
         return []
     depth = (run.pace.lag + 1) * run.groups_per_step
     share = -(-depth // len(run.worlds))

@@ -67,6 +67,20 @@ def test_no_turns_come_back_as_none() -> None:
     assert decode_turns(encode_turns(())) == ()
 
 
+def test_its_history_has_all_attempts_of_all_finished_groups(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    for number in range(4):
+        ledger.admitted(number, task(str(number)), number)
+    for number in (2, 0, 1):
+        finish(ledger, number, at=3, keep=number != 0, failed=number)
+    found = list(ledger.history())
+    assert [(each.number, each.version) for each in found] == [(0, 0), (1, 1), (2, 2)], "in the order of admission"
+    assert [each.task for each in found] == [task("0"), task("1"), task("2")]
+    assert [[t.is_scored for t in each.trajectories] for each in found] == [
+        [True, True, True], [False, True, True], [False, False, True]]  # fmt: skip
+    assert [t.rewards["outcome"] for t in found[0].trajectories] == [0.0, 1.0, 2.0], "dropped or not"
+
+
 def test_each_attempt_has_one_fate(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     for number in range(4):

@@ -12,11 +12,12 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.samplers.few import Few
 from strop.control.samplers.uniform import Uniform
 from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.table import Table
-from strop.errors import ConfigurationError, ModelError
+from strop.errors import ConfigurationError, DataError, ModelError
 from strop.evaluation import Evaluation
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
@@ -87,10 +88,13 @@ def test_a_plain_run_and_every_recipe_pass(tmp_path: Path) -> None:
 
 
 def solved(path: Path) -> None:
-    """The ledger of a run in which one attempt was right."""
-    ledger, group = Ledger(path), make_group([1.0])
-    ledger.admitted(0, group.task, 0)
-    ledger.finished(group, group, "", 0)
+    """The ledger of a run in which one of two attempts at a task was right."""
+    ledger, task = Ledger(path), Arithmetic(4).task(0)
+    for number in range(2):
+        group = replace(make_group([float(number)], number=number), task=task)
+        group.trajectories[0].task = task
+        ledger.admitted(number, task, 0)
+        ledger.finished(group, group, "", 0)
     ledger.sync()
     ledger.close()
 
@@ -139,6 +143,22 @@ def test_too_few_tasks_for_the_depth_of_the_pipeline(tmp_path: Path) -> None:
         check(replace(run, groups_per_step=8, pace=BoundedLag(4)))
     two = (*run.worlds, Arithmetic(1))
     check(replace(run, worlds=two, sampler=Uniform(two), groups_per_step=2 * size))
+
+
+def test_a_sampler_that_repeats_itself_needs_a_single_task(tmp_path: Path) -> None:
+    run = in_file(tmp_path / "one.jsonl", 2)
+    assert run.worlds[0].num_tasks() == 1
+    with pytest.raises(ConfigurationError, match="one has 1 train tasks"):
+        check(replace(run, groups_per_step=8))
+    check(replace(run, groups_per_step=8, sampler=Few(run.worlds, 1)))
+
+
+def test_a_file_of_one_task_is_enough_where_another_world_is_measured(tmp_path: Path) -> None:
+    run = in_file(tmp_path / "one.jsonl", 1)
+    with pytest.raises(DataError, match="leaves no held-out tasks out of 1"):
+        check(replace(run, groups_per_step=1))
+    elsewhere = replace(run.evaluation, worlds=(Arithmetic(1),))
+    check(replace(run, groups_per_step=8, sampler=Few(run.worlds, 1), evaluation=elsewhere))
 
 
 DOUBTED: list[tuple[dict[str, Any], str]] = [

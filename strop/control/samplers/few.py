@@ -6,7 +6,7 @@ Papers: concise-reasoning
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
@@ -21,6 +21,8 @@ class Few(Sampler):
     count: int = 8  # tasks of each world
 
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    repeats: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.worlds or self.count < 1:
