@@ -21,8 +21,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from strop.catalogue.acts import Acts, read_acts
 from strop.catalogue.record import records
 from strop.cli.overrides import make_run
+from strop.control.samplers.few import Few
 from strop.disk.folder import RunFolder, read_rows
 from strop.models.names import model_folder
+from strop.observe.summary import WARMUP
 from strop.recipes import parameters_of, recipe_named
 from strop.run import Run
 from strop.start.launch import launch
@@ -47,7 +49,14 @@ def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
 def rows_of(run: Run, root: Path, name: str) -> list[dict[str, Any]]:
     """The figures of every step, those that depend on the clock among them."""
     launch(run, root, name)
-    folder = RunFolder(root / name)
+    before = _rows(RunFolder(root / name / WARMUP)) if run.warmup is not None else []
+    return [
+        *_rows(RunFolder(root / name)),
+        *({f"{WARMUP}/{key}": value for key, value in row.items()} for row in before),
+    ]
+
+
+def _rows(folder: RunFolder) -> list[dict[str, Any]]:
     timing = {row["step"]: row for row in read_rows(folder.timing)}
     return [row | timing.get(row["step"], {}) for row in read_rows(folder.metrics) if row["step"] > 0]
 
@@ -73,7 +82,21 @@ def former_run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(root / "former")
 
 
-FOLDERS = {"MODEL": "another_model", "RUN": "former_run"}  # made only where a record asks for them
+@pytest.fixture(scope="module")
+def pilot_run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A run that tried the same two tasks in every step."""
+    root = tmp_path_factory.mktemp("runs")
+    run = small("pocket", Acts((), {}), {})
+    run.sampler = Few(run.worlds, 2)
+    launch(run, root, "pilot")
+    return str(root / "pilot")
+
+
+FOLDERS = {
+    "MODEL": "another_model",
+    "RUN": "former_run",
+    "PILOT": "pilot_run",
+}  # made only where a record asks for them
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name not in LEFT_OUT])
