@@ -1,0 +1,22 @@
+"""GRPO on worlds in fixed proportions: the control of samplers that adapt, and MoDoMoDo's pilot runs.
+
+Acts: uneven > 0
+"""
+
+from __future__ import annotations
+
+from strop.control.samplers.mixture import Mixture
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def mixture(
+    setting: Setting = Setting(world="arithmetic:4+countdown:3+compose:1"),
+    weights: tuple[float, ...] = (2.0, 1.0, 1.0),  # of the worlds, in their order; 0: measured and never trained
+) -> Run:
+    """Each task is of a world by chance, in proportion to `weights`."""
+    run = setting.run("mixture", GroupStandard(), (Clip(),))
+    run.sampler = Mixture(run.worlds, weights, setting.seed)
+    return run
