@@ -11,6 +11,7 @@ from strop.environments.compose import Compose
 from strop.environments.countdown import Countdown
 from strop.environments.guess import Guess
 from strop.environments.keyvalue import KeyValue
+from strop.environments.passages import Passages
 from strop.types import Message, Observation, Task
 
 LEVELS = {
@@ -19,6 +20,7 @@ LEVELS = {
     Countdown: range(2, 6),
     Guess: range(1, 6),
     KeyValue: range(1, 7),
+    Passages: range(1, 9),
 }
 WORLDS = [world(level) for world, levels in LEVELS.items() for level in levels]
 

@@ -27,6 +27,7 @@ WORDS: dict[str, Any] = {
     "old": "averaged",
     "rule": "mean",
     "scale": "median_std",
+    "shape": "linear",
     "sides": "negative",
     "stage": 1,
     "task_weight": "root",

@@ -27,8 +27,15 @@ from tests.parts import EvenOrOdd
 # by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     "arrol": ({"at": 4}, {"pruned_share": 0.0, "foretold_contrast": 0.0}),
+    "adcl_egsr": ({"tasks": 2, "batches": 4}, {}),
     "dars": ({"most": 8}, {"attempts_added": 0.0}),
     "pcl": ({}, {"belief_grad_norm": 0.0, "nearer_by": 0.0}),
+    "drive": (
+        {"warmup_steps": 0, "tasks": 4, "first": 3, "second": 2, "third": 1},
+        {"tasks_left": 4.0, "pass_of_left": 0.0},
+    ),
+    "qwenlong_l1": ({"warmup_steps": 0, "tasks": 4, "carried": 0.9, "most": 1.0}, {"phase": 0.0, "carried_share": 0.0}),
+    "rag_rl": ({"warmup_steps": 0}, {"uneven": 0.0}),
 }
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "learning_rate": 1e-3}
 
