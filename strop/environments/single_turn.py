@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from strop.roles import Environment
 from strop.types import Message, Observation, Task
 
 
+@runtime_checkable
 class Solves(Protocol):
     """A world that can check a reply and knows a right one."""
 

@@ -1,0 +1,63 @@
+"""Yes or no, then a choice, then an open answer; then the policy imitates its own right answers.
+
+Title: Boosting the Generalization and Reasoning of Vision Language Models with Curriculum Reinforcement Learning
+Paper: arXiv 2503.07065 (2025)
+Claim: A model of 3B parameters does as well as those of 32B.
+Reading: The three stages are GRPO runs with groups of 4 in a row, here one run in three equal parts. The first two ask
+    about the tasks of the third: whether an answer is right, and which of four is. The bundled model has seen neither
+    question, so a short supervised run on their demonstrations comes before; the paper's model needs none. Rejection
+    sampling keeps what the world calls right, where the paper asks a judge.
+Left out: Images, overlap of boxes as a reward, and the reward of a format, which no world here has.
+Acts: warmup/stage > 0 and kept_share < 1 with taught=4, improved=2
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.control.samplers.staged import Staged
+from strop.control.samplers.uniform import Uniform
+from strop.environments.choice import Choice
+from strop.environments.judged import Judged
+from strop.filter.gates.successes import Successes
+from strop.filter.rewards.checked import Checked
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.losses.likelihood import Likelihood
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def curr_reft(
+    setting: Setting = Setting(group_size=4, steps=150),
+    taught: int = 40,  # steps of supervised training first, on what the easier questions look like
+    improved: int = 20,  # steps of imitation of right answers last
+    kl: float = 0.04,  # weight of the penalty to the reference
+) -> Run:
+    """`steps` are those of the three stages together; `taught` and `improved` steps come before and after."""
+    curriculum = setting.run("curr_reft", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
+    curriculum.warmup = shown(setting, "curr_reft", taught)
+    last = replace(setting, steps=improved)
+    run = last.run("curr_reft", Constant(), (Likelihood(),), gates=(Successes(),), reduction=SequenceMean())
+    run.warmup = curriculum
+    _widen(run)
+    third = max(setting.steps // 3, 1)
+    judged, choice, plain = (Uniform(curriculum.worlds[kind::3]) for kind in range(3))
+    curriculum.sampler = Staged((judged, choice, plain), (third, third))
+    run.sampler = Uniform(run.worlds[2::3])
+    return run
+
+
+def _widen(run: Run) -> None:
+    """Put three worlds in place of each, in warm-ups too: judged, choice and plain."""
+    if run.warmup is not None:
+        _widen(run.warmup)
+    run.worlds = tuple(each for world in run.worlds for each in (Judged(world), Choice(world), world))
+    run.sampler = Uniform(run.worlds)
+    if not all(world.pays for world in run.worlds):
+        run.rewards = (Checked(run.worlds),)
+        run.evaluation = replace(run.evaluation, rewards=run.rewards)

@@ -1,0 +1,22 @@
+"""GRPO on one world after the other, in the order in which they are named: the plainest curriculum.
+
+Acts: stage > 0
+"""
+
+from __future__ import annotations
+
+from strop.control.samplers.staged import Staged
+from strop.control.samplers.uniform import Uniform
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def staged(setting: Setting = Setting(world="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:
+    """Every world has the same number of steps, the last one what is left over."""
+    run = setting.run("staged", GroupStandard(), (Clip(),))
+    each = max(setting.steps // len(run.worlds), 1)
+    stages = tuple(Uniform((world,)) for world in run.worlds)
+    run.sampler = Staged(stages, (each,) * (len(stages) - 1))
+    return run
