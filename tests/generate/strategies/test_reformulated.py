@@ -1,0 +1,82 @@
+"""Where all failed, the policy rewrites a solution: who is asked again, what is brought, and what is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.keyvalue import KeyValue
+from strop.generate.strategies.reformulated import Reformulated
+from strop.pipeline import train
+from strop.types import Origin
+from tests.clock import run_virtually
+from tests.generate.strategies.test_hinted_when_lost import Reading, reply
+from tests.models import save_pocket_like
+from tests.test_pipeline import make_run, opened
+
+WORLD = Arithmetic(3)
+
+
+def played(tmp_path: Path, answer_alone: bool = False) -> tuple[Ledger, Reading, list[dict[str, float]]]:
+    """Right in about half of the attempts with a solution; without one, only at sums of an even first term."""
+    model, engine = save_pocket_like(tmp_path / "model"), Reading(reply)
+    run = make_run(
+        steps=3,
+        worlds=(WORLD,),
+        sampler=Uniform((WORLD,)),
+        engine=engine,
+        budget=AgainWhenLost(3, 4),
+        strategy=Reformulated((WORLD,), answer_alone),
+    )
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        run_virtually(train(flow))
+        rows = recorder.rows
+    return Ledger(tmp_path / "ledger.db", read_only=True), engine, rows
+
+
+def test_what_is_right_joins_the_group_and_what_is_wrong_is_thrown_away(tmp_path: Path) -> None:
+    ledger, engine, rows = played(tmp_path)
+    assert ledger.violations() == []
+    attempts = [(group, each) for step in (1, 2, 3) for group in ledger.draw(step) for each in group.trajectories]
+    guided = [(group, each) for group, each in attempts if each.origin is Origin.GUIDED]
+    assert guided, "nothing was tested"
+    for group, each in guided:
+        plain = [other.reward for other in group.trajectories if other.origin is Origin.POLICY]
+        assert each.reward == 1.0 and each.family == "" and plain == [0.0] * 3, "beside its failed siblings"
+        text = engine._tokenizer.decode(each.turns[0].prompt.tolist())
+        assert "hint" not in text and each.task.messages[0].content in text, "trained as if nothing had been shown"
+    made = ledger._rows("SELECT outcome, reward FROM attempts WHERE origin='guided'")
+    wrong = [outcome for outcome, reward in made if reward != 1.0]
+    assert set(wrong) == {"pruned"} and len(made) == len(wrong) + len(guided)
+    sampled = sum(tokens for (tokens,) in ledger._rows("SELECT tokens FROM attempts"))
+    assert rows[-1]["tokens_generated"] == sampled, "and every token counts"
+
+
+def test_solved_tasks_are_not_tried_again(tmp_path: Path) -> None:
+    ledger, _, _ = played(tmp_path)
+    for group in ledger.history():
+        own = [each.reward for each in group.trajectories if each.origin is Origin.POLICY]
+        assert len(group.trajectories) == (3 if any(own) else 7)
+
+
+@pytest.mark.parametrize("answer_alone", [False, True])
+def test_the_whole_working_or_the_answer_alone_is_shown(tmp_path: Path, answer_alone: bool) -> None:
+    _, engine, _ = played(tmp_path, answer_alone)
+    shown = [text for text in engine.prompts.values() if "hint:" in text]
+    assert shown
+    for text in shown:
+        question, _, hint = text.partition("=? hint: ")
+        first, second = (int("".join(c for c in term if c.isdigit())) for term in question.split("+"))
+        total = first + second
+        assert hint.startswith(str(total) if answer_alone else f"{first}+{second}={total}")
+
+
+def test_worlds_without_workings_are_refused() -> None:
+    said = Reformulated((KeyValue(2),)).problems(make_run())
+    assert said == ["world keyvalue gives no hints: it has no method hint(task, steps)"]
+    assert Reformulated((KeyValue(2),), answer_alone=True).problems(make_run()) == []
