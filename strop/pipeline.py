@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strop.abilities import Learns
-from strop.control.offers import offered
 from strop.errors import RewardError, first_of
 from strop.filter.verdicts import passes
 from strop.observe.rescore import rescored
@@ -86,10 +85,11 @@ async def make_group(flow: Flow, number: int, task: Task, version: int, before: 
             break
     if before is not None and run.pace.is_ordered and not run.streams:  # however long each judge took
         await asyncio.wait([before])
+    written = await flow.offers.written(group, player)
+    # from here on nothing may await: a checkpoint has learned from a group that is finished, or knows nothing of it
     for part in flow.observers:
         part.observe(group)  # from everything, kept or not; a task that was given no attempt was not paid for
-    if run.writer is not None and group.trajectories:
-        offered(run, await run.writer(group, player))
+    flow.offers.hand(task, written)
     _finish(flow, group, player.unused(group.trajectories))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from strop.abilities import Counts, Hurries, Learns, Observes, inside, outermost
 from strop.control.dropped import Dropped
+from strop.control.offers import Offers
 from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import RewardError, StarvationError
@@ -92,7 +93,12 @@ class Flow:
     def observers(self) -> list[Observes]:
         """Those who learn from every group; looked for once, which takes as long as scoring a group."""
         run = self.run
-        return inside((run.sampler, run.budget, run.belief, run.strategy, run.agent), Observes)
+        return inside((run.sampler, run.budget, run.belief, run.writer, run.strategy, run.agent), Observes)
+
+    @cached_property
+    def offers(self) -> Offers:
+        """The way from the writer to the sampler."""
+        return Offers(self.run, self.policy, self.progress.tally)
 
     @cached_property
     def learners(self) -> list[Learns]:

@@ -34,9 +34,9 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # rooms full of mechanisms: a file here never imports another file of any such room
 ROOMS = {
     "generate/advisers", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
-    "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces", "replay",
-    "train/advantages", "train/corrections", "train/losses", "train/reductions", "weights/channels",
-    "train/step_scales",
+    "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
+    "control/writers", "replay", "train/advantages", "train/corrections", "train/losses", "train/reductions",
+    "weights/channels", "train/step_scales",
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from strop.types import Group, Trajectory
+from strop.control.lineage import is_written
+from strop.types import Group, Task, Trajectory
 
 SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to its end, where chance decided that
 EXIT = "exit"  # the fact of how many tokens were thought before an answer was forced
@@ -12,6 +13,11 @@ def paid(attempt: Trajectory) -> float:
     """By the world, which paid at once or was asked, whatever other rewards added; by all where it was not asked."""
     by_world = [attempt.rewards[name] for name in ("outcome", "checked") if name in attempt.rewards]
     return by_world[0] if by_world else attempt.reward
+
+
+def kind(task: Task) -> str:
+    """What tasks are alike: world and level; those that were written during the run are a kind of their own."""
+    return f"{task.source}:{task.level}" + (":written" if is_written(task) else "")
 
 
 def success(attempt: Trajectory) -> float:

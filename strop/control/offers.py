@@ -1,33 +1,106 @@
-"""Tasks that were written during a run: checked in this one place before a sampler may have them."""
+"""What writers write, checked in this one place before a sampler may have it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from strop.abilities import TakesOffers, outermost
 from strop.environments.of_task import world_of
 from strop.environments.split import is_heldout, prompt_of
-from strop.types import Task
+from strop.errors import AdviserError
+from strop.roles import World
+from strop.types import Group, Task
 
 if TYPE_CHECKING:
+    from strop.generate.partners import Player
+    from strop.generate.policy import Policy
+    from strop.observe.metrics import Tally
     from strop.run import Run
 
 
-def offered(run: Run, tasks: Sequence[Task]) -> None:
-    """Hand the sampler those that may be trained on."""
-    for _, sampler in outermost(run.sampler, TakesOffers):
+@dataclass
+class Offers:
+    """Between the run's writer and its sampler; what is taken and what is refused, and why, is counted."""
+
+    run: Run
+    policy: Policy
+    tally: Tally
+
+    async def written(self, group: Group, play: Player) -> list[Task]:
+        """What follows from a group; nothing where whoever was asked did not answer."""
+        if self.run.writer is None or not group.trajectories:
+            return []
+        try:
+            return await self.run.writer(group, play)
+        except AdviserError:
+            self.tally.offered("adviser_failed")
+            return []
+
+    def hand(self, parent: Task, tasks: Sequence[Task]) -> None:
+        """Give the sampler those that may be trained on."""
         for task in tasks:
-            if not refusal(run, task):
+            refused = self.refusal(task, parent)
+            self.tally.offered(refused)
+            for _, sampler in [] if refused else outermost(self.run.sampler, TakesOffers):
                 sampler.offer(task)
 
+    def refusal(self, task: Task, parent: Task) -> str:
+        """Why a written task may not be trained on; empty where it may."""
+        asked, world = prompt_of(task).strip(), world_of(self.run.worlds, task)
+        if not asked:
+            return "empty"
+        if asked in self._kept or (self._is_split and is_heldout(asked)):
+            return "held_out"
+        if not self.policy.fits(task):
+            return "too_long"
+        if world.is_inline and not _is_readable(world, task):
+            return "unreadable"
+        return "holds_answer" if _leaks(world, task, parent) else ""
 
-def refusal(run: Run, task: Task) -> str:
-    """Why a written task may not be trained on; empty where it may."""
-    asked, world = prompt_of(task), world_of(run.worlds, task)
-    kept = (prompt_of(world.task(index, heldout=True)) for index in range(world.num_tasks(heldout=True) or 0))
-    if is_heldout(asked) or asked in kept:
-        return "it is on the held-out side"
-    if task.answer and any(task.answer in message.content for message in task.messages):
-        return "its text holds the answer"
-    return ""
+    @cached_property
+    def _worlds(self) -> tuple[World, ...]:
+        return (*self.run.worlds, *self.run.evaluation.unseen)
+
+    @cached_property
+    def _is_split(self) -> bool:
+        """Whether a world without an end is measured on, where the text itself decides its side."""
+        return any(world.num_tasks(heldout=True) is None for world in self._worlds)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """What finite worlds keep for measuring; looked up once, since there may be as many as there are tasks."""
+        places = ((world, place) for world in self._worlds for place in range(world.num_tasks(heldout=True) or 0))
+        return frozenset(prompt_of(world.task(place, heldout=True)).strip() for world, place in places)
+
+
+def _is_readable(world: World, task: Task) -> bool:
+    """Whether its world can judge replies to it; one whose answer it cannot read would fail every attempt."""
+    try:
+        world.check(task, "")
+    except Exception:  # whatever a world does with an answer that is none of its own
+        return False
+    return True
+
+
+def _leaks(world: World, task: Task, parent: Task) -> bool:
+    """Whether its text says the answer, raw or as its world spells it, where the parent's text did not say its own.
+
+    The choices of a question and the numbers of `make 23 from 2 3 7` belong to the parent's text already.
+    """
+    spellings: list[Callable[[str], str]] = [str.strip, *([world.answer] if world.is_inline else [])]
+    return any(
+        holds(prompt_of(task), spell(task.answer)) and not holds(prompt_of(parent), spell(parent.answer))
+        for spell in spellings
+    )
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether a text says an answer in whole words and whole numbers: 5 is not in 45, 5.2 or 2.5."""
+    if not answer:
+        return False
+    found = rf"(?<![\w.])(?<!\d,){re.escape(answer)}(?!\w|[.,]\d)"
+    return re.search(found, text, re.IGNORECASE) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from strop.control.lineage import is_written
 from strop.environments.of_task import world_of
 from strop.errors import ConfigurationError
 from strop.roles import World
@@ -29,8 +30,8 @@ class Shelves:
         return self.worlds[arm].task(self._taken[arm] - 1)
 
     def arm(self, task: Task) -> int | None:
-        """Which world a task is from, as everywhere (`world_of`); None: none of these."""
-        if all(world.name != task.source for world in self.worlds):
+        """Which world a task is from, as everywhere (`world_of`); None: none of these, or a writer's."""
+        if is_written(task) or all(world.name != task.source for world in self.worlds):
             return None
         home = world_of(self.worlds, task)
         return next(arm for arm, world in enumerate(self.worlds) if world is home)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from strop.environments.questions import parts_of
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
 from strop.filter.calculations import holds
-from strop.filter.items import EVERYWHERE, Item, parts_of
+from strop.filter.items import EVERYWHERE, Item
 
 _STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
 

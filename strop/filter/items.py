@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from strop.types import Trajectory
 
 FACT = "item/"  # before an item's number: its score from 0 to 1, among an attempt's facts
-_PARTS = ("task", "reply", "requirement")
-_MARK = re.compile(rf"\[({'|'.join(_PARTS)})\]")
 _ITEM = re.compile(r"[ \t*-]*(\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
 _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 
@@ -29,19 +27,6 @@ WANTED = (
     "before it, as in 80: It names the author."
 )
 JUDGED = "How well does the reply meet the requirement, from 0 (not at all) to 100 (fully)? Answer with the number."
-
-
-def question(asked: str, **parts: str) -> str:
-    """What an adviser reads; a text that holds the marks of parts cannot pass for another part."""
-    told = [f"[{name}]\n" + _MARK.sub(r"(\1)", text) for name, text in parts.items()]
-    return "\n".join([*told, "", asked])
-
-
-def parts_of(text: str) -> dict[str, str]:
-    """The parts of a question again, for advisers that are rules; the last one ends with an empty line."""
-    pieces = _MARK.split(text)
-    found = {name: said.strip("\n") for name, said in zip(pieces[1::2], pieces[2::2], strict=True)}
-    return {name: said.rpartition("\n\n")[0] if name == pieces[-2] else said for name, said in found.items()}
 
 
 def items_in(text: str) -> list[Item]:

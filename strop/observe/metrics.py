@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from strop.control.lineage import is_written
 from strop.observe.credit import credit_figures
 from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
 
@@ -22,6 +24,7 @@ class Tally:
     _since: list[tuple[Group, Group | None]] = field(default_factory=list)  # as made, and as gates left it
     tokens_since: int = 0  # the last step
     _told: int = 0  # by advisers, since they were opened
+    _offers: Counter[str] = field(default_factory=Counter)  # of written tasks, by why they were refused
 
     def finished(self, group: Group, verdict: Verdict, unused: Sequence[Trajectory] = ()) -> None:
         """A group was scored and kept or dropped; tokens count where they were sampled, whatever became of them."""
@@ -36,11 +39,16 @@ class Tally:
         self.tokens_advised += total - self._told
         self._told = total
 
+    def offered(self, refused: str) -> None:
+        """A task was written and taken, or refused for this reason."""
+        self._offers[refused] += 1
+
     def trained(self, groups: Sequence[Group], version: int) -> Metrics:
         """Figures of the draw that was just trained, and of everything that finished since the last one."""
         since, self._since = self._since, []
         finished, left = [group for group, _ in since], [kept for _, kept in since]
         skipped = sum(not group.trajectories for group in finished)  # given no attempt
+        offers, self._offers = self._offers, Counter()
         attempts = [t for group in groups for t in group.scored]
         self.tokens_trained += sum(t.num_tokens for t in attempts)
         return {
@@ -52,6 +60,7 @@ class Tally:
             "replayed_share": _mean([_is_replayed(t, group) for group in groups for t in group.scored]),
             **credit_figures(groups),
             **_lag(attempts, version),
+            **_of_offers(offers, groups),
             "attempts": float(self.attempts),
             "tokens_generated": float(self.tokens_generated),
             "tokens_trained": float(self.tokens_trained),
@@ -104,6 +113,15 @@ def _means(kind: str, named: Sequence[Mapping[str, float]]) -> Metrics:
     """Of each number, over the attempts that have it."""
     names = sorted({name for numbers in named for name in numbers})
     return {f"{kind}/{name}": _mean([numbers[name] for numbers in named if name in numbers]) for name in names}
+
+
+def _of_offers(offers: Counter[str], groups: Sequence[Group]) -> Metrics:
+    """Tasks that were written since the last step, why some were refused, and the share of such tasks in the draw."""
+    share = _mean([is_written(group.task) for group in groups])
+    if not offers and not share:
+        return {}
+    reasons = {f"refused/{reason}": float(offers[reason]) for reason in sorted(offers) if reason}
+    return {"written": float(offers[""]), "refused": float(sum(reasons.values())), **reasons, "written_share": share}
 
 
 def _lag(attempts: Sequence[Trajectory], version: int) -> Metrics:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import OnDevice, Refuses, Repeats, inside, parts
+from strop.abilities import OnDevice, Refuses, Repeats, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.constant import Constant
 from strop.machines import Trainer
@@ -240,6 +240,14 @@ def _values(run: Run) -> list[str]:
     return [f"{name} needs a value model: set values, for example Critic()" for name in asking if run.values is None]
 
 
+def _writer(run: Run) -> list[str]:
+    """What nobody takes would be written in vain."""
+    if run.writer is None or outermost(run.sampler, TakesOffers):
+        return []
+    name, sampler = type(run.writer).__name__, type(run.sampler).__name__
+    return [f"{name} writes tasks, and {sampler} takes none: use sampler=WithWritten({sampler}(...))"]
+
+
 def _tasks(run: Run) -> list[str]:
     """Task files are read here, so that a bad line is found before a run exists."""
     measured = (*run.evaluation.measured(run.worlds), *run.evaluation.unseen)
@@ -276,6 +284,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _again,
     _clocks,
     _values,
+    _writer,
     _own,
     _tasks,
 )

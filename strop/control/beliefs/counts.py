@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import successes
+from strop.control.evidence import kind, successes
 from strop.roles import Belief
 from strop.types import FloatArray, Group, Task
 
@@ -20,14 +20,14 @@ class Counts(Belief):
     _seen: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
-        right, count = np.array([self._seen.get(_kind(task), (0.0, 0.0)) for task in tasks]).T
+        right, count = np.array([self._seen.get(kind(task), (0.0, 0.0)) for task in tasks]).T
         mean = (right + 1) / (count + 2)
         variance = mean * (1 - mean) / (count + 3)
         return mean.astype(np.float32), variance.astype(np.float32)
 
     def observe(self, group: Group) -> None:
         right, count = successes(group)
-        before = self._seen.get(name := _kind(group.task), (0.0, 0.0))
+        before = self._seen.get(name := kind(group.task), (0.0, 0.0))
         self._seen[name] = (before[0] + right, before[1] + count)
 
     def state(self) -> dict[str, Any]:
@@ -35,7 +35,3 @@ class Counts(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         self._seen = {name: (float(right), float(count)) for name, (right, count) in state["seen"].items()}
-
-
-def _kind(task: Task) -> str:
-    return f"{task.source}:{task.level}"

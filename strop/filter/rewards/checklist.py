@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
+from strop.environments.questions import question
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, question, score_in
+from strop.filter.items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in
 from strop.roles import Adviser, Reward
 from strop.types import Group, Message, Sampling, Task, Trajectory
 

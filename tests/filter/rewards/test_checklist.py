@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
+from strop.environments.questions import parts_of, question
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.checklist_rules import judged, verified, written
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.widest_gap import WidestGap
-from strop.filter.items import EVERYWHERE, FACT, JUDGED, Item, items_in, parts_of, question, score_in
+from strop.filter.items import EVERYWHERE, FACT, JUDGED, Item, items_in, score_in
 from strop.filter.rewards.checklist import Checklist
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted as Engine

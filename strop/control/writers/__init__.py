@@ -1,0 +1,1 @@
+"""Which new tasks follow from a group?"""

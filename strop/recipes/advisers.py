@@ -1,0 +1,22 @@
+"""Advisers by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`."""
+
+from __future__ import annotations
+
+from strop.errors import ConfigurationError
+from strop.generate.advisers.endpoint import Endpoint
+from strop.generate.advisers.rewriting import Rewriting
+from strop.roles import Adviser
+
+KEY_VARIABLE = "STROP_ADVISER_KEY"  # holds the key of an address that wants one
+
+
+def parse_adviser(text: str) -> Adviser | None:
+    """Who a text names; None: the policy itself."""
+    if text == "rules":
+        return Rewriting()
+    if text == "itself":
+        return None
+    url, _, model = text.partition("#")
+    if not url.startswith(("http://", "https://")) or not model:
+        raise ConfigurationError(f"an adviser is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
+    return Endpoint(url, model, key_variable=KEY_VARIABLE)
