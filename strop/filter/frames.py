@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strop.types import Trajectory
+from strop.types import Message, Trajectory
 
 PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among an attempt's facts
 ORDER = "progress_order"  # the fact of how well that rises with time, from -1 to 1
@@ -19,14 +19,17 @@ _FRAME = re.compile(r"^(\d{1,4}): (.*)$", re.MULTILINE)
 _SAID = re.compile(r"^\s*(\d{1,4})\s*[:.)]\s*(\d{1,3}(?:\.\d{1,6})?)\s*%?\s*$", re.MULTILINE)
 
 
-def frames(attempt: Trajectory) -> list[str]:
-    """What was said in each turn and what the world answered; one line each, so that none can pass for two."""
-    answers = [*(turn.told for turn in attempt.turns[1:]), ()]
-    told = [
+def frames(attempt: Trajectory, told: tuple[Message, ...] = ()) -> list[str]:
+    """What was said in each turn and what the world answered; one line each, so that none can pass for two.
+
+    What it answered to the last one stands in no turn: `told`, where it is known.
+    """
+    answers = [*(turn.told for turn in attempt.turns[1:]), told]
+    texts = [
         " ".join([turn.message.content, "->", *(message.content for message in answer)])
         for turn, answer in zip(attempt.turns, answers, strict=False)
     ]
-    return [" ".join(each.split()) for each in told]
+    return [" ".join(each.split()) for each in texts]
 
 
 def question(task: str, first: str, shown: Sequence[str]) -> str:

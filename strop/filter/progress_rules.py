@@ -1,6 +1,6 @@
-"""An adviser that is a rule, for guessing games: how far a guess is from the middle of what all answers leave possible.
+"""Advisers that are rules, for guessing games: how far along a guess is (GVL), and by how much it helped (BAVT).
 
-It stands for the vision-language model of GVL, knows no task's answer and no order. To be asked by `Procedural` as
+They stand for language models and know no task's answer. To be asked by `Procedural`, for example as
 `strop.filter.progress_rules:guessing`.
 """
 
@@ -10,6 +10,7 @@ import re
 
 from strop.environments.guess import guessed, parse
 from strop.filter.frames import shown_in
+from strop.filter.residuals import steps_in
 
 _FIRST = re.compile(r"^first step: (.*)$", re.MULTILINE)
 
@@ -29,3 +30,21 @@ def guessing(text: str) -> str:
 def _guess(frame: str) -> tuple[int | None, str]:
     said, _, answer = frame.rpartition("->")
     return guessed(said.strip()), answer.strip()
+
+
+def narrowing(text: str) -> str:
+    """By what share of what was possible the last guess narrowed it, from 0 to 100; for BAVT's question."""
+    low, high, _ = parse(text)
+    earlier, last = steps_in(text)
+    before, after = _left(low, high, earlier), _left(low, high, [*earlier, last])
+    return f"{100 * (1 - after / before):.1f}" if before > 0 else "0"
+
+
+def _left(low: int, high: int, steps: list[str]) -> int:
+    """How many numbers the answers leave possible."""
+    for number, answer in map(_guess, steps):
+        if number is not None and answer == "higher":
+            low = max(low, number + 1)
+        elif number is not None and answer == "lower":
+            high = min(high, number - 1)
+    return max(high - low + 1, 0)

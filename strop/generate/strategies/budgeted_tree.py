@@ -1,0 +1,123 @@
+"""BAVT's search (2603.12634): a tree of turns, deepened where a judge saw progress, the greedier the less is left.
+
+A node is a dialogue after some turns. The judge says by how much the last turn helped; a node's value is its parent's
+plus that, from 0 to 1, and one that did not help is pruned. The next node to go on from is drawn with probability in
+proportion to V^(1 / rho), rho the share of the budget that is left, of turns or of tokens, whichever is less.
+Readings: the first value is one half. The judge is an adviser; what it writes is not charged to the budget.
+Papers: bavt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.environments.split import prompt_of
+from strop.errors import ConfigurationError
+from strop.filter.frames import frames
+from strop.filter.residuals import question, residual
+from strop.generate.partners import Dialogue, Player
+from strop.generate.pieces import given
+from strop.roles import Adviser, Agent, Environment, Strategy
+from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory
+
+_FIRST = 0.5  # the value of a dialogue in which nothing was said
+
+
+@dataclass(frozen=True)
+class Node:
+    """A dialogue that may go on."""
+
+    attempt: Trajectory | None  # None: nothing was said yet
+    value: float
+
+
+@dataclass
+class OneTurn(Agent):
+    """Talks for one turn more and hears what the world says to it."""
+
+    told: tuple[Message, ...] = field(default=(), init=False)
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        answers = [await environment.step(turn.message) for turn in dialogue.turns]
+        if answers:
+            dialogue.hear(answers[-1].messages)
+        answers.append(await environment.step(await dialogue.reply()))
+        self.told = answers[-1].messages
+        return tuple(answer.reward or 0.0 for answer in answers)
+
+
+@dataclass(frozen=True)
+class BudgetedTree(Strategy):
+    """Each start is a tree of at most `calls` turns and `tokens` tokens; its best ended dialogue is the attempt.
+
+    Where none ended, the one of highest value is, as it stands.
+    """
+
+    judge: Adviser  # says by how much a turn helped
+    calls: int = 10  # turns of all branches together
+    tokens: int = 512  # written in all branches together
+
+    def __post_init__(self) -> None:
+        if self.calls < 1 or self.tokens < 1:
+            raise ConfigurationError(f"BudgetedTree needs calls >= 1 and tokens >= 1, got {self.calls}, {self.tokens}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        return [await self._search(start, play) for start in starts]
+
+    async def _search(self, start: Start, play: Player) -> Trajectory:
+        random, spent = np.random.default_rng(start.key), 0
+        live, ended, made = [Node(None, _FIRST)], list[Node](), list[Node]()
+        for call in range(self.calls):
+            left = min(1 - call / self.calls, 1 - spent / self.tokens)
+            if left <= 0 or not live:
+                break
+            parent = live[int(random.choice(len(live), p=chances([node.value for node in live], left)))]
+            node = await self._grown(parent, start if not made else play.another(), play)
+            assert node.attempt is not None
+            spent += node.attempt.num_tokens
+            made.append(node)
+            is_open = node.attempt.outcome is Outcome.TRUNCATED and node.value > parent.value
+            (live if is_open else ended).append(node)
+        best = max([node for node in ended if _is_answer(node)] or made, key=lambda node: node.value)
+        assert best.attempt is not None
+        return replace(best.attempt, facts=best.attempt.facts | {"turns_spent": float(len(made)), "value": best.value})
+
+    async def _grown(self, parent: Node, start: Start, play: Player) -> Node:
+        """One turn more."""
+        before = () if parent.attempt is None else parent.attempt.turns
+        turn = OneTurn()
+        if before:
+            start = replace(start, turns=given(before), origin=Origin.BRANCHED, parent=_id(parent))
+        attempt = await play(start, turn)
+        if not attempt.turns or attempt.outcome is Outcome.FAILED:
+            return Node(attempt, 0.0)
+        *earlier, last = frames(attempt, turn.told)
+        asked = question(prompt_of(attempt.task), earlier, last)
+        helped = residual(await self.judge.ask([Message("user", asked)], Sampling(temperature=0.0), start.key))
+        return Node(attempt, min(max(parent.value + (helped or 0.0), 0.0), 1.0))
+
+
+def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:
+    """In proportion to V^(1 / left), by logarithms; even where all values are 0."""
+    with np.errstate(divide="ignore"):
+        powers = np.log(np.asarray(values, dtype=np.float64)) / left
+    if not np.isfinite(powers).any():
+        return np.full(len(powers), 1 / len(powers))
+    weights = np.exp(powers - powers.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _is_answer(node: Node) -> bool:
+    return node.attempt is not None and node.attempt.outcome is Outcome.FINISHED
+
+
+def _id(node: Node) -> str:
+    return "" if node.attempt is None else node.attempt.id
