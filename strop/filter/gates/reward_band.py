@@ -1,0 +1,36 @@
+"""SeRL's filter (2505.20347): groups stay whose mean reward is neither high nor low, whatever the reward is.
+
+Where attempts are paid for agreeing with each other, the upper bound is what keeps a policy from one answer to all. SwS
+(2506.08989) has the same with the world's rewards.
+Papers: serl, sws
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.roles import Gate
+from strop.types import Group, Verdict
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class RewardBand(Gate):
+    """Keep a group if the mean reward of its attempts is from `low` to `high`."""
+
+    low: float = 0.2
+    high: float = 0.8
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ConfigurationError(f"RewardBand needs low <= high, got {self.low} and {self.high}")
+
+    def __call__(self, group: Group) -> Verdict:
+        if not group.scored:
+            return Verdict(None, "no attempt counts")
+        mean = float(group.rewards.mean())
+        if self.low - _ROUNDING <= mean <= self.high + _ROUNDING:
+            return Verdict(group)
+        return Verdict(None, f"its mean reward is {'below' if mean < self.low else 'above'} the band")
