@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from strop.control.paces.exact_lag import ExactLag
 from strop.effects import Experiment
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes.setting import Setting
 from strop.recipes.system.areal import areal
 from strop.run import Run
@@ -31,7 +31,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """The decoupled objective that is told every attempt was right."""
-    return replace(treatment(setting), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Flat(),))
 
 
 experiment = Experiment(

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.brief import Brief
-from strop.filter.rewards.constant import Constant
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.flat import Flat
 from strop.recipes.objective.conciser import conciser
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -21,7 +21,7 @@ LIMIT = 22  # tokens: at the start, 46% of the attempts are right and 21% are ri
 def _run(setting: Setting, stage: int) -> Run:
     """Held-out accuracy counts answers that are right within the limit, which no reward of training knows."""
     run = conciser(replace(setting, world="countdown:3", heldout_tasks=256), stage)
-    both = (Outcome(weight=0.5), Brief(LIMIT, weight=0.5))
+    both = (Earned(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 
 
@@ -37,7 +37,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """Every group is called all right: shortness without correctness."""
-    return replace(treatment(setting), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Flat(),))
 
 
 experiment = Experiment(

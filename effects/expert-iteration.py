@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.objective.expert_iteration import expert_iteration
 from strop.recipes.setting import Setting
@@ -31,7 +31,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """Expert iteration that is told every attempt was right: imitation without selection."""
-    return replace(treatment(setting), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Flat(),))
 
 
 experiment = Experiment(

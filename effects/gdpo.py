@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.brief import Brief
-from strop.filter.rewards.constant import Constant
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.flat import Flat
 from strop.recipes.objective.gdpo import gdpo
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -22,7 +22,7 @@ LIMIT = 22  # tokens: at the start, 45% of the attempts keep to it, 46% are righ
 def treatment(setting: Setting) -> Run:
     """Two rewards, each standardised in its group; held-out accuracy counts answers that earn both."""
     run = gdpo(replace(setting, world="countdown:3", heldout_tasks=256), limit=LIMIT)
-    both = (Outcome(weight=0.5), Brief(LIMIT, weight=0.5))
+    both = (Earned(weight=0.5), Brief(LIMIT, weight=0.5))
     return replace(run, evaluation=replace(run.evaluation, rewards=both))
 
 
@@ -33,7 +33,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """Standardised apart, and neither reward knows anything."""
-    return replace(treatment(setting), rewards=(Constant(), Constant()))
+    return replace(treatment(setting), rewards=(Flat(), Flat()))
 
 
 experiment = Experiment(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.best_sibling import BestSibling
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes.objective.nsr_psr import nsr_psr
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -36,7 +36,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """Every attempt is called wrong."""
-    return replace(treatment(setting), rewards=(Constant(0.0),))
+    return replace(treatment(setting), rewards=(Flat(0.0),))
 
 
 experiment = Experiment(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting
 from strop.recipes.value.poise import poise
@@ -33,7 +33,7 @@ def control(setting: Setting) -> Run:
 
 def negative(setting: Setting) -> Run:
     """A probe that learns from a reward that knows nothing."""
-    return replace(treatment(setting), rewards=(Constant(),))
+    return replace(treatment(setting), rewards=(Flat(),))
 
 
 experiment = Experiment(

@@ -108,7 +108,7 @@ class Hurries(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
+class CountsTokens(Protocol):
     """Says how many tokens it sampled, as far as it knows: an engine, or an adviser that asks a model."""
 
     @property
@@ -222,7 +222,7 @@ def plays(part: Any, kind: type) -> bool:
 
 def generated(engine: Any) -> int | None:
     """Tokens sampled, by all engines that say how many."""
-    told = [part.num_generated for _, part in outermost(engine, Counts)]
+    told = [part.num_generated for _, part in outermost(engine, CountsTokens)]
     return sum(count or 0 for count in told) if told else None
 
 

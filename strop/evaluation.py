@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.filter.score import Scorer
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
@@ -33,7 +33,7 @@ class Evaluation:
     tasks: int = 64  # per world
     attempts: int = 1  # at each task
     # what counts as right: the world's own judgement, whatever the policy is rewarded for
-    rewards: tuple[Reward, ...] = (Outcome(),)
+    rewards: tuple[Reward, ...] = (Earned(),)
     agent: Agent = field(default_factory=Chat)
     strategy: Strategy = field(default_factory=Independent)  # every attempt that it brings is counted
     unseen: tuple[World, ...] = ()  # worlds that are measured beside and never trained on

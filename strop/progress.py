@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strop.abilities import Counts, Hurries, Learns, Observes, inside, outermost
+from strop.abilities import CountsTokens, Hurries, Learns, Observes, inside, outermost
 from strop.control.dropped import Dropped
 from strop.control.offers import Offers
 from strop.control.standing import Standing
@@ -106,11 +106,11 @@ class Flow:
         return learners_of(self.run)
 
     @cached_property
-    def advisers(self) -> list[Counts]:
+    def advisers(self) -> list[CountsTokens]:
         """Those who are asked while attempts are made and scored, and sample from a model for it."""
         run = self.run
         asked = inside((run.rewards, run.strategy, run.agent, run.writer, run.sampler), Adviser)
-        return [adviser for adviser in asked if isinstance(adviser, Counts)]
+        return [adviser for adviser in asked if isinstance(adviser, CountsTokens)]
 
     def figures(self, groups: Sequence[Group], version: int) -> Metrics:
         """Of the draw that was just trained, and of everything that finished since the last one."""

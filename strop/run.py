@@ -8,7 +8,7 @@ from strop.control.beliefs.counts import Counts
 from strop.control.budgets.fixed import Fixed
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.evaluation import Evaluation
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.strategies.independent import Independent
@@ -66,7 +66,7 @@ class Run:
     sampling: Sampling = field(default_factory=Sampling)  # how tokens are drawn
     context: int = 512  # most tokens of an attempt, prompts and replies together
     # filter
-    rewards: tuple[Reward, ...] = field(default_factory=lambda: (Outcome(),))  # how good an attempt was; they add up
+    rewards: tuple[Reward, ...] = field(default_factory=lambda: (Earned(),))  # how good an attempt was; they add up
     gates: tuple[Gate, ...] = ()  # what is worth learning from
     reward_seconds: float = 10.0  # deadline of one reward call
     reward_workers: int = 1  # with more, the order in which sampler and budget learn depends on timing

@@ -99,6 +99,16 @@ def test_parts_are_asked_by_their_protocols() -> None:
     assert set(FOREIGN) <= asked, f"no longer needed: {set(FOREIGN) - asked}"
 
 
+def test_one_name_one_thing() -> None:
+    """A class name that stands for two things sends a reader to the wrong one, and imports need a second name."""
+    places: dict[str, list[str]] = {}
+    for path, tree in sources(kernels=True):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
 def test_few_parameters() -> None:
     """A function that takes more does two things, or wants an object."""
     counts = {

@@ -16,7 +16,7 @@ _NO_FIELDS = ("ClassVar", "init=False")  # in an annotation or a default: nothin
 
 
 @dataclass(frozen=True)
-class Field:
+class WrittenField:
     """A field as it is written."""
 
     name: str
@@ -25,13 +25,13 @@ class Field:
 
 
 @cache
-def class_fields(path: Path, name: str) -> tuple[Field, ...]:
+def class_fields(path: Path, name: str) -> tuple[WrittenField, ...]:
     """The fields of a dataclass, those of other classes it is made from not among them."""
     text = path.read_text()
     said = _comments(text)
     kinds = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
     return tuple(
-        Field(node.target.id, ast.unparse(node.value) if node.value else "", said.get(node.end_lineno or 0, ""))
+        WrittenField(node.target.id, ast.unparse(node.value) if node.value else "", said.get(node.end_lineno or 0, ""))
         for kind in kinds
         for node in kind.body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
@@ -40,7 +40,7 @@ def class_fields(path: Path, name: str) -> tuple[Field, ...]:
 
 
 @cache
-def parameters(path: Path, name: str) -> tuple[Field, ...]:
+def parameters(path: Path, name: str) -> tuple[WrittenField, ...]:
     """The parameters of a function, its setting left out."""
     text = path.read_text()
     said = _comments(text)
@@ -48,13 +48,13 @@ def parameters(path: Path, name: str) -> tuple[Field, ...]:
     return tuple(field for function in made for field in _arguments(function, said) if field.name != "setting")
 
 
-def _arguments(function: ast.FunctionDef, said: dict[int, str]) -> Iterator[Field]:
+def _arguments(function: ast.FunctionDef, said: dict[int, str]) -> Iterator[WrittenField]:
     arguments = function.args.args + function.args.kwonlyargs
     defaults = [None] * (len(function.args.args) - len(function.args.defaults)) + function.args.defaults
     for argument, default in zip(arguments, defaults + function.args.kw_defaults, strict=True):
         is_alone = sum(other.lineno == argument.lineno for other in arguments) == 1
         comment = said.get(argument.lineno, "") if is_alone and argument.lineno != function.lineno else ""
-        yield Field(argument.arg, ast.unparse(default) if default else "", comment)
+        yield WrittenField(argument.arg, ast.unparse(default) if default else "", comment)
 
 
 def _comments(text: str) -> dict[int, str]:
@@ -64,18 +64,18 @@ def _comments(text: str) -> dict[int, str]:
     return {line: said for line, said in found.items() if not said.startswith(("noqa", "type:", "fmt:"))}
 
 
-def recipe_parameters(path: Path) -> tuple[Field, ...]:
+def recipe_parameters(path: Path) -> tuple[WrittenField, ...]:
     """A recipe's own parameters; one without a comment has that of the field of the same name in a part it imports."""
     inside = {field.name: field.comment for field in imported_fields(path) if field.comment}
     return tuple(
-        field if field.comment else Field(field.name, field.default, inside.get(field.name, ""))
+        field if field.comment else WrittenField(field.name, field.default, inside.get(field.name, ""))
         for field in parameters(path, path.stem)
     )
 
 
-def imported_fields(path: Path, package: Path = PACKAGE) -> list[Field]:
+def imported_fields(path: Path, package: Path = PACKAGE) -> list[WrittenField]:
     """The fields of every class that a file imports from the package, later imports first."""
-    found: list[Field] = []
+    found: list[WrittenField] = []
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("strop."):
             module = package.parent / f"{(node.module or '').replace('.', '/')}.py"
@@ -84,7 +84,7 @@ def imported_fields(path: Path, package: Path = PACKAGE) -> list[Field]:
     return found
 
 
-def common_fields(package: Path = PACKAGE) -> dict[str, Field]:
+def common_fields(package: Path = PACKAGE) -> dict[str, WrittenField]:
     """The fields of every recipe's setting, and of a run."""
     shared = class_fields(package / "run.py", "Run") + class_fields(package / "recipes" / "setting.py", "Setting")
     return {field.name: field for field in shared}

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from strop.catalogue.fields import Field, class_fields, recipe_parameters
+from strop.catalogue.fields import WrittenField, class_fields, recipe_parameters
 from strop.catalogue.papers import Paper, find_papers
 from strop.catalogue.record import PACKAGE, docstring_of
 
@@ -85,7 +85,7 @@ def _mechanism(module: str, package: Path, root: str) -> list[str]:
     return [f"## [{name}]({root}{name}): {kind.name}", _first_line(path), "", said, "", *fields]
 
 
-def _table(title: str, fields: Iterable[Field]) -> list[str]:
+def _table(title: str, fields: Iterable[WrittenField]) -> list[str]:
     rows = [_cells(f"`{each.name}`", f"`{each.default}`" if each.default else "", each.comment) for each in fields]
     head = [f"## {title}"] if title else []
     return [*head, "| field | default | |", "|---|---|---|", *rows, ""] if rows else []

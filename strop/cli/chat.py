@@ -22,7 +22,7 @@ def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str
     hush()
     console = Console(highlight=False)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-    chat = Conversation(open_policy(find_model(model), sampling, device), seed)
+    chat = Exchange(open_policy(find_model(model), sampling, device), seed)
     console.print(f"[bold]{model}[/] [dim]temperature {temperature:g}; /new starts over, /quit ends[/]")
     with asyncio.Runner() as runner:
         while (line := _asked(console)) is not None:
@@ -38,7 +38,7 @@ def talk(model: str, temperature: float, max_tokens: int, seed: int, device: str
 
 
 @dataclass
-class Conversation:
+class Exchange:
     """What was said so far; starts over by itself when the context is full."""
 
     policy: Policy

@@ -42,7 +42,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """What is compared: arms, fields that all of them are given, seeds, tokens per run, and where it goes."""
 
     arms: tuple[Arm, ...]
@@ -99,7 +99,7 @@ def compare(words: Sequence[str], seeds: int, tokens: int, jobs: int, root: Path
     return summary
 
 
-def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str) -> Plan:
+def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str) -> ComparisonPlan:
     """Arms and fields as they were typed; every run is built once, so that mistakes show before anything starts.
 
     A word `field=value` is for all arms; one in quotes, "grpo minibatches=4", is an arm with fields of its own.
@@ -118,7 +118,7 @@ def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str
         if problem := device_problem(dict(arm.fields).get("device", "cpu")):
             raise ConfigurationError(problem)
     folder = root / (name or "-".join(arm.stem for arm in arms))
-    plan = Plan(arms, shared, seeds, tokens, folder)
+    plan = ComparisonPlan(arms, shared, seeds, tokens, folder)
     _claim(plan)
     return plan
 
@@ -132,7 +132,7 @@ def _arm(word: str, shared: Sequence[str]) -> Arm:
     return Arm(word.strip(), wish.recipe, tuple(sorted(wish.overrides.items())))
 
 
-def _claim(plan: Plan) -> None:
+def _claim(plan: ComparisonPlan) -> None:
     """Take the folder, or go on with the comparison in it if it is the same one."""
     kept, words = plan.folder / "plan.json", plan.words()
     if kept.is_file() and json.loads(kept.read_text()) != words:

@@ -17,7 +17,7 @@ from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation, Score, evaluate, held_out
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.recipes.worlds import bundled_worlds, parse_worlds
@@ -143,7 +143,7 @@ def judges(world: World) -> tuple[Reward, ...]:
     """A world that pays judges itself; of any other, the final reply is checked."""
     from strop.filter.rewards.checked import Checked
 
-    return (Outcome(),) if world.pays else (Checked((world,)),)
+    return (Earned(),) if world.pays else (Checked((world,)),)
 
 
 def as_dict(score: Score, ks: list[int]) -> dict[str, Any]:

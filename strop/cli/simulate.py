@@ -22,7 +22,7 @@ from strop.control import samplers
 from strop.control.beliefs.counts import Counts
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Sampler
-from strop.simulate.contest import BOUNDS, MOST, Maker, Standing, contest, of_parts, permuted, sampler_of
+from strop.simulate.contest import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
 from strop.simulate.course import Control
 from strop.simulate.scenarios import SCENARIOS, Scenario
 
@@ -93,7 +93,7 @@ def _values(kind: type[Sampler], overrides: Mapping[str, str]) -> dict[str, Any]
     return {name: convert(text, types[name], name) for name, text in overrides.items()}
 
 
-def _show(console: Console, scenario: Scenario, found: Mapping[str, Standing], seeds: int) -> None:
+def _show(console: Console, scenario: Scenario, found: Mapping[str, ArmStanding], seeds: int) -> None:
     end = sum(found["uniform"].finals) / seeds
     console.print(f"\n[bold]{scenario.name}[/]: {scenario.about}", soft_wrap=True)
     console.print(f"uniform reaches {end:.0%} held-out accuracy with {scenario.tokens:,} tokens; {seeds} seeds\n")

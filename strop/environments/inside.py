@@ -19,7 +19,7 @@ def serve(frames: Frames) -> None:
     """Load the world, say so, then play environments one after the other."""
     setup = frames.take()
     try:
-        stage = Stage(unpacked(setup.arrays["world"]))
+        stage = WorldStage(unpacked(setup.arrays["world"]))
     except Exception as error:
         return frames.answer(setup, _failure(error))
     frames.answer(setup, {"ready": True})
@@ -29,7 +29,7 @@ def serve(frames: Frames) -> None:
             frames.answer(question, runner.run(stage.answer(question)))
 
 
-class Stage:
+class WorldStage:
     """Where one environment at a time stands."""
 
     def __init__(self, world: World) -> None:

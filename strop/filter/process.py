@@ -81,7 +81,7 @@ class Worker:
         await self._process.kill()
 
 
-class Pool:
+class WorkerPool:
     """At most `size` workers, started when they are needed and replaced when they die."""
 
     def __init__(self, rewards: Sequence[Reward], size: int) -> None:

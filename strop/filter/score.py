@@ -18,7 +18,7 @@ from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, marked
 from strop.filter.paid import Paid
 from strop.filter.places import Places, misplaced, pay
-from strop.filter.process import Pool
+from strop.filter.process import WorkerPool
 from strop.roles import Reward
 from strop.types import Group, Outcome, Trajectory
 
@@ -51,7 +51,7 @@ class Scorer:
         self._order = sorted(self._rewards, key=lambda name: name in self._relative)
         foreign = {name: reward for name, reward in self._rewards.items() if not is_inline(reward)}
         self._foreign = list(foreign)
-        self._pool = Pool(list(foreign.values()), workers)
+        self._pool = WorkerPool(list(foreign.values()), workers)
         self._seconds = seconds
         self.places: Places | None = None  # set by who has a tokenizer
 

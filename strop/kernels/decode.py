@@ -1,7 +1,7 @@
 """The operations of a decode step over paged keys, in plain torch: what the kernels in `triton.decode` must equal.
 
 Keys lie in pages of `PAGE` tokens, so that siblings can share those of their prompt; a slot's table names its pages in
-order. `Where` says for each packed token whose it is and where it stands.
+order. `TokenPlaces` says for each packed token whose it is and where it stands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 i
 
 
 @dataclass(frozen=True, eq=False)
-class Where:
+class TokenPlaces:
     """Packed tokens [T]: the slot each belongs to and its position there; `tables` [S, M] name every slot's pages."""
 
     slots: Tensor  # [T] int32
@@ -53,18 +53,18 @@ class Sheet:
     ends: Tensor  # [E] int64, the tokens that end a completion
 
 
-class Operations(Protocol):
+class DecodeOperations(Protocol):
     """What a decode step is made of."""
 
     def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
         """Add `delta` to the residual [T, hidden] (float32) in place; its normalised state in the weight's dtype."""
         ...
 
-    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         """heads [T, H + 2K, D] -> turned queries [T, H, D]; turned keys and values go to pages [pages, K, PAGE, D]."""
         ...
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
         """[T, H, D] -> [T, H, D], each token seeing its slot up to itself."""
         ...
 
@@ -86,14 +86,14 @@ class Operations(Protocol):
 
 
 class Plain:
-    """`Operations` on any device."""
+    """`DecodeOperations` on any device."""
 
     def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
         if delta is not None:
             residual.add_(delta)
         return F.rms_norm(residual, weight.shape, weight.float(), epsilon).to(weight.dtype)
 
-    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         num_keys = keys.shape[1]
         query, key, value = heads[:, : -2 * num_keys], heads[:, -2 * num_keys : -num_keys], heads[:, -num_keys:]
         query, key = _normed(query, rotation.query_norm, rotation), _normed(key, rotation.key_norm, rotation)
@@ -104,7 +104,7 @@ class Plain:
         values[pages, :, at % PAGE] = value
         return _turned(query, cosine, sine).to(heads.dtype)
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
         length = int(where.positions.max()) + 1
         pages = where.tables[where.slots.long(), : -(-length // PAGE)].long()  # [T, N]
         index = torch.arange(pages.shape[1] * PAGE, device=query.device)

@@ -22,7 +22,7 @@ NAME = "strop"
 _MAX_WASTE = 1.25  # padded over real tokens within one block
 
 
-class Plan(Protocol):
+class AttentionPlan(Protocol):
     """Says which keys each query sees."""
 
     def attend(
@@ -39,7 +39,7 @@ def _attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
-    plan: Plan | None = None,
+    plan: AttentionPlan | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
     **kwargs: Any,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.attention import NAME, Packed, Plan, register
+from strop.models.attention import NAME, AttentionPlan, Packed, register
 from strop.models.computing import device_problem
 from strop.models.folder import read_json
 from strop.models.reading import read_model
@@ -55,7 +55,7 @@ def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "
 
 
 def hidden_states(
-    model: Any, tokens: Tensor, positions: Tensor, plan: Plan, embeddings: Tensor | None = None
+    model: Any, tokens: Tensor, positions: Tensor, plan: AttentionPlan, embeddings: Tensor | None = None
 ) -> Tensor:
     """Last hidden states of packed tokens [T] -> [T, hidden]; `logits` makes them predictions of the next token.
 

@@ -14,7 +14,7 @@ from strop.errors import DataError
 from strop.observe.curves import Curve, area, curve
 from strop.observe.facts import read_summary
 from strop.observe.intervals import Spread, over_seeds, share_over_seeds
-from strop.observe.overlay import Line, Panel, Row, interval, write_page
+from strop.observe.overlay import MeanCurve, Panel, Row, interval, write_page
 
 Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by its name; in the same order of seeds
 
@@ -133,11 +133,11 @@ def _unnamed(found: Mapping[str, Any]) -> Spread:
     return float(found["mean"]), found["low"], found["high"]
 
 
-def _line(name: str, folders: Sequence[RunFolder], metric: str) -> Line:
+def _line(name: str, folders: Sequence[RunFolder], metric: str) -> MeanCurve:
     """An arm's curve, averaged over seeds at the same numbers of tokens."""
     curves = [found for folder in folders if (found := _smoothed(curve(folder, metric), metric))[0]]
     if not curves:
-        return Line(name, ())
+        return MeanCurve(name, ())
     first, last = max(tokens[0] for tokens, _ in curves), min(tokens[-1] for tokens, _ in curves)
     grid = np.linspace(first, last, _GRID)
     table = np.stack([np.interp(grid, tokens, values) for tokens, values in curves])  # [S, P]
@@ -145,7 +145,7 @@ def _line(name: str, folders: Sequence[RunFolder], metric: str) -> Line:
     for place, column in zip(grid.tolist(), table.T.tolist(), strict=True):
         mean, low, high = (share_over_seeds if metric == "heldout" else over_seeds)(column)
         points.append((place, mean, mean if low is None else low, mean if high is None else high))
-    return Line(name, tuple(points))
+    return MeanCurve(name, tuple(points))
 
 
 def _smoothed(found: Curve, metric: str) -> Curve:

@@ -11,7 +11,7 @@ from strop.abilities import inside
 from strop.disk.ledger import Ledger
 from strop.environments.answers import extracted
 from strop.environments.table import Table
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.roles import Advantage
 from strop.types import Metrics, Trajectory
 
@@ -42,7 +42,7 @@ class Contrast:
     def _learns_from(self, reward: float | None) -> bool:
         """Without contrast those learn nothing who compare siblings, and with no reward at all nobody does."""
         compares = any(each.min_group > 1 for each in inside(self.run.advantage, Advantage))
-        is_shown = all(isinstance(each, Constant) for each in self.run.rewards)  # supervised
+        is_shown = all(isinstance(each, Flat) for each in self.run.rewards)  # supervised
         return not is_shown and (compares or reward == 0)
 
     def _sentence(self, step: int, metrics: Metrics) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strop.disk.rows import Offered
-from strop.observe.overlay import Line, Panel
+from strop.observe.overlay import MeanCurve, Panel
 
 _WINDOWS = 24  # points of a curve
 _LINES = 8  # levels that can be told apart by colour
@@ -103,7 +103,7 @@ class Curriculum:
         most = {name for name, _ in counts.most_common(_LINES)}
         return [name for name in self.levels if name in most]
 
-    def _lines(self, groups: Sequence[Offered], is_share: bool = False) -> tuple[Line, ...]:
+    def _lines(self, groups: Sequence[Offered], is_share: bool = False) -> tuple[MeanCurve, ...]:
         windows = self._windows(groups)
         lines = []
         for name in self.shown:
@@ -112,7 +112,7 @@ class Curriculum:
                 own = [group for group in held if group.name == name]
                 value = len(own) / len(held) if is_share else pass_rate(own)
                 points += [] if value is None else [(middle, value, value, value)]
-            lines.append(Line(name, tuple(points)))
+            lines.append(MeanCurve(name, tuple(points)))
         return tuple(lines)
 
     def _windows(self, groups: Sequence[Offered]) -> list[tuple[float, list[Offered]]]:

@@ -21,7 +21,7 @@ _COLOURS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class MeanCurve:
     """One arm's curve: tokens, and mean, low and high over seeds at each."""
 
     name: str
@@ -34,7 +34,7 @@ class Panel:
 
     title: str
     note: str
-    lines: tuple[Line, ...]
+    lines: tuple[MeanCurve, ...]
     is_share: bool = False
 
 
@@ -124,7 +124,9 @@ def _tick(mark: float, x: Callable[[float], float]) -> Markup:
     return Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{}</text>').format(place, HEIGHT - 6, words)
 
 
-def _line(line: Line, colour: str, x: Callable[[float], float], y: Callable[[float], float], is_share: bool) -> Markup:
+def _line(
+    line: MeanCurve, colour: str, x: Callable[[float], float], y: Callable[[float], float], is_share: bool
+) -> Markup:
     if not line.points:
         return Markup("")
     upper = [(x(p[0]), max(y(p[3]), float(_TOP))) for p in line.points]  # an interval may leave the axis

@@ -20,7 +20,7 @@ _SMOOTHING = 0.8  # of the live reward: the attempts of one step are a small sam
 
 
 @dataclass
-class Standing:
+class ShownStanding:
     """The figures of the line, as far as they are known."""
 
     steps: int
@@ -85,7 +85,7 @@ class ProgressBar:
         self._prepare(title, steps, max_tokens)
 
     def _prepare(self, title: str, steps: int, max_tokens: int) -> None:
-        self.standing = Standing(steps, max_tokens)
+        self.standing = ShownStanding(steps, max_tokens)
         kind = LiveLine if self._console.is_terminal else PlainLines
         self._line: Line = kind(title, self.standing, self._console)
 
@@ -114,7 +114,7 @@ class ProgressBar:
 class LiveLine:
     """One line that is drawn over itself."""
 
-    def __init__(self, title: str, standing: Standing, console: Console) -> None:
+    def __init__(self, title: str, standing: ShownStanding, console: Console) -> None:
         self._standing = standing
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
@@ -142,7 +142,7 @@ class _Figures(ProgressColumn):
 
     max_refresh = 0.4
 
-    def __init__(self, standing: Standing, table_column: Column) -> None:
+    def __init__(self, standing: ShownStanding, table_column: Column) -> None:
         super().__init__(table_column)
         self._standing = standing
 
@@ -160,7 +160,7 @@ class _Figures(ProgressColumn):
 class PlainLines:
     """Lines for a log: the first, the last, those with a held-out figure, and a few between."""
 
-    def __init__(self, title: str, standing: Standing, console: Console) -> None:
+    def __init__(self, title: str, standing: ShownStanding, console: Console) -> None:
         self._title, self._standing, self._console = title, standing, console
         self._every = max(1, standing.steps // _PLAIN_LINES)
 

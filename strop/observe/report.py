@@ -27,7 +27,7 @@ from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
-from strop.observe.transcripts import Decode, Line, decoder, lines, telling
+from strop.observe.transcripts import Decode, Utterance, decoder, lines, telling
 from strop.types import Trajectory
 
 _SAMPLES = 4  # attempts per column
@@ -262,7 +262,7 @@ def _origin(folder: RunFolder) -> dict[str, Any]:
 
 def _readable(attempt: Trajectory, decode: Decode, rules: Mapping[str, str]) -> dict[str, Any]:
     tone = "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly")
-    said: list[Line] = lines(attempt, decode)
+    said: list[Utterance] = lines(attempt, decode)
     return {
         "reward": f"{attempt.reward:.3g}",
         "tone": tone,

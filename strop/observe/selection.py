@@ -21,7 +21,7 @@ _SIGMAS = 2.576  # both tests warn at 1%
 
 
 @dataclass(frozen=True)
-class Share:
+class KindShare:
     """One kind of task: how often it was offered and how often trained."""
 
     name: str
@@ -41,7 +41,7 @@ class Selection:
     level_distance: float
     tokens_offered: float  # per attempt, averaged over groups
     tokens_trained: float
-    levels: tuple[Share, ...]
+    levels: tuple[KindShare, ...]
     warnings: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
@@ -73,8 +73,8 @@ def _shares(names: Sequence[tuple[str, ...]]) -> Counter[str]:
     return Counter(" ".join(name) for name in names)
 
 
-def _share(name: str, offered: Mapping[str, int], trained: Mapping[str, int]) -> Share:
-    return Share(name, offered.get(name, 0), trained.get(name, 0), _part(offered, name), _part(trained, name))
+def _share(name: str, offered: Mapping[str, int], trained: Mapping[str, int]) -> KindShare:
+    return KindShare(name, offered.get(name, 0), trained.get(name, 0), _part(offered, name), _part(trained, name))
 
 
 def _part(counts: Mapping[str, int], name: str) -> float:

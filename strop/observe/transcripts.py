@@ -15,7 +15,7 @@ Decode = Callable[[IntArray], str]
 
 
 @dataclass(frozen=True)
-class Line:
+class Utterance:
     """Something said; `role` is system, user, assistant, tool or world."""
 
     role: str
@@ -31,20 +31,20 @@ def decoder(folders: Sequence[Path]) -> Decode:
     return lambda tokens: str(tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
 
 
-def lines(trajectory: Trajectory, decode: Decode) -> list[Line]:
+def lines(trajectory: Trajectory, decode: Decode) -> list[Utterance]:
     """The whole conversation; what the world said later is known by its tokens only."""
-    said = [Line(message.role, message.content) for message in trajectory.task.messages]
+    said = [Utterance(message.role, message.content) for message in trajectory.task.messages]
     for index, turn in enumerate(trajectory.turns):
         if index and len(turn.prompt) and (heard := decode(turn.prompt).strip()):
             said.append(_world_line(heard))
-        said.append(Line("assistant", turn.message.content))
+        said.append(Utterance("assistant", turn.message.content))
     return said
 
 
-def _world_line(text: str) -> Line:
+def _world_line(text: str) -> Utterance:
     """Templates that write roles as words leave them around the text: `user\\n...\\nassistant`."""
     found = re.fullmatch(r"(user|tool|system)\n(.*?)(?:\n+assistant)?", text, re.DOTALL)
-    return Line(found[1], found[2]) if found else Line("world", text)
+    return Utterance(found[1], found[2]) if found else Utterance("world", text)
 
 
 def telling(attempts: Sequence[Trajectory], count: int) -> list[Trajectory]:

@@ -33,7 +33,7 @@ _SETUP, _RELOAD = -1, 0  # the numbers of what a new process begins with
 
 
 @dataclass(eq=False)
-class Asked:
+class Pending:
     """A request that is not answered yet."""
 
     head: dict[str, Any]
@@ -71,7 +71,7 @@ class LocalProcess(Engine):
     _hello: asyncio.Future[Frame] | None = field(init=False, repr=False, compare=False, default=None)
     _newest: WeightVersion | None = field(init=False, repr=False, compare=False, default=None)
     _buffers: Any = field(init=False, repr=False, compare=False, default=None)
-    _asked: dict[int, Asked] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _asked: dict[int, Pending] = field(init=False, repr=False, compare=False, default_factory=dict)
     _numbers: Iterator[int] = field(init=False, repr=False, compare=False, default_factory=lambda: itertools.count(1))
     _supervisor: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
     _error: Exception | None = field(init=False, repr=False, compare=False, default=None)
@@ -129,7 +129,7 @@ class LocalProcess(Engine):
 
     async def _ask(self, head: dict[str, Any], arrays: Arrays) -> Frame:
         self._supervise()
-        asked = Asked(head | {"id": next(self._numbers)}, arrays, asyncio.get_running_loop().create_future())
+        asked = Pending(head | {"id": next(self._numbers)}, arrays, asyncio.get_running_loop().create_future())
         number = asked.head["id"]
         self._asked[number] = asked
         self._say(asked.head, arrays)

@@ -63,7 +63,7 @@ def assistant(text: str) -> Message:
 
 
 @dataclass(frozen=True)
-class Writer:
+class Author:
     """Writes conversations from one stream of random numbers."""
 
     stream: random.Random

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.pocket.corpus import Conversation, Writer
+from strop.pocket.corpus import Author, Conversation
 from strop.pocket.tokenizer import END, ROLES, TAGS, TOKEN_IDS, UNKNOWN
 
 # every multi-character token gets a byte above ASCII, so that a text becomes tokens by one table look-up per byte
@@ -54,7 +54,7 @@ def write_shard(seed: int, number: int, size: int) -> Shard:
 
 
 async def _write_shard(stream: random.Random, size: int) -> Shard:
-    writer = Writer(stream)
+    writer = Author(stream)
     texts: list[bytes] = []
     masks: list[bytes] = []
     left = size

@@ -13,7 +13,7 @@ from strop.environments.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.generate.engines.choice import engine_on
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
@@ -50,7 +50,7 @@ class Setting:
         worlds = parse_worlds(self.world, self.seed, self.answer)
         if self.answer != "auto" and not any(isinstance(world, Table) for world in worlds):
             raise ConfigurationError(f"answer={self.answer} is for tasks of files; {self.world} judges replies itself")
-        judged: tuple[Reward, ...] = (Outcome(),) if all(world.pays for world in worlds) else (Checked(worlds),)
+        judged: tuple[Reward, ...] = (Earned(),) if all(world.pays for world in worlds) else (Checked(worlds),)
         plain: dict[str, Any] = {
             "rewards": judged,
             "budget": Fixed(self.group_size),

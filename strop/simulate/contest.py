@@ -28,7 +28,7 @@ MOST = 2.0  # times uniform's tokens after which a course that has not come as f
 
 
 @dataclass(frozen=True)
-class Standing:
+class ArmStanding:
     """What came of one arm: tokens to uniform's end as a share of uniform's, by seed, at most `MOST`."""
 
     shares: tuple[float, ...]
@@ -58,13 +58,13 @@ class Standing:
         return found | {"shares": list(self.shares), "finals": list(self.finals)}
 
 
-def contest(scenario: Scenario, arms: Mapping[str, Maker], seeds: int) -> dict[str, Standing]:
+def contest(scenario: Scenario, arms: Mapping[str, Maker], seeds: int) -> dict[str, ArmStanding]:
     """Every arm over all seeds, each beside the uniform control of the same seed, which is the first."""
     if seeds < 2:
         raise ConfigurationError(f"an interval over seeds needs at least 2 seeds, got {seeds}")
     rows = [_of_seed(scenario, arms, seed) for seed in range(seeds)]
     return {
-        name: Standing(tuple(row[name][0] for row in rows), tuple(row[name][1] for row in rows)) for name in rows[0]
+        name: ArmStanding(tuple(row[name][0] for row in rows), tuple(row[name][1] for row in rows)) for name in rows[0]
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strop.abilities import Counts, inside
+from strop.abilities import CountsTokens, inside
 from strop.filter.score import is_inline
 from strop.machines import Trainer
 from strop.roles import Advantage, Adviser, Loss, Reward
@@ -84,7 +84,7 @@ def _uncounted(run: Run) -> list[str]:
         "counted by nobody: set is_inline = True where it only waits for answers"
         for reward in rewards
         for adviser in inside(reward, Adviser)
-        if isinstance(adviser, Counts)
+        if isinstance(adviser, CountsTokens)
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from strop.abilities import OnDevice, Refuses, Repeats, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.machines import Trainer
 from strop.models.computing import device_problem
 from strop.models.folder import check_model_folder
@@ -203,10 +203,8 @@ def _draws(run: Run) -> list[str]:
     if capacity is not None and capacity < run.groups_per_step:
         problems.append(f"{type(run.buffer).__name__} holds {capacity} groups, and a step draws {run.groups_per_step}")
     contrast = [type(gate).__name__ for gate in run.gates if gate.min_group > 1]
-    if contrast and run.rewards and all(isinstance(reward, Constant) for reward in run.rewards):
-        problems.append(
-            f"every reward is Constant, and {', '.join(contrast)} drops groups without contrast: all of them"
-        )
+    if contrast and run.rewards and all(isinstance(reward, Flat) for reward in run.rewards):
+        problems.append(f"every reward is Flat, and {', '.join(contrast)} drops groups without contrast: all of them")
     return problems
 
 

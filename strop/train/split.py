@@ -16,7 +16,7 @@ _OF_ATTEMPTS = ("groups", "origins", "rewards", "score_norms")  # [A]; every oth
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class BatchPart:
     """Tokens `low` to `high` of a batch; where there are none, `batch` is a stand-in with nothing to train."""
 
     batch: Batch
@@ -24,7 +24,7 @@ class Part:
     high: int
 
 
-def split(batch: Batch, count: int, scope: str) -> list[Part]:
+def split(batch: Batch, count: int, scope: str) -> list[BatchPart]:
     """Neighbours stay together, so that siblings still share the computation of their prompt."""
     sizes = batch.attempts.bincount().numpy()  # [A]
     ends = np.cumsum(sizes)
@@ -44,12 +44,12 @@ def _middle_of_groups(groups: Any, ends: Any, sizes: Any) -> Any:
     return ((starts + stops) / 2)[index]
 
 
-def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> Part:
+def _part(batch: Batch, low: int, high: int, bounds: Sequence[int]) -> BatchPart:
     """Attempts `low` to `high`."""
     if low < high:
-        return Part(_cut(batch, low, high, bounds[low], bounds[high]), bounds[low], bounds[high])
+        return BatchPart(_cut(batch, low, high, bounds[low], bounds[high]), bounds[low], bounds[high])
     stand_in = _cut(batch, 0, 1, 0, bounds[1])
-    return Part(replace(stand_in, trainable=torch.zeros_like(stand_in.trainable)), 0, 0)
+    return BatchPart(replace(stand_in, trainable=torch.zeros_like(stand_in.trainable)), 0, 0)
 
 
 def _cut(batch: Batch, low: int, high: int, start: int, stop: int) -> Batch:

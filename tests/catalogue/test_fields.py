@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strop.catalogue.fields import Field, class_fields, common_fields, parameters, recipe_parameters
+from strop.catalogue.fields import WrittenField, class_fields, common_fields, parameters, recipe_parameters
 from strop.catalogue.record import PACKAGE, recipe_files
 
 
@@ -19,9 +19,9 @@ def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
         "def thing(setting=1, low: int = 2): pass  # of the line, not of low\n"
         "def other(\n    setting=1,\n    high: int = 4,  # upper end\n    *,\n    end: str,\n): pass\n"
     )
-    assert class_fields(path, "Thing") == (Field("size", "3", "in metres"), Field("share", "", ""))
-    assert parameters(path, "thing") == (Field("low", "2", ""),)
-    assert parameters(path, "other") == (Field("high", "4", "upper end"), Field("end", "", ""))
+    assert class_fields(path, "Thing") == (WrittenField("size", "3", "in metres"), WrittenField("share", "", ""))
+    assert parameters(path, "thing") == (WrittenField("low", "2", ""),)
+    assert parameters(path, "other") == (WrittenField("high", "4", "upper end"), WrittenField("end", "", ""))
 
 
 def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:

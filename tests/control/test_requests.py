@@ -12,7 +12,7 @@ from strop.control.requests import REQUESTS, asked, rewritten
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.questions import parts_of, question, told
 from strop.errors import AdviserError
-from strop.generate.advisers.scripted import Scripted as Canned
+from strop.generate.advisers.canned import Canned
 from strop.generate.engines.scripted import Scripted
 from strop.types import Group, Outcome
 from tests.models import save_pocket_like

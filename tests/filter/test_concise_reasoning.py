@@ -13,8 +13,8 @@ from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.gates.solvable import Solvable
 from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.filter.rewards.outcome import Outcome as Paid
 from strop.filter.score import is_inline
 from strop.types import Message, Outcome, Task
 from tests.building import make_group
@@ -25,10 +25,10 @@ def test_right_wrong_and_no_answer() -> None:
     words = ["<think>1</think>2", "<think>1</think>3", "<think>1 and no end"]
     for attempt, text in zip(group.trajectories, words, strict=True):
         attempt.turns = (replace(attempt.turns[0], message=Message("assistant", text)),)
-    assert GradedAnswer(Paid())(group) == [1.0, -0.5, -1.0]
+    assert GradedAnswer(Earned())(group) == [1.0, -0.5, -1.0]
     group.trajectories[1].outcome = Outcome.TRUNCATED  # an answer that was cut off is none
-    assert GradedAnswer(Paid())(group) == [1.0, -1.0, -1.0]
-    assert is_inline(GradedAnswer(Paid())) and not is_inline(GradedAnswer(Checked(())))
+    assert GradedAnswer(Earned())(group) == [1.0, -1.0, -1.0]
+    assert is_inline(GradedAnswer(Earned())) and not is_inline(GradedAnswer(Checked(())))
 
 
 def test_tasks_are_chosen_and_not_groups() -> None:

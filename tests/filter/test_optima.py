@@ -11,7 +11,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.best import Best
-from strop.filter.rewards.outcome import Outcome as Paid
+from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.readable import Readable
 from strop.filter.rewards.token_share import TokenShare
 from strop.filter.score import Scorer
@@ -102,7 +102,7 @@ def test_a_share_of_nothing_is_refused() -> None:
 def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None:
     """The solver answers by its key, the examiner always 7: they agree, or go on for one round."""
     engine = Scripted(lambda prompt, key: "7" if "hint" in prompt.split("user")[-1] else str(5 + key % 4))
-    rewards = (Paid(weight=0.0), TokenShare(0.4, 1), Readable(0.8, 0.1))
+    rewards = (Earned(weight=0.0), TokenShare(0.4, 1), Readable(0.8, 0.1))
     parts = {"agent": Debate(1), "strategy": TurnLosses(Independent()), "rewards": rewards, "gates": (Best(-9.0),)}
     run = make_run(steps=2, engine=engine, **parts)
     run.advantage = TopShare(0.5)

@@ -10,7 +10,7 @@ import torch
 
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
-from strop.kernels.decode import PAGE, Plain, Rotation, Sheet, Where
+from strop.kernels.decode import PAGE, Plain, Rotation, Sheet, TokenPlaces
 from strop.machines import Completion, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
@@ -51,7 +51,7 @@ def test_attention_over_pages(dtype: torch.dtype, heads: int, keys: int, size: i
         1e-6,
     )
     positions = torch.randint(0, width * PAGE, (rows,), generator=generator, device="cuda").int()
-    where = Where(torch.arange(rows, device="cuda").int(), positions, tables)
+    where = TokenPlaces(torch.arange(rows, device="cuda").int(), positions, tables)
     packed = random(rows, heads + 2 * keys, size)
     copies = [each.clone() for each in pages]
     want = Plain().store(packed, *pages, where, rotation)
@@ -63,7 +63,7 @@ def test_attention_over_pages(dtype: torch.dtype, heads: int, keys: int, size: i
     count = 100
     at = torch.arange(500, 500 + count, device="cuda").int()
     runs = torch.tensor([[0, 500, 64], [64, 564, 36]], device="cuda").int()
-    stretch = Where(torch.ones_like(at), at, tables, runs)
+    stretch = TokenPlaces(torch.ones_like(at), at, tables, runs)
     query = random(count, heads, size)
     many, single = kernels().attend(query, *pages, stretch, 0.1), Plain().attend(query, *pages, stretch, 0.1)
     assert error(many, single) < BOUNDS[dtype]

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
+from strop.kernels.cpu.decode import Decode, StepTokens, compiled_decode
 
 pytestmark = pytest.mark.skipif(compiled_decode() is None, reason="no compiler")
 
@@ -45,7 +45,7 @@ def test_attention_over_rows_of_any_length(decode: Decode, window: int | None, s
     rows = torch.tensor([4, 0, 2, 1, 5, 3])
     stored = torch.randn(6, heads + 2 * groups, size)
     keys, values = torch.randn(6, groups, 48, size), torch.randn(6, groups, 48, size)
-    step = Packed(6, heads, groups, size, 48, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
+    step = StepTokens(6, heads, groups, size, 48, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
     ours = decode.attend(step, 0.3, window, torch.empty(6, heads, size))
     for t, (row, last) in enumerate(zip(rows.tolist(), positions.tolist(), strict=True)):
         first = 0 if window is None else max(0, last + 1 - window)
@@ -58,7 +58,7 @@ def test_attention_over_rows_of_any_length(decode: Decode, window: int | None, s
 def test_what_lies_behind_a_rows_end_does_not_matter(decode: Decode) -> None:
     rows, positions, stored = torch.tensor([0]), torch.tensor([18]), torch.randn(1, 3, 16)
     keys, values = torch.randn(1, 1, 32, 16), torch.randn(1, 1, 32, 16)
-    step = Packed(1, 1, 1, 16, 32, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
+    step = StepTokens(1, 1, 1, 16, 32, *(t.data_ptr() for t in (rows, positions, stored, keys, values)))
     before = decode.attend(step, 1.0, None, torch.empty(1, 16))
     keys[0, 0, 19:], values[0, 0, 19:] = torch.nan, torch.nan
     assert torch.equal(before, decode.attend(step, 1.0, None, torch.empty(1, 16)))
@@ -68,7 +68,7 @@ def test_what_lies_behind_a_rows_end_does_not_matter(decode: Decode) -> None:
 def test_sharing_touches_nothing_else(decode: Decode, length: int) -> None:
     keys, values = torch.randn(2, 2, 32, 16), torch.randn(2, 2, 32, 16)
     before = keys.clone(), values.clone()
-    step = Packed(0, 2, 2, 16, 32, None, None, None, keys.data_ptr(), values.data_ptr())
+    step = StepTokens(0, 2, 2, 16, 32, None, None, None, keys.data_ptr(), values.data_ptr())
     decode.share(step, 0, 1, length)
     for now, then in zip((keys, values), before, strict=True):
         assert torch.equal(now[1, :, :length], then[0, :, :length])
@@ -83,7 +83,7 @@ def test_keys_are_turned_and_put_where_they_belong(decode: Decode) -> None:
     heads = torch.randn(2, 4, size)  # 2 queries, 1 key, 1 value
     given = heads.clone()
     keys, values = torch.zeros(2, 1, 32, size), torch.zeros(2, 1, 32, size)
-    step = Packed(2, 2, 1, size, 32, *(t.data_ptr() for t in (rows, positions, heads, keys, values)))
+    step = StepTokens(2, 2, 1, size, 32, *(t.data_ptr() for t in (rows, positions, heads, keys, values)))
     norm = torch.rand(size)
     decode.store(step, cosine, sine, norm, norm, 1e-6)
     normed = F.rms_norm(given[:, :3], (size,), norm, 1e-6)

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from strop.observe.progress import ProgressBar, Standing, clock
+from strop.observe.progress import ProgressBar, ShownStanding, clock
 
 
 def console(is_terminal: bool) -> Console:
@@ -20,7 +20,7 @@ def output(of: Console) -> str:
 
 
 def test_figures_appear_as_they_become_known() -> None:
-    standing = Standing(steps=10)
+    standing = ShownStanding(steps=10)
     assert standing.figures() == [] and standing.seconds_left is None
     standing.stepped(0, {"heldout": 0.2}, {"seconds": 0.0})
     assert standing.figures() == [("held-out", "20%")]
@@ -31,17 +31,17 @@ def test_figures_appear_as_they_become_known() -> None:
 
 
 def test_time_left_is_that_of_the_steps_so_far() -> None:
-    standing = Standing(steps=10)
+    standing = ShownStanding(steps=10)
     for step, seconds in ((1, 2.0), (2, 4.0)):
         standing.stepped(step, {}, {"seconds": seconds})
     assert standing.seconds_left == pytest.approx(8 * 3.0, abs=0.5)
-    resumed = Standing(steps=10)
+    resumed = ShownStanding(steps=10)
     resumed.stepped(9, {}, {"seconds": 5.0})
     assert resumed.seconds_left == pytest.approx(5.0, abs=0.5)
 
 
 def test_a_token_budget_may_end_it_sooner() -> None:
-    standing = Standing(steps=1000, max_tokens=500)
+    standing = ShownStanding(steps=1000, max_tokens=500)
     standing.stepped(2, {"tokens_generated": 100.0}, {"seconds": 3.0})
     assert standing.seconds_left == pytest.approx(8 * 3.0, abs=0.5)  # 50 tokens a step, 400 to go
 

@@ -13,7 +13,7 @@ import pytest
 
 from strop.disk.folder import RunFolder
 from strop.observe.report import render, short, write_report
-from strop.observe.transcripts import Line, decoder, lines, telling
+from strop.observe.transcripts import Utterance, decoder, lines, telling
 from strop.types import Message, Task
 from tests.observe.folders import attempt, run_folder, turn
 
@@ -135,14 +135,14 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path) -> None:
     assert nothing[3].text.endswith("tokens)")
     checkpoint = run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"
     assert lines(played, decoder([tmp_path, checkpoint])) == [
-        Line("system", "be brief"),
-        Line("user", "get a"),
-        Line("assistant", "<call>get a</call>"),
-        Line("world", "a is 4"),
-        Line("assistant", "4"),
+        Utterance("system", "be brief"),
+        Utterance("user", "get a"),
+        Utterance("assistant", "<call>get a</call>"),
+        Utterance("world", "a is 4"),
+        Utterance("assistant", "4"),
     ]
     spelled = lines(played, lambda tokens: "\nuser\nhigher\nassistant\n")
-    assert spelled[3] == Line("user", "higher")
+    assert spelled[3] == Utterance("user", "higher")
 
 
 def test_telling_attempts_show_the_range() -> None:

@@ -15,7 +15,7 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.countdown import Countdown
 from strop.environments.split import is_heldout
 from strop.pocket.ability import ABILITY, slip_number, slip_text, step_error
-from strop.pocket.corpus import Conversation, Writer
+from strop.pocket.corpus import Author, Conversation
 from strop.pocket.replies import SINGLE_TURN, Replies
 from strop.pocket.shards import Shards, encode, write_shard
 from strop.pocket.tokenizer import VOCABULARY, save_tokenizer
@@ -27,7 +27,7 @@ COUNT = 4000
 @pytest.fixture(scope="module")
 def conversations() -> list[Conversation]:
     async def write() -> list[Conversation]:
-        writer = Writer(random.Random("test"))
+        writer = Author(random.Random("test"))
         return [await writer.conversation() for _ in range(COUNT)]
 
     return asyncio.run(write())
@@ -126,7 +126,7 @@ def test_encoding_is_what_the_chat_template_gives(conversations: list[Conversati
     assert tokenizer.encode(text) == shard.tokens.tolist()
 
     async def first() -> Conversation:
-        return await Writer(random.Random("pocket/0/3")).conversation()
+        return await Author(random.Random("pocket/0/3")).conversation()
 
     messages = [{"role": m.role, "content": m.content} for m in asyncio.run(first()).messages]
     assert text[: len(tokenizer.apply_chat_template(messages, tokenize=False))] == tokenizer.apply_chat_template(

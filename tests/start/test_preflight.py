@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError, DataError, ModelError
 from strop.evaluation import Evaluation
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes import build
 from strop.recipes.classics.distillation import distillation
 from strop.recipes.classics.ppo import ppo
@@ -103,7 +103,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"gates": (BestAndWorst(),), "budget": Fixed(1), "advantage": BatchStandard()},
      r"BestAndWorst compares siblings: need >= 2"),
     ({"gates": (ZeroVariance(),), "budget": Fixed(1), "advantage": BatchStandard()}, r"ZeroVariance compares siblings"),
-    ({"gates": (ZeroVariance(),), "rewards": (Constant(),)}, r"is Constant.*ZeroVariance drops.*all of them"),
+    ({"gates": (ZeroVariance(),), "rewards": (Flat(),)}, r"is Flat.*ZeroVariance drops.*all of them"),
     ({"buffer": Bounded()}, r"Bounded holds 4 groups, and a step draws 8"),
     ({"sampling": Sampling(temperature=0)}, r"temperature=0 makes all siblings equal, and GroupMean"),
     ({"sampling": Sampling(max_tokens=512)}, r"max_tokens=512 never fits into context=512"),
@@ -122,7 +122,7 @@ def test_refused(parts: dict[str, Any], reason: str) -> None:
 def test_what_is_near_a_refusal_passes() -> None:
     for parts in (
         {"gates": (BestAndWorst(),), "budget": Fixed(2)},
-        {"rewards": (Constant(),)},
+        {"rewards": (Flat(),)},
         {"buffer": Bounded(capacity=8)},
         {"sampling": Sampling(temperature=0), "advantage": BatchStandard()},
         {"sampling": Sampling(max_tokens=511)},

@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping
 
 from strop.control.rewriting.compositions import Compositions
+from strop.control.rewriting.lookups import Lookups
 from strop.control.rewriting.rules import Rules
-from strop.control.rewriting.stores import Stores
 from strop.control.rewriting.sums import Sums
 from strop.control.rewriting.targets import Targets
 from strop.environments.questions import parts_of
@@ -21,7 +21,7 @@ _STEPS: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("harder", "harder"),
     "complicate": ("similar", "harder"),
 }
-_WORLDS: tuple[Rules, ...] = (Sums(), Compositions(), Targets(), Stores())
+_WORLDS: tuple[Rules, ...] = (Sums(), Compositions(), Targets(), Lookups())
 
 
 def advised(text: str, key: int) -> str:

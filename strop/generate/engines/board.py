@@ -17,7 +17,7 @@ from torch import Tensor
 
 from strop.generate.engines.paged_llama import Cache, PagedLlama
 from strop.generate.engines.sampling import truncated
-from strop.kernels.decode import PAGE, Operations, Sheet, Where, invert, uniforms
+from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces, invert, uniforms
 from strop.types import FloatArray, IntArray, Sampling
 
 _RUN = 64  # consecutive tokens of a slot that one program of a prefill attends
@@ -58,7 +58,7 @@ class Board:
     """Slots on a device; the last one is nobody's and fills up a step's rows."""
 
     def __init__(
-        self, llama: PagedLlama, operations: Operations, cache: Cache, slots: int, context: int, ends: IntArray
+        self, llama: PagedLlama, operations: DecodeOperations, cache: Cache, slots: int, context: int, ends: IntArray
     ) -> None:
         self._llama, self._operations, self._cache = llama, operations, cache
         self.context, self._idle = context, slots
@@ -124,7 +124,7 @@ class Board:
         tokens = np.concatenate([tokens for _, _, tokens in pieces])
         packed = self._put(np.stack((slots, positions, tokens)).astype(np.int32))
         runs = self._put(_runs(np.array([start for _, start, _ in pieces]), counts))
-        where = Where(packed[0], packed[1], self.tables, runs)
+        where = TokenPlaces(packed[0], packed[1], self.tables, runs)
         self._llama.states(packed[2], where, self._cache)
 
     @torch.inference_mode()
@@ -167,7 +167,7 @@ class Board:
         lengths = self.sheet.lengths.index_select(0, slots)
         at = lengths - 1
         tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
-        where = Where(slots.int(), at, self.tables)
+        where = TokenPlaces(slots.int(), at, self.tables)
         scores = self._llama.scores(self._llama.states(tokens, where, self._cache))
         temperature, keys = self.temperature.index_select(0, slots), self.keys.index_select(0, slots)
         if is_truncated:

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.generate.engines.cache import Cached, KeyValues
-from strop.generate.engines.llama_step import FAMILIES, Layer, Linear, layer_of
+from strop.generate.engines.llama_step import FAMILIES, LayerParts, Linear, layer_of
 from strop.kernels.cpu.build import LANES
-from strop.kernels.cpu.decode import Decode, Packed, compiled_decode
+from strop.kernels.cpu.decode import Decode, StepTokens, compiled_decode
 from strop.models import attention
 from strop.models.model import hidden_states, probe
 
@@ -32,7 +32,7 @@ class CompiledLlama:
         self._embedding: Tensor = inner.embed_tokens.weight.detach()
         self._rotary = inner.rotary_emb
         self._turns = (torch.empty(0, 0), torch.empty(0, 0))  # cosine and sine [C, D / 2]
-        self._layers: list[Layer] = [layer_of(module) for module in inner.layers]
+        self._layers: list[LayerParts] = [layer_of(module) for module in inner.layers]
         first = self._layers[0]
         # of the heads, what they saw, gate and up together, and the one gated by the other
         wide, narrow = (first.query_key_value, first.gate_up), (first.output, first.down)
@@ -60,7 +60,7 @@ class CompiledLlama:
             multiplied(gated, layer.down, delta)
         return does.add_norm(residual, delta, self._norm, self._epsilon, state)
 
-    def _attend(self, step: Packed, index: int, plan: Cached, heads: Tensor, seen: Tensor) -> None:
+    def _attend(self, step: StepTokens, index: int, plan: Cached, heads: Tensor, seen: Tensor) -> None:
         layer = self._layers[index]
         key = heads.view(len(heads), -1, layer.head_size)[:, -layer.num_key_heads :]  # [T, K, D]
         keys, values = plan.memory.layer(index, key, key)
@@ -75,11 +75,11 @@ class CompiledLlama:
                 self._decode.share(step, share.source, destination, share.length)
         self._decode.attend(step, layer.scale, layer.window, seen)
 
-    def _step(self, plan: Cached) -> Packed:
+    def _step(self, plan: Cached) -> StepTokens:
         layer = self._layers[0]
         num_heads = len(layer.query_key_value[0]) // layer.head_size - 2 * layer.num_key_heads
         sizes = (len(plan.rows), num_heads, layer.num_key_heads, layer.head_size, plan.memory.capacity)
-        return Packed(*sizes, plan.rows.data_ptr(), plan.positions.data_ptr())
+        return StepTokens(*sizes, plan.rows.data_ptr(), plan.positions.data_ptr())
 
     def _turn_up_to(self, capacity: int) -> None:
         """Angles of every position that memory has room for."""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strop.models.attention import Packed, Plan
+from strop.models.attention import AttentionPlan, Packed
 from strop.models.model import hidden_states, probe
 
 FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
@@ -36,7 +36,7 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerParts:
     """What a layer needs, looked up once: attributes of modules are slow to reach."""
 
     before_attention: Norm
@@ -52,7 +52,7 @@ class Layer:
     scale: float
     window: int | None
 
-    def attend(self, index: int, state: Tensor, cosine: Tensor, sine: Tensor, plan: Plan) -> Tensor:
+    def attend(self, index: int, state: Tensor, cosine: Tensor, sine: Tensor, plan: AttentionPlan) -> Tensor:
         """[T, hidden] -> [T, hidden]."""
         keys = self.num_key_heads
         heads = F.linear(state, *self.query_key_value).view(len(state), -1, self.head_size)  # [T, H + 2K, D]
@@ -78,7 +78,7 @@ class LlamaStep:
         self._norm = _norm(inner.norm)
         self._layers = [layer_of(module) for module in inner.layers]
 
-    def __call__(self, tokens: Tensor, positions: Tensor, plan: Plan) -> Tensor:
+    def __call__(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden]."""
         state = self._embedding(tokens)
         cosine, sine = self._rotary(state, positions.unsqueeze(0))  # [1, T, D]
@@ -91,10 +91,10 @@ class LlamaStep:
         return self._norm(state)
 
 
-def layer_of(module: Any) -> Layer:
+def layer_of(module: Any) -> LayerParts:
     attention, feed_forward = module.self_attn, module.mlp
     has_norms = hasattr(attention, "q_norm")
-    return Layer(
+    return LayerParts(
         before_attention=_norm(module.input_layernorm),
         query_key_value=_fuse(attention.q_proj, attention.k_proj, attention.v_proj),
         query_norm=_norm(attention.q_norm) if has_norms else None,

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strop.generate.engines.llama_step import FAMILIES, Layer, layer_of
-from strop.kernels.decode import PAGE, Operations, Rotation, Where
+from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of
+from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 
@@ -48,13 +48,13 @@ class Cache:
 class PagedLlama:
     """Weights are those of the Hugging Face model, so that loading new ones reaches both."""
 
-    def __init__(self, model: Any, operations: Operations, context: int) -> None:
+    def __init__(self, model: Any, operations: DecodeOperations, context: int) -> None:
         inner = model.base_model
         self._operations = operations
         self._embedding: Tensor = model.get_input_embeddings().weight.detach()
         self._head: Tensor = model.get_output_embeddings().weight.detach()
         self._norm = inner.norm
-        self._layers: list[Layer] = [layer_of(module) for module in inner.layers]
+        self._layers: list[LayerParts] = [layer_of(module) for module in inner.layers]
         self._rotations = self._rotation(inner.rotary_emb, context)
 
     def page_bytes(self) -> int:
@@ -67,7 +67,7 @@ class PagedLlama:
         shape = (len(self._layers), num_pages, layer.num_key_heads, PAGE, layer.head_size)
         return Cache(*(torch.zeros(shape, dtype=self._embedding.dtype, device=self._embedding.device) for _ in "kv"))
 
-    def states(self, tokens: Tensor, where: Where, cache: Cache) -> Tensor:
+    def states(self, tokens: Tensor, where: TokenPlaces, cache: Cache) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden], normalised; their keys are in the cache afterwards."""
         does = self._operations
         residual = F.embedding(tokens, self._embedding).float()

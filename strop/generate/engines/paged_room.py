@@ -8,12 +8,12 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.board import Seat
-from strop.kernels.decode import Operations, Plain
+from strop.kernels.decode import DecodeOperations, Plain
 from strop.models.computing import gpu_memory
 from strop.types import IntArray
 
 
-def operations_on(device: str) -> Operations:
+def operations_on(device: str) -> DecodeOperations:
     """Kernels where there is a GPU for them."""
     if torch.device(device).type != "cuda":
         return Plain()

@@ -33,7 +33,7 @@ class Placed:
     prompt: IntArray  # [P]
     sampling: Sampling
     key: int
-    seat: Seat
+    seat: EngineSeat
     is_moving: bool = False
     has_left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -44,7 +44,7 @@ class Placed:
 
 
 @dataclass(eq=False)
-class Seat:
+class EngineSeat:
     """One engine and what it has to do."""
 
     engine: Engine
@@ -57,9 +57,9 @@ class Several(Engine):
     """An engine over engines, which may come and go while a run goes on; one that is lost for good is left out."""
 
     engines: tuple[Engine, ...]
-    _seats: list[Seat] = field(init=False, repr=False, compare=False, default_factory=list)
+    _seats: list[EngineSeat] = field(init=False, repr=False, compare=False, default_factory=list)
     _running: list[Placed] = field(init=False, repr=False, compare=False, default_factory=list)
-    _homes: dict[int, Seat] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _homes: dict[int, EngineSeat] = field(init=False, repr=False, compare=False, default_factory=dict)
     _model: Path | None = field(init=False, repr=False, compare=False, default=None)
     _newest: WeightVersion | None = field(init=False, repr=False, compare=False, default=None)
 
@@ -69,7 +69,7 @@ class Several(Engine):
         self._model = model
         for engine in self.engines:
             engine.open(model)
-        self._seats = [Seat(engine) for engine in self.engines]
+        self._seats = [EngineSeat(engine) for engine in self.engines]
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt` on one engine, and on others should that one leave."""
@@ -141,7 +141,7 @@ class Several(Engine):
             is_current = version is self._newest
         if version is not None and version.fingerprint:
             check(version, answer, _name(len(self._seats), engine))
-        self._seats.append(Seat(engine))
+        self._seats.append(EngineSeat(engine))
         self.engines = (*self.engines, engine)
 
     async def remove(self, index: int) -> None:
@@ -157,7 +157,7 @@ class Several(Engine):
         await asyncio.gather(*(request.has_left.wait() for request in leaving))
         await _close(seat.engine)
 
-    def _give_up(self, seat: Seat, error: EngineError) -> None:
+    def _give_up(self, seat: EngineSeat, error: EngineError) -> None:
         """Go on without an engine that cannot be had back; without any, there is no going on."""
         if seat not in self._seats:
             return
@@ -166,14 +166,14 @@ class Several(Engine):
         print(f"warning: going on with {len(self._seats) - 1} engines: {error}", file=sys.stderr)
         self._leave(seat)
 
-    def _leave(self, seat: Seat) -> None:
+    def _leave(self, seat: EngineSeat) -> None:
         self._seats.remove(seat)
         self.engines = tuple(each.engine for each in self._seats)
         self._homes = {key: home for key, home in self._homes.items() if home is not seat}
 
     # ---- where to
 
-    def _choose(self, prompt: IntArray, sampling: Sampling, key: int) -> Seat:
+    def _choose(self, prompt: IntArray, sampling: Sampling, key: int) -> EngineSeat:
         """A later turn goes where its keys are, a sibling where its prompt is, all others to who has least to do."""
         if key in self._homes:
             return self._homes[key]
@@ -197,7 +197,7 @@ class Several(Engine):
             seat.outstanding -= request.cost
             request.has_left.set()
 
-    async def _load(self, seat: Seat, version: WeightVersion) -> str | None:
+    async def _load(self, seat: EngineSeat, version: WeightVersion) -> str | None:
         try:
             return await seat.engine.load(version)
         except EngineError as error:

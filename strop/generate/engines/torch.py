@@ -37,7 +37,7 @@ _PASSES = 12
 
 
 @dataclass(eq=False)
-class Request:
+class TorchRequest:
     """Somebody waiting for a completion."""
 
     prompt: IntArray  # [P]
@@ -56,10 +56,10 @@ class TorchEngine(Engine):
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
     version: int = field(init=False, repr=False, compare=False, default=0)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
-    _decoder: Decoder[Request] = field(init=False, repr=False, compare=False)
+    _decoder: Decoder[TorchRequest] = field(init=False, repr=False, compare=False)
     _ends: IntArray = field(init=False, repr=False, compare=False)
     _strings: StopStrings = field(init=False, repr=False, compare=False)
-    _waiting: deque[Request] = field(init=False, repr=False, compare=False, default_factory=deque)
+    _waiting: deque[TorchRequest] = field(init=False, repr=False, compare=False, default_factory=deque)
     _pump: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
 
     def open(self, model: Path) -> None:
@@ -79,7 +79,7 @@ class TorchEngine(Engine):
         """Continue `prompt`, together with whatever else is running."""
         prompt = np.asarray(prompt, dtype=np.int64)
         self._check(prompt, sampling)
-        request = Request(prompt, sampling, key, asyncio.get_running_loop().create_future())
+        request = TorchRequest(prompt, sampling, key, asyncio.get_running_loop().create_future())
         if self._decoder.holds(key):
             self._waiting.appendleft(request)  # its keys are still here, and going on frees a row sooner than starting
         else:
@@ -180,14 +180,14 @@ class TorchEngine(Engine):
         if owner is not None and not owner.future.done():
             owner.future.set_result(completion)
 
-    def _withdraw(self, request: Request) -> None:
+    def _withdraw(self, request: TorchRequest) -> None:
         """Forget a request that nobody waits for any more."""
         if request in self._waiting:
             self._waiting.remove(request)
         if request in self._decoder.owners:
             self._decoder.release(self._decoder.owners.index(request))
 
-    def _dismiss(self, tell: Callable[[Request], object]) -> None:
+    def _dismiss(self, tell: Callable[[TorchRequest], object]) -> None:
         """Everybody leaves and is told why, so that nobody waits in vain."""
         requests = [*self._waiting, *(owner for owner in self._decoder.owners if owner is not None)]
         self._waiting.clear()
@@ -219,7 +219,7 @@ def check_request(prompt: IntArray, sampling: Sampling, context: int, vocabulary
         )
 
 
-def _fail(error: Exception, request: Request) -> None:
+def _fail(error: Exception, request: TorchRequest) -> None:
     request.future.set_exception(error)
 
 

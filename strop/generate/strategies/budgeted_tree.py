@@ -29,7 +29,7 @@ _FIRST = 0.5  # the value of a dialogue in which nothing was said
 
 
 @dataclass(frozen=True)
-class Node:
+class _Node:
     """A dialogue that may go on."""
 
     attempt: Trajectory | None  # None: nothing was said yet
@@ -74,7 +74,7 @@ class BudgetedTree(Strategy):
 
     async def _search(self, start: Start, play: Player) -> Trajectory:
         random, spent = np.random.default_rng(start.key), 0
-        live, ended, made = [Node(None, _FIRST)], list[Node](), list[Node]()
+        live, ended, made = [_Node(None, _FIRST)], list[_Node](), list[_Node]()
         for call in range(self.calls):
             left = min(1 - call / self.calls, 1 - spent / self.tokens)
             if left <= 0 or not live:
@@ -90,7 +90,7 @@ class BudgetedTree(Strategy):
         assert best.attempt is not None
         return replace(best.attempt, facts=best.attempt.facts | {"turns_spent": float(len(made)), "value": best.value})
 
-    async def _grown(self, parent: Node, start: Start, play: Player) -> Node:
+    async def _grown(self, parent: _Node, start: Start, play: Player) -> _Node:
         """One turn more."""
         before = () if parent.attempt is None else parent.attempt.turns
         turn = OneTurn()
@@ -98,11 +98,11 @@ class BudgetedTree(Strategy):
             start = replace(start, turns=given(before), origin=Origin.BRANCHED, parent=_id(parent))
         attempt = await play(start, turn)
         if not attempt.turns or attempt.outcome is Outcome.FAILED:
-            return Node(attempt, 0.0)
+            return _Node(attempt, 0.0)
         *earlier, last = frames(attempt, turn.told)
         asked = question(prompt_of(attempt.task), earlier, last)
         helped = residual(await self.judge.ask([Message("user", asked)], Sampling(temperature=0.0), start.key))
-        return Node(attempt, min(max(parent.value + (helped or 0.0), 0.0), 1.0))
+        return _Node(attempt, min(max(parent.value + (helped or 0.0), 0.0), 1.0))
 
 
 def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:
@@ -115,9 +115,9 @@ def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:
     return np.asarray(weights / weights.sum())
 
 
-def _is_answer(node: Node) -> bool:
+def _is_answer(node: _Node) -> bool:
     return node.attempt is not None and node.attempt.outcome is Outcome.FINISHED
 
 
-def _id(node: Node) -> str:
+def _id(node: _Node) -> str:
     return "" if node.attempt is None else node.attempt.id

@@ -10,7 +10,7 @@ from torch import Tensor
 from strop.kernels.cpu.build import LANES, library
 
 
-class Packed(ctypes.Structure):
+class StepTokens(ctypes.Structure):
     """Packed tokens of one step, and the layer they are in."""
 
     _fields_ = (
@@ -24,7 +24,7 @@ class Decode:
 
     def __init__(self, compiled: ctypes.CDLL) -> None:
         number, pointer, real, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float, ctypes.c_int
-        step = ctypes.POINTER(Packed)
+        step = ctypes.POINTER(StepTokens)
         self._add_norm, self._swiglu = compiled.add_norm, compiled.swiglu
         self._store, self._share, self._attend = compiled.store, compiled.share, compiled.attend
         self._add_norm.argtypes = (number, number, pointer, pointer, pointer, real, pointer)
@@ -48,7 +48,7 @@ class Decode:
 
     def store(
         self,
-        step: Packed,
+        step: StepTokens,
         cosine: Tensor,
         sine: Tensor,
         query_norm: Tensor | None,
@@ -59,11 +59,11 @@ class Decode:
         norms = [None if norm is None else norm.data_ptr() for norm in (query_norm, key_norm)]
         self._store(step, cosine.data_ptr(), sine.data_ptr(), *norms, epsilon)
 
-    def share(self, step: Packed, source: int, destination: int, length: int) -> None:
+    def share(self, step: StepTokens, source: int, destination: int, length: int) -> None:
         """Let a row begin with the first keys of another."""
         self._share(step, source, destination, length)
 
-    def attend(self, step: Packed, scale: float, window: int | None, out: Tensor) -> Tensor:
+    def attend(self, step: StepTokens, scale: float, window: int | None, out: Tensor) -> Tensor:
         """Of the queries that were stored: out [T, H * D]."""
         threads = torch.get_num_threads()
         scratch = torch.empty(threads, step.capacity + LANES)

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.decode import PAGE, Rotation, Sheet, Where
+from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.triton import norm, swiglu
 
 _KEYS = 64  # keys looked at together: the STEP of the trainer's attention
@@ -24,7 +24,7 @@ _VOCABULARY = 2048  # scores of one program
 
 
 class Kernels:
-    """`decode.Operations` on a GPU."""
+    """`decode.DecodeOperations` on a GPU."""
 
     def __init__(self) -> None:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # parts of a sum stay float32
@@ -32,7 +32,7 @@ class Kernels:
     def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
         return norm.forward(residual, delta, weight, epsilon, weight.dtype, is_in_place=True)[1]
 
-    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: Where, rotation: Rotation) -> Tensor:
+    def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         tokens, total, size = heads.shape
         num_keys = keys.shape[1]
         num_queries = total - 2 * num_keys
@@ -50,7 +50,7 @@ class Kernels:
         )  # fmt: skip
         return query
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: Where, scale: float) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
         output = torch.empty_like(query)
         tokens, num_heads, size = query.shape
         num_keys, width, factor = keys.shape[1], where.tables.shape[1], scale * math.log2(math.e)

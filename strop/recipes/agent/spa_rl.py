@@ -18,8 +18,8 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.progress_returns import ProgressReturns
 from strop.train.losses.clip import Clip
+from strop.train.values.contributions import Contributions
 from strop.train.values.critic import Critic
-from strop.train.values.progress import Progress
 
 
 def spa_rl(
@@ -30,7 +30,7 @@ def spa_rl(
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
     """The sum of a turn's contributions learns the check of the last reply; the world's own pay is for evaluation."""
-    parts = {"values": Progress(Critic(device=setting.device)), "agent": Grounded(Chat(), bonus)}
+    parts = {"values": Contributions(Critic(device=setting.device)), "agent": Grounded(Chat(), bonus)}
     run = setting.run("spa_rl", ProgressReturns(trace=trace, kl=kl), (Clip(clip, clip),), **parts)
     run.rewards = (LastReply(run.worlds),)
     return run

@@ -5,7 +5,7 @@ Acts: credit > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.constant import Constant
+from strop.filter.rewards.flat import Flat
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -19,5 +19,5 @@ def pocket(
     """Chain sums with a scratchpad; `constant_reward=true` is the negative control, which must not move."""
     run = setting.run("pocket", GroupStandard(), (Clip(),))
     if constant_reward:
-        run.rewards = (Constant(),)
+        run.rewards = (Flat(),)
     return run

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from strop.filter.rewards.constant import Constant as Paid
+from strop.filter.rewards.flat import Flat
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.paged import PagedEngine
 from strop.recipes.setting import Setting
@@ -73,7 +73,7 @@ def smollm2(
         Constant(),
         (Likelihood(),),
         agent=Demonstrate(),
-        rewards=(Paid(),),
+        rewards=(Flat(),),
         trainer=_trainer(taught, warmup_steps=20),
         **_engine(taught),
     )

@@ -11,7 +11,7 @@ Acts: share/teacher > 0 and credit_beside_rewards > 0
 from __future__ import annotations
 
 from strop.control.budgets.fixed import Fixed
-from strop.filter.gates.beside_reference import BesideReference as Paired
+from strop.filter.gates.paired_with_reference import PairedWithReference
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.engines.with_reference import WithReference
 from strop.generate.strategies.beside_reference import BesideReference
@@ -33,6 +33,6 @@ def aapo(
         (Reinforce(),),
         engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),
         strategy=BesideReference(),
-        gates=(Paired(),),
+        gates=(PairedWithReference(),),
         budget=Fixed(2 * setting.group_size),
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from strop.control.samplers.scheduled import Scheduled, Shape
 from strop.filter.rewards.citations import Citations
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
@@ -35,6 +35,6 @@ def rag_rl(
     run = setting.run("rag_rl", GroupStandard(), (Clip(), Kl("k3", kl)), reduction=SequenceMean())
     draws = setting.steps * setting.groups_per_step
     run.sampler = Scheduled(run.worlds, draws, shape, is_shuffled, setting.seed)
-    run.rewards = (Outcome(weight=5.0), Citations())
+    run.rewards = (Earned(weight=5.0), Citations())
     run.warmup = shown(setting, "rag_rl", warmup_steps)
     return run

@@ -19,8 +19,8 @@ from strop.control.samplers.with_written import WithWritten
 from strop.control.writers.self_instruct import SelfInstruct
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
-from strop.filter.rewards.outcome import Outcome
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -40,7 +40,7 @@ def serl(
 ) -> Run:
     """No labels: seeds for their wording, and the majority for the rest."""
     run = setting.run("serl", TokenReturns(kl), (Clip(0.2, 0.2),), gates=(RewardBand(low, high),))
-    measured = Outcome(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
+    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
     run.rewards = (Majority(run.worlds), measured)
     run.writer = SelfInstruct(parse_adviser(adviser), fewest, overlap)
     run.sampler = WithWritten(Few(run.worlds, seeds), share=0.8)

@@ -56,7 +56,7 @@ def turns_paid(attempt: Trajectory) -> NDArray[np.float64]:
     if len(contributions) != len(ends):
         raise ConfigurationError(
             f"ProgressReturns needs contributions of {len(ends)} turns of attempt {attempt.id}, got "
-            f"{len(contributions)}: set values=Progress(Critic())"
+            f"{len(contributions)}: set values=Contributions(Critic())"
         )
     has_pay = len(attempt.turn_rewards) == len(attempt.turns)
     paid = np.zeros(attempt.num_tokens)

@@ -21,8 +21,8 @@ from strop.types import Group, Trajectory
 class ReferenceMomentum(Advantage):
     """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
 
-    The strategy and the gate `BesideReference` make the pairs and leave the reference's reward as a fact; an attempt
-    whose partner failed has none, and no second term.
+    The strategy `BesideReference` and the gate `PairedWithReference` make the pairs and leave the reference's reward as
+    a fact; an attempt whose partner failed has none, and no second term.
     """
 
     low: float = -0.2  # of the lead over the reference, which is cut there
@@ -34,7 +34,7 @@ class ReferenceMomentum(Advantage):
             if group.scored and not any("reference" in attempt.facts for attempt in group.scored):
                 raise ConfigurationError(
                     f"ReferenceMomentum needs the reference's reward for attempts of group {group.number}: add the "
-                    "gate BesideReference"
+                    "gate PairedWithReference"
                 )
             rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
             rewards = rewards - rewards[:1]

@@ -19,9 +19,9 @@ from torch import Tensor
 from strop.kernels.attention import Heads, Varlen, takes
 from strop.kernels.logprobs import token_logprobs
 from strop.kernels.norm import backward as norm_backward
-from strop.models.attention import Packed, Plan
+from strop.models.attention import AttentionPlan, Packed
 from strop.models.model import hidden_states, probe
-from strop.train.machine.llama_layer import Layer, Norm, Projection, Where
+from strop.train.machine.llama_layer import Layer, NormWeight, PassTokens, Projection
 
 _FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
@@ -62,7 +62,7 @@ class LlamaForward:
     """Hidden states and logprobs of one model, with gradient; holds its parameters and not the model itself."""
 
     layers: Sequence[Layer]
-    norm: Norm
+    norm: NormWeight
     embedding: tuple[Tensor, Tensor]  # rounded, and the parameter
     head: tuple[Tensor, Tensor]
     rotary: Any
@@ -84,11 +84,11 @@ class LlamaForward:
             return self.dtype == torch.float32 and takes(self.layers[0].heads)
         return is_narrow and self.layers[0].heads.size in (16, 32, 64, 128)
 
-    def hidden_states(self, tokens: Tensor, positions: Tensor, plan: Plan | Varlen) -> Tensor:
+    def hidden_states(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen) -> Tensor:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
         self.rounding.refresh()
         residual: Tensor = _Embed.apply(tokens, *self.embedding)  # type: ignore[no-untyped-call]
-        where = Where(*self._angles(residual, positions), plan, self.is_checkpointed)
+        where = PassTokens(*self._angles(residual, positions), plan, self.is_checkpointed)
         delta: Tensor | None = None
         for layer in self.layers:
             residual, delta = layer(residual, delta, where)
@@ -126,7 +126,7 @@ class _LastNorm(torch.autograd.Function):
     """After it the stream is not needed any more."""
 
     @staticmethod
-    def forward(ctx: Any, residual: Tensor, delta: Tensor, weight: Tensor, norm: Norm) -> Tensor:
+    def forward(ctx: Any, residual: Tensor, delta: Tensor, weight: Tensor, norm: NormWeight) -> Tensor:
         state, normed, scale = norm(residual, delta)
         ctx.save_for_backward(state, weight, scale)
         return normed
@@ -208,8 +208,8 @@ def _projection(rounding: Rounding, *modules: Any) -> Projection:
     return Projection(weights, biases, rounding.of(weights), rounding.of(biases) if biases else None)
 
 
-def _norm(module: Any, dtype: torch.dtype) -> Norm:
-    return Norm(module.weight, module.variance_epsilon, dtype)
+def _norm(module: Any, dtype: torch.dtype) -> NormWeight:
+    return NormWeight(module.weight, module.variance_epsilon, dtype)
 
 
 @torch.no_grad()
@@ -220,7 +220,7 @@ def _difference(forward: LlamaForward, model: Any) -> float:
     positions = torch.tensor([0, 1, 2, 3, 4, 2, 3, 4, 5], device=device)
     sizes, places = np.array([5, 6]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8])
     packed = Packed(sizes, device, places)
-    plan: Plan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen else packed
+    plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen else packed
     ours = forward.hidden_states(tokens, positions, plan).float()
     with torch.autocast(device.type, forward.dtype, enabled=forward.dtype != torch.float32):
         theirs = hidden_states(model, tokens, positions, packed).float()

@@ -17,7 +17,7 @@ from torch import Tensor
 from strop.kernels import norm, swiglu
 from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.linear import weight_gradient
-from strop.models.attention import Plan
+from strop.models.attention import AttentionPlan
 
 
 class Projection:
@@ -44,7 +44,7 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class NormWeight:
     """A weight of RMSNorm."""
 
     weight: Tensor
@@ -75,12 +75,12 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Where:
+class PassTokens:
     """The tokens of one pass: their angles [U, D / 2], and what each of them sees."""
 
     cosine: Tensor
     sine: Tensor
-    plan: Plan | Varlen
+    plan: AttentionPlan | Varlen
     is_checkpointed: bool = False  # layers are computed again going backward
 
 
@@ -89,18 +89,18 @@ class Layer:
     """What it adds to the stream is handed on, to be added by the next norm."""
 
     index: int
-    before_attention: Norm
+    before_attention: NormWeight
     fused: Projection
-    head_norms: tuple[Norm, Norm] | None  # of queries and keys
+    head_norms: tuple[NormWeight, NormWeight] | None  # of queries and keys
     output: Projection
-    before_feed_forward: Norm
+    before_feed_forward: NormWeight
     gate_up: Projection
     down: Projection
     heads: Heads
     scale: float
     window: int | None
 
-    def __call__(self, residual: Tensor, delta: Tensor | None, where: Where) -> tuple[Tensor, Tensor]:
+    def __call__(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor]:
         """residual [U, hidden] (float32) and what the layer before adds to it -> the same of this layer."""
         return _Run.apply(self, where, residual, delta, *self.parameters)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -112,7 +112,7 @@ class Layer:
             self.before_feed_forward.weight, *self.gate_up.parameters, *self.down.parameters,
         ]  # fmt: skip
 
-    def forward(self, residual: Tensor, delta: Tensor | None, where: Where) -> tuple[Tensor, Tensor, Kept]:
+    def forward(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor, Kept]:
         stream, normed, scale = self.before_attention(residual, delta)
         fused = self.fused(normed)
         if self.is_flash(where):
@@ -127,7 +127,7 @@ class Layer:
             stream, scale, fused, attended, level, added, second_scale, gate_up
         )  # fmt: skip
 
-    def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: Where) -> list[Tensor]:
+    def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: PassTokens) -> list[Tensor]:
         """Gradients of the residual, of what was added to it, and of every parameter."""
         d_gate_up, product = swiglu.backward(kept.gate_up, torch.mm(d_delta, self.down.cast))
         of_down = self.down.gradients(d_delta, product)
@@ -150,10 +150,10 @@ class Layer:
             *of_down,
         ]  # fmt: skip
 
-    def is_flash(self, where: Where) -> bool:
+    def is_flash(self, where: PassTokens) -> bool:
         return isinstance(where.plan, Varlen) and self.head_norms is None
 
-    def by_plan(self, fused: Tensor, where: Where) -> Tensor:
+    def by_plan(self, fused: Tensor, where: PassTokens) -> Tensor:
         """[U, (H + 2K) D] -> [U, H D] by plain operations, which autograd knows."""
         query, key, value = self.heads.split(fused)
         if self.head_norms is not None:
@@ -165,7 +165,7 @@ class Layer:
         seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, None)
         return seen.reshape(len(fused), -1)
 
-    def _attention_back(self, d_attended: Tensor, kept: Kept, where: Where) -> tuple[Tensor, list[Tensor]]:
+    def _attention_back(self, d_attended: Tensor, kept: Kept, where: PassTokens) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the fused projection's output, and of the norms of heads."""
         if self.is_flash(where):
             rest = (kept.level, self.heads, where.plan, self.scale, (where.cosine, where.sine))
@@ -181,7 +181,7 @@ class Layer:
 class _Run(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, layer: Layer, where: Where, residual: Tensor, delta: Tensor | None, *_: Tensor
+        ctx: Any, layer: Layer, where: PassTokens, residual: Tensor, delta: Tensor | None, *_: Tensor
     ) -> tuple[Tensor, Tensor]:
         after, added, kept = layer.forward(residual, delta, where)
         ctx.layer, ctx.where, ctx.has_delta = layer, where, delta is not None

@@ -28,7 +28,7 @@ from strop.train.machine.wire import write_batches
 from strop.train.needs import Logprobs, Need, Note, listed
 from strop.train.notes import notes_needed
 from strop.train.objective import Objective as StepObjective
-from strop.train.split import Part, split
+from strop.train.split import BatchPart, split
 from strop.train.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 
@@ -165,7 +165,7 @@ class Ranks(Trainer):
         return self._ready().scratch / f"{next(self._names)}.safetensors"
 
     @contextmanager
-    def _written(self, parts: Sequence[Sequence[Part]]) -> Iterator[list[Path]]:
+    def _written(self, parts: Sequence[Sequence[BatchPart]]) -> Iterator[list[Path]]:
         """One file of batches for each rank."""
         paths = [self._new_file() for _ in range(self.ranks)]
         try:

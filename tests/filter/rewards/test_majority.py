@@ -17,8 +17,8 @@ from strop.environments.countdown import Countdown
 from strop.environments.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
-from strop.filter.rewards.outcome import Outcome as Paid
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
@@ -91,7 +91,7 @@ def test_a_reply_that_was_cut_off_does_not_answer() -> None:
 def test_failed_and_pruned_siblings_never_vote() -> None:
     group = saying("3", "3", "3", "2", "2")
     group.trajectories[0].outcome, group.trajectories[1].outcome = Outcome.FAILED, Outcome.PRUNED
-    asyncio.run(Scorer([Majority((WORLD,)), Paid(weight=0.0)])(group))
+    asyncio.run(Scorer([Majority((WORLD,)), Earned(weight=0.0)])(group))
     assert [attempt.reward for attempt in group.scored] == [0, 1, 1]
 
 
@@ -139,7 +139,7 @@ def test_a_foreign_world_is_asked_where_it_may_be_asked() -> None:
 def test_in_a_run_the_label_pays_and_the_truth_is_only_measured(tmp_path: Path) -> None:
     """Two of three siblings say 1, which is right for no sum of two digits from 1 on."""
     engine = Scripted(lambda prompt, key: "1" if key % 3 else "2")
-    rewards = (Majority((WORLD,)), Paid(weight=0.0))
+    rewards = (Majority((WORLD,)), Earned(weight=0.0))
     run = make_run(steps=2, worlds=(WORLD,), engine=engine, rewards=rewards)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
@@ -159,4 +159,4 @@ def test_recipes_without_labels_learn_from_none(recipe: Callable[[Setting], Run]
     run = recipe(Setting(world=worlds))
     label, truth = run.rewards
     assert label == Majority(run.worlds) and truth.weight == 0
-    assert isinstance(truth, Checked if "gym" in worlds else Paid)
+    assert isinstance(truth, Checked if "gym" in worlds else Earned)

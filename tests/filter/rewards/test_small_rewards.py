@@ -3,19 +3,19 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.constant import Constant
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.flat import Flat
 from strop.filter.rewards.overlong import Overlong
 from tests.building import make_group
 
 
 def test_outcome_adds_up_what_the_world_paid() -> None:
     group = make_group([0.0, 0.0, 0.0], turn_rewards=[(0.25, 0.5), (), (-1.0,)])
-    assert Outcome()(group) == [0.75, 0.0, -1.0]
+    assert Earned()(group) == [0.75, 0.0, -1.0]
 
 
 def test_constant_knows_nothing() -> None:
-    assert Constant(0.5)(make_group([1.0, 0.0])) == [0.5, 0.5]
+    assert Flat(0.5)(make_group([1.0, 0.0])) == [0.5, 0.5]
 
 
 def test_overlong_by_hand() -> None:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from strop.errors import AdviserError, ConfigurationError
+from strop.generate.advisers.canned import Canned
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.advisers.scripted import Scripted
 from strop.roles import Adviser
 from strop.types import Message, Sampling
 
@@ -16,10 +16,10 @@ def asked(adviser: Adviser, text: str) -> str:
 
 
 def test_a_script_answers_what_it_knows() -> None:
-    adviser = Scripted({"sum": "add them", "": "try again"})
+    adviser = Canned({"sum": "add them", "": "try again"})
     assert asked(adviser, "what is a sum?") == "add them" and asked(adviser, "?") == "try again"
     with pytest.raises(AdviserError, match="no answer to 'hm'"):
-        asked(Scripted({"sum": "add them"}), "hm")
+        asked(Canned({"sum": "add them"}), "hm")
 
 
 def test_a_rule_is_a_named_function() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.generate.advisers.scripted import Scripted as Canned
+from strop.generate.advisers.canned import Canned
 from strop.observe.metrics import Tally
 from strop.pipeline import train
 from strop.roles import Adviser, Reward

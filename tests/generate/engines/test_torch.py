@@ -13,7 +13,7 @@ import torch
 from strop.errors import ConfigurationError, ModelError, NumericsError
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import LlamaStep, llama_step
-from strop.generate.engines.torch import Request, TorchEngine
+from strop.generate.engines.torch import TorchEngine, TorchRequest
 from strop.machines import Completion, Stop
 from strop.models.model import hidden_states, load_model
 from strop.types import Sampling
@@ -151,12 +151,12 @@ def test_other_families_have_no_quick_step(folders: dict[str, Path]) -> None:
 def test_a_prompt_too_long_for_one_step_is_computed_in_several(folders: dict[str, Path]) -> None:
     model = load_model(folders["llama"])
     reference = load_reference(folders["llama"])
-    decoder: Decoder[Request] = Decoder(model, partial(hidden_states, model), 3, 7)
+    decoder: Decoder[TorchRequest] = Decoder(model, partial(hidden_states, model), 3, 7)
     prompts = prompts_of([30, 30, 12])
     prompts[1][:20] = prompts[0][:20]
 
-    async def requests() -> deque[Request]:
-        return deque(Request(p, LONG, k, asyncio.Future()) for k, p in enumerate(prompts))
+    async def requests() -> deque[TorchRequest]:
+        return deque(TorchRequest(p, LONG, k, asyncio.Future()) for k, p in enumerate(prompts))
 
     queue = asyncio.run(requests())
     steps = [decoder.step(queue, 0) for _ in range(20)]

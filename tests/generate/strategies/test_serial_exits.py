@@ -11,7 +11,7 @@ import pytest
 from strop.control.evidence import EXIT
 from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
-from strop.filter.rewards.outcome import Outcome
+from strop.filter.rewards.earned import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.serial_exits import SerialExits
@@ -70,7 +70,7 @@ def serial(right: list[int], exits: list[float | None], failed: tuple[int, ...] 
 def test_rewards_by_hand() -> None:
     """Right answers at the exits 0, 1, 1, 0 and at the end: 0, 1, 1/2, 0, 1/4, whose mean is 0.35."""
     group = serial([1, 0, 1, 1, 0], [None, 3.0, 7.0, 5.0, 9.0])  # the whole thought first; exits in any order
-    marks = Decaying(Outcome())(group)
+    marks = Decaying(Earned())(group)
     assert marks == [0.25, 0.0, 0.5, 1.0, 0.0]
     for attempt, mark in zip(group.trajectories, marks, strict=True):
         attempt.reward = mark
@@ -79,10 +79,10 @@ def test_rewards_by_hand() -> None:
 
 
 def test_wrong_failed_and_lone_answers() -> None:
-    assert Decaying(Outcome())(serial([0, 0, 0], [None, 1.0, 2.0])) == [0.0] * 3
-    assert Decaying(Outcome())(serial([1, 0, 0], [None, 1.0, 2.0])) == [1.0, 0.0, 0.0], "one right one, wherever it is"
-    assert Decaying(Outcome())(serial([1, 1, 1], [None, 1.0, 2.0], failed=(1,))) == [0.5, 0.0, 1.0]
-    assert Decaying(Outcome()).is_inline and Decaying(Outcome()).is_relative
+    assert Decaying(Earned())(serial([0, 0, 0], [None, 1.0, 2.0])) == [0.0] * 3
+    assert Decaying(Earned())(serial([1, 0, 0], [None, 1.0, 2.0])) == [1.0, 0.0, 0.0], "one right one, wherever it is"
+    assert Decaying(Earned())(serial([1, 1, 1], [None, 1.0, 2.0], failed=(1,))) == [0.5, 0.0, 1.0]
+    assert Decaying(Earned()).is_inline and Decaying(Earned()).is_relative
 
 
 def test_refuses_nonsense() -> None:

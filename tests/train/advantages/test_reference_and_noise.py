@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.gates.beside_reference import BesideReference as Paired
+from strop.filter.gates.paired_with_reference import PairedWithReference
 from strop.generate.engines.noisy import Noisy
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.with_reference import WithReference
@@ -28,7 +28,7 @@ def beside(rewards: list[float], reference: list[float]) -> Group:
     group = make_group([*rewards, *reference])
     for attempt in group.trajectories[len(rewards) :]:
         attempt.origin = Origin.TEACHER
-    kept = Paired()(group).group
+    kept = PairedWithReference()(group).group
     assert kept is not None
     return kept
 
@@ -56,7 +56,7 @@ def test_pairs_are_by_place_and_nobody_takes_anothers_partner() -> None:
     group = make_group([1.0, 0.5, 1.0, 0.0, 0.25, 0.75], failed=[0, 5])
     for attempt in group.trajectories[3:]:
         attempt.origin = Origin.TEACHER
-    kept = Paired()(group).group
+    kept = PairedWithReference()(group).group
     assert kept is not None
     assert [(t.id, t.facts, t.rewards) for t in kept.trajectories] == [
         ("0-1", {"reference": 0.25}, {}),
@@ -68,8 +68,8 @@ def test_pairs_are_by_place_and_nobody_takes_anothers_partner() -> None:
 
 
 def test_without_a_pair_there_is_nothing_to_compare() -> None:
-    assert Paired()(make_group([1.0])).group is None
-    with pytest.raises(ConfigurationError, match="add the gate BesideReference"):
+    assert PairedWithReference()(make_group([1.0])).group is None
+    with pytest.raises(ConfigurationError, match="add the gate PairedWithReference"):
         ReferenceMomentum()([make_group([1.0, 0.0])])
 
 

@@ -12,7 +12,7 @@ from strop.types import Group, Origin, Trajectory, Verdict
 
 
 @dataclass(frozen=True)
-class BesideReference(Gate):
+class PairedWithReference(Gate):
     """Pair the policy's attempts with the reference's by their places; the fact `reference` is the partner's reward.
 
     All attempts of the reference are let go. One of the policy's whose partner does not count has no such fact, and

@@ -11,7 +11,7 @@ from strop.types import Message, Sampling
 
 
 @dataclass(frozen=True)
-class Scripted(Adviser):
+class Canned(Adviser):
     """Answers with the text of the first entry whose key stands in the last message."""
 
     answers: dict[str, str] = field(default_factory=dict)

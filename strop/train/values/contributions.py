@@ -25,11 +25,11 @@ from strop.train.arithmetic.turn_credit import turn_bounds
 from strop.train.needs import HIDDEN_AFTER, Note
 from strop.types import Group, Metrics, Trajectory
 
-_FILE = "progress.safetensors"
+_FILE = "contributions.safetensors"
 
 
 @dataclass
-class Progress(ValueModel):
+class Contributions(ValueModel):
     """Notes the `contributions` of turns [U], refitted on the last draws; `critic` fills values and learns returns."""
 
     critic: ValueModel  # of the returns that contributions make
@@ -43,7 +43,9 @@ class Progress(ValueModel):
 
     def __post_init__(self) -> None:
         if self.ridge <= 0 or self.window < 1:
-            raise ConfigurationError(f"Progress needs ridge > 0 and window >= 1, got {self.ridge} and {self.window}")
+            raise ConfigurationError(
+                f"Contributions needs ridge > 0 and window >= 1, got {self.ridge} and {self.window}"
+            )
 
     def open(self, model: Path, seed: int) -> None:
         self.critic.open(model, seed)

@@ -12,7 +12,7 @@ from strop.environments.keyvalue import parse
 _PROBLEM = re.compile(r"sum [a-z]+(?: [a-z]+)*")
 
 
-class Stores(Rules):
+class Lookups(Rules):
     """Look-ups and sums of the world `keyvalue`."""
 
     def knows(self, task: str) -> bool:

@@ -1,4 +1,4 @@
-"""SPA-RL: strop.train.values.progress, strop.train.advantages.progress_returns and strop.generate.agents.grounded."""
+"""SPA-RL: values.contributions and advantages.progress_returns in strop.train, and strop.generate.agents.grounded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strop.roles import Environment, ValueModel
 from strop.train.advantages.progress_returns import ProgressReturns, turns_paid
 from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS
 from strop.train.trainers.torch import TorchTrainer
-from strop.train.values.progress import Progress
+from strop.train.values.contributions import Contributions
 from strop.types import Group, Message, Metrics, Observation, Task
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
@@ -60,7 +60,7 @@ def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None
     stream = np.random.default_rng(0)
     states = [stream.normal(size=(int(stream.integers(1, 4)), 3)).tolist() for _ in range(60)]
     group = talked(states, [sum(state[0] for state in own) for own in states])
-    progress = Progress(Expects(0.25), ridge=1e-6)
+    progress = Contributions(Expects(0.25), ridge=1e-6)
     progress.open(Path(), 0)
     progress.predict([group])
     assert not any(each for own in contributions(group) for each in own)
@@ -74,7 +74,7 @@ def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None
 
 def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
     """Read before its last token, every action of one token would look like any other."""
-    trainer, progress = TorchTrainer(), Progress(Expects(), ridge=1e-6)
+    trainer, progress = TorchTrainer(), Contributions(Expects(), ridge=1e-6)
     trainer.open(save_pocket_like(tmp_path), 0)
     group = make_group([1.0, 0.0])
     for attempt, action in zip(group.trajectories, (5, 9), strict=True):
@@ -99,7 +99,7 @@ def test_the_card() -> None:
     """r = (.7, .3, .9) on the last tokens of turns; the squared error of the sum against 1 is .01."""
     group = card()
     assert turns_paid(group.trajectories[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
-    assert Progress(Expects()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
+    assert Contributions(Expects()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
 
 
 def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
@@ -135,11 +135,11 @@ def test_what_is_missing_is_said() -> None:
     with pytest.raises(ConfigurationError, match="contributions of 1 turns"):
         ProgressReturns()([group])
     with pytest.raises(ConfigurationError, match="no notes"):
-        Progress(Expects()).predict([group])
+        Contributions(Expects()).predict([group])
 
 
 def test_a_resumed_estimator_says_the_same(tmp_path: Path) -> None:
-    progress, again = Progress(Expects()), Progress(Expects())
+    progress, again = Contributions(Expects()), Contributions(Expects())
     group = talked([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [1.0, 0.0])
     progress.learn([group])
     progress.save(tmp_path)

@@ -10,7 +10,7 @@ from strop.types import Group
 
 
 @dataclass(frozen=True)
-class Constant(Reward):
+class Flat(Reward):
     """The same reward for every attempt."""
 
     value: float = 1.0  # of every attempt
