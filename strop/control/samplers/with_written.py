@@ -1,4 +1,8 @@
-"""Tasks that were written during the run, between those that another sampler chooses."""
+"""Tasks that were written during the run, between those that another sampler chooses.
+
+WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's belief is asked at the draw.
+Papers: webrl
+"""
 
 from __future__ import annotations
 
