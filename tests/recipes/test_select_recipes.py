@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from strop.control.beliefs.task_counts import TaskCounts
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.source import from_source, to_source
 from strop.recipes import build, recipe_named
@@ -22,9 +23,16 @@ from tests.recipes.test_control_recipes import SIZES, found_in
 
 # by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
+    "alp_gmm": ({"window": 2}, {"learning_progress": 0.0, "gaussians": 0.0}),
+    "cures": ({"tasks": 2, "group_size": 12}, {"preference": 0.0, "price": 1.0}),
     "dps": ({"tasks": 4}, {"chance_gain": 0.0}),
     "dump": ({}, {"preference": 0.0}),
+    "gain_rl": ({"tasks": 4}, {"middle_rank": 0.0}),
+    "gdro": ({"tasks": 1}, {"bin_weighting": 0.0}),
+    "odf": ({}, {"dropped_groups": 0.0}),
+    "prioritized_level_replay": ({"tasks": 4}, {"preference": 0.0}),
     "sec": ({}, {"preference": 0.0}),
+    "sfl": ({"tasks": 4, "kept": 2}, {"score_gain": 0.0}),
     "vade": ({"tasks": 4}, {"score_gain": 0.0}),
 }
 
@@ -55,3 +63,11 @@ def test_it_acts_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_p
     relaunch(folder.path)
     assert found_in(folder) == before
     assert all(each.is_equal for each in retrain(folder.path))
+
+
+def test_what_a_recipe_believes_reaches_its_run() -> None:
+    """The table of parts has no beliefs."""
+    assert build(recipe_named("vade"), {}).belief == TaskCounts(0.99, 0.7)
+    assert build(recipe_named("vade"), {"per_version": 0.8, "per_visit": 0.6}).belief == TaskCounts(0.8, 0.6)
+    assert build(recipe_named("cures"), {}).belief == TaskCounts(1.0, 1.0), "it forgets nothing"
+    assert [build(recipe_named(name), {}).belief for name in ("gdro", "sfl")] == [TaskCounts()] * 2

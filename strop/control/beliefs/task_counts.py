@@ -3,8 +3,8 @@
 VADE (2511.18902) forgets at two paces: all tasks a little with every version, and a task more when it is tried again.
 Reading: both factors are ours, the paper's were not found. The first goes by versions of the weights, not by groups
 seen, or a run that generates faster would forget faster. A group that comes in after a later one of its task counts as
-what is left of it by then.
-Papers: vade
+what is left of it by then. CurES (2510.01037) forgets nothing: both factors are 1.
+Papers: vade, cures
 """
 
 from __future__ import annotations

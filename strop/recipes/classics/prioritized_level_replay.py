@@ -1,0 +1,34 @@
+"""Tasks whose last attempts ended most unevenly come again first, and now and then those not seen for long.
+
+Title: Prioritized Level Replay
+Paper: arXiv 2010.03934 (2021)
+Claim: Better generalization and faster learning than uniform sampling of levels in procedurally generated games.
+Reading: A level is a task, its score the mean |A| of its latest group where the paper has errors of a critic. Softness
+    and the share of stale ones as released. Before any comes again a quarter of the pool is seen, where the release's
+    default is all of it.
+Acts: preference > 0 and seen_share > 0 with tasks=8
+"""
+
+from __future__ import annotations
+
+from strop.control.samplers.level_replay import LevelReplay
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def prioritized_level_replay(
+    setting: Setting = Setting(world="countdown:4"),
+    tasks: int = 256,  # of each world, to choose from
+    softness: float = 0.1,  # the lower, the more the highest score is preferred
+    stale: float = 0.1,  # share of what was not seen for long
+    start: float = 0.25,  # share of the pool that is seen before any comes again
+) -> Run:
+    """GRPO on tasks that come again by their score."""
+    losses = (Clip(0.2, 0.2), Kl("k3", 0.04))
+    run = setting.run("prioritized_level_replay", GroupStandard(), losses, reduction=SequenceMean())
+    run.sampler = LevelReplay(run.worlds, tasks, softness, stale, start, setting.seed)
+    return run

@@ -1,0 +1,29 @@
+"""Only groups of middling accuracy are trained on; those dropped are replaced by others.
+
+Title: Online Difficulty Filtering for Reasoning Oriented Reinforcement Learning
+Paper: arXiv 2504.03380 (2025)
+Claim: 10 points more on AIME and 4 on average than GRPO, whose best reward it passes in 60 % of the time.
+Reading: The band was not found as a number: a quarter to three quarters of 8 attempts. At equal tokens, dropped ones
+    counted, filtering alone gains nothing: a group without contrast gives no gradient. What grows is the step.
+Acts: kept_share < 1 and dropped_groups > 0
+"""
+
+from __future__ import annotations
+
+from strop.filter.gates.accuracy_band import AccuracyBand
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def odf(
+    setting: Setting = Setting(world="countdown:4"),
+    low: float = 0.25,  # least share of right attempts in a group that is trained on
+    high: float = 0.75,  # largest share
+) -> Run:
+    """GRPO on groups that are solved by some, but not by nearly all or nearly none."""
+    losses = (Clip(0.2, 0.2), Kl("k3", 0.001))
+    return setting.run("odf", GroupStandard(), losses, gates=(AccuracyBand(low, high),), reduction=SequenceMean())
