@@ -252,6 +252,7 @@ def simulate(
     words: Annotated[list[str], typer.Argument(metavar="SAMPLER|RECIPE [FIELD=VALUE ...]")],
     world: Annotated[str, typer.Option("--world", "-w", help="A scenario, several joined by commas, or all.")] = "all",
     seeds: Annotated[int, typer.Option("--seeds", min=2, help="How many.")] = 6,
+    belief: Annotated[str, typer.Option("--belief", help="In place of the recipe's, by its file or class.")] = "",
     lag: Annotated[int, typer.Option("--lag", min=0, help="Steps between an attempt and its evidence.")] = 0,
     bias: Annotated[float, typer.Option("--bias", help="First show attempts of a policy so much worse.")] = 0.0,
     lies: Annotated[bool, typer.Option("--lies", help="Permute levels over tasks.")] = False,
@@ -262,7 +263,7 @@ def simulate(
     from strop.cli.simulate import scenarios_of
     from strop.cli.simulate import simulate as run_simulation
 
-    run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json)
+    run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json, belief)
 
 
 def main() -> None:

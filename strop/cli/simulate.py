@@ -9,7 +9,8 @@ import pkgutil
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, cast
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
 from rich.console import Console
 
@@ -18,19 +19,21 @@ from strop.catalogue.record import recipe_files
 from strop.cli.describe import table
 from strop.cli.overrides import convert, find_recipe, make_run
 from strop.cli.words import parse_words
-from strop.control import samplers
+from strop.control import beliefs, samplers
 from strop.control.beliefs.counts import Counts
 from strop.errors import ConfigurationError, nearest
-from strop.roles import Sampler
+from strop.roles import Belief, Sampler
 from strop.simulate.contest import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
 from strop.simulate.course import Control
 from strop.simulate.scenarios import SCENARIOS, Scenario
 
+Kind = TypeVar("Kind")
 
-def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool) -> None:
+
+def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, belief: str = "") -> None:
     """The named sampler or recipe, its negative control and the bounds, in each scenario."""
     wish = parse_words(words)
-    make, said = maker_of(wish.recipe, wish.overrides)
+    make, said = maker_of(wish.recipe, wish.overrides, belief)
     arms = {wish.recipe: make, f"{wish.recipe}, permuted": permuted(make), **BOUNDS}
     found = {scenario.name: contest(scenario, arms, seeds) for scenario in scenarios}
     if as_json:
@@ -53,35 +56,45 @@ def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario
     return [replace(SCENARIOS[name], lag=lag, bias=bias, lies=lies) for name in wanted]
 
 
-def maker_of(word: str, overrides: Mapping[str, str]) -> tuple[Maker, list[str]]:
-    """The control parts that a word means, and what has to be said about them."""
-    if (kind := _sampler(word)) is not None:
-        return sampler_of(kind, _values(kind, overrides)), []
+def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple[Maker, list[str]]:
+    """The control parts that a word means, and what has to be said about them; `belief` is one in place of theirs."""
+    chosen = _belief(belief) if belief else None
+    if (kind := _named(samplers, word, Sampler)) is not None:
+        return sampler_of(kind, _values(kind, overrides), chosen or Counts()), []
     if not word.endswith(".py") and word not in recipe_files():
-        known = {*_modules(), *recipe_files()}
+        known = {*_modules(samplers), *recipe_files()}
         raise ConfigurationError(f"there is no sampler and no recipe {word!r}: {nearest(word, known)}")
     scenario = next(iter(SCENARIOS.values()))
     sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
     run = make_run(find_recipe(word), {**sizes, **overrides})
-    control, said = Control(run.sampler, run.belief, run.budget, run.gates), []
-    if inside(run.belief, Loads):
+    said = []
+    if chosen is None and inside(run.belief, Loads):
+        chosen = Counts()
         said = [f"{type(run.belief).__name__} reads a model, and there is none here: Counts in its place"]
-        control = replace(control, belief=Counts())
-    return of_parts(control), said
+    return of_parts(Control(run.sampler, chosen or run.belief, run.budget, run.gates)), said
 
 
-def _modules() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(samplers.__path__)]
+def _belief(word: str) -> Belief:
+    if (kind := _named(beliefs, word, Belief)) is None:
+        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, _modules(beliefs))}")
+    found = kind()
+    if inside(found, Loads):
+        raise ConfigurationError(f"{kind.__name__} reads a model, and there is none here")
+    return found
 
 
-def _sampler(word: str) -> type[Sampler] | None:
-    """By the name of its file or of its class."""
+def _modules(room: ModuleType) -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(room.__path__)]
+
+
+def _named(room: ModuleType, word: str, role: type[Kind]) -> type[Kind] | None:
+    """A part of a room by the name of its file or of its class."""
     file = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word).lstrip("_")
-    if file not in _modules():
+    if file not in _modules(room):
         return None
-    module = importlib.import_module(f"{samplers.__name__}.{file}")
+    module = importlib.import_module(f"{room.__name__}.{file}")
     kinds = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
-    return next(cast("type[Sampler]", kind) for kind in kinds if Sampler in kind.__mro__)
+    return next(cast("type[Kind]", kind) for kind in kinds if role in kind.__mro__)
 
 
 def _values(kind: type[Sampler], overrides: Mapping[str, str]) -> dict[str, Any]:

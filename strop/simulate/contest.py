@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.observe.curves import tokens_to
 from strop.observe.intervals import Spread, over_seeds
-from strop.roles import Sampler
+from strop.roles import Belief, Sampler
 from strop.simulate.bounds import FixedTaste, Oracle
 from strop.simulate.course import Control, Course
 from strop.simulate.learner import Learner
@@ -134,13 +134,14 @@ def permuted(make: Maker) -> Maker:
     return made
 
 
-def sampler_of(kind: type[Sampler], values: Mapping[str, Any]) -> Maker:
-    """A sampler by its class, with some of its fields set; the belief beside it is the plainest."""
+def sampler_of(kind: type[Sampler], values: Mapping[str, Any], belief: Belief) -> Maker:
+    """A sampler by its class, with some of its fields set, beside a belief."""
 
     def made(learner: Learner, seed: int) -> Control:
         named = {field.name for field in fields(kind) if field.init}  # type: ignore[arg-type]
         given = {"worlds": learner.population.worlds, "seed": seed}
         known = {name: value for name, value in given.items() if name in named}
-        return replace(uniform(learner, seed), sampler=kind(**known, **values))
+        beside = moved(belief, learner.population.worlds, seed)
+        return replace(uniform(learner, seed), sampler=kind(**known, **values), belief=beside)
 
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
 
@@ -68,6 +68,11 @@ _RUNGS = tuple(
 )
 _SOLVED, _HOPELESS = Kind(tasks=52, skill=6.0, tokens=16), Kind(tasks=52, tokens=40, impossible=1.0)
 
+
+def _hopeless(rung: Kind) -> Kind:
+    return replace(rung, tasks=22, impossible=1.0, is_target=False)
+
+
 SCENARIOS = {
     each.name: each
     for each in (
@@ -92,10 +97,15 @@ SCENARIOS = {
         Scenario("ladder", "six levels that lead to each other, the top two count", _RUNGS, rate=0.5, transfer=0.6),
         Scenario(
             "ladder-impossible",
-            "the ladder, half of whose tasks on every level are impossible",
-            tuple(
-                Kind(tasks=44, skill=k.skill, tokens=k.tokens, impossible=0.5, is_target=k.is_target) for k in _RUNGS
-            ),
+            "the ladder, and as many levels beside it that are impossible",
+            (*(replace(rung, tasks=22) for rung in _RUNGS), *(_hopeless(rung) for rung in _RUNGS)),
+            rate=0.9,
+            transfer=0.6,
+        ),
+        Scenario(
+            "ladder-hidden",
+            "the ladder, half of whose tasks are impossible on every level: levels do not tell",
+            tuple(replace(rung, impossible=0.5) for rung in _RUNGS),
             rate=0.9,
             transfer=0.6,
         ),

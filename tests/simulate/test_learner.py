@@ -141,7 +141,7 @@ def test_slopes_are_those_of_heldout_accuracy() -> None:
 
 
 def test_the_population_is_what_the_scenario_says() -> None:
-    scenario = SCENARIOS["ladder-impossible"]
+    scenario = SCENARIOS["ladder-hidden"]
     population, again, other = populate(scenario, 5), populate(scenario, 5), populate(scenario, 6)
     assert population.tasks == again.tasks and (population.offsets == again.offsets).all()
     assert (population.offsets != other.offsets).any()
