@@ -128,3 +128,17 @@ def test_the_test_bed_is_measured_by_part(benchmark: ModuleType, capsys: pytest.
     rest = step["event loop, and waiting for the device"]
     assert sum(parts.values()) + rest == pytest.approx(step["milliseconds"]) and 0 <= rest < step["milliseconds"] / 2
     assert step["one evaluation"] > 0 and step["one checkpoint"] > 0
+
+
+@pytest.mark.parametrize("benchmark", ["curricula"], indirect=True)
+def test_curricula_are_measured_beside_their_controls(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--only", "sec", "--world", "haystack", "--seeds", "2"]
+    benchmark.main([*words, "--device", "cpu", "--json", "--save", "here"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown == json.loads((tmp_path / "here.json").read_text())
+    rows = shown["scenarios"]["haystack"]
+    assert {"uniform", "sec", "sec, permuted", "oracle p(1-p)", "uniform, refilled"} <= set(rows)
+    assert shown["ratio"] == rows["sec"]["mean"] < 0.35 and shown["held"] == {"haystack": True}
+    assert rows["oracle p(1-p)"]["mean"] < rows["sec"]["mean"] < rows["sec, permuted"]["mean"]

@@ -15,6 +15,8 @@ import pytest
 import torch
 
 from strop.cli.effect import run_effect, setting_of
+from strop.control.samplers.permuted import Permuted
+from strop.control.samplers.uniform import Uniform
 from strop.effects import (
     ARMS,
     Experiment,
@@ -132,6 +134,20 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         replace(EXPERIMENT, tokens=0)
     with pytest.raises(ConfigurationError, match="there is no device 'cuba'"):
         run_experiment(Plan(EXPERIMENT, 2, Setting(device="cuba"), tmp_path))
+
+
+def test_curricula_differ_in_what_chooses_alone() -> None:
+    """One learner, one set of tasks, accuracy of the target; the negative control is the treatment, permuted."""
+    experiment = load_experiment(EFFECTS / "broken-keys-pcl.py")
+    treatment, control, negative = (getattr(experiment, name)(Setting(seed=2)) for name in ARMS)
+    assert experiment.metric == "heldout_area" and isinstance(control.sampler, Uniform)
+    assert isinstance(negative.sampler, Permuted) and negative.sampler.inner == treatment.sampler
+    assert negative.sampler.tasks == negative.worlds[0].num_tasks() == 256
+    for run in (treatment, negative):
+        assert run.worlds == control.worlds == run.sampler.worlds and run.belief == treatment.belief != control.belief
+        assert (run.losses, run.budget, run.groups_per_step) == (control.losses, control.budget, 8)
+    (target,) = control.evaluation.measured(control.worlds)
+    assert (target.name, target.level, target.num_tasks()) == ("countdown", 4, None)
 
 
 @pytest.mark.parametrize("path", sorted(set(EFFECTS.glob("*.py")) - {EFFECTS / "lag_sweep.py", EFFECTS / "kdrl.py"}))

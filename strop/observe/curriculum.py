@@ -10,7 +10,7 @@ from typing import Any
 from strop.disk.rows import Offered
 from strop.observe.overlay import MeanCurve, Panel
 
-_WINDOWS = 24  # points of a curve
+_WINDOWS = 12  # points of a curve
 _LINES = 8  # levels that can be told apart by colour
 _DECILES = 10
 
@@ -88,13 +88,14 @@ class Curriculum:
         }
 
     def panels(self) -> list[Panel]:
-        """Curves by level: how often it was tried, how often solved, and how often what was trained on."""
+        """Curves by level: how often it was tried, how often solved, and that of what was trained, where it differs."""
         trained = [group for group in self.groups if group.is_trained]
-        return [
+        shown = [
             Panel("Share of groups", "which levels were tried", self._lines(self.groups, is_share=True), True),
             Panel("Pass rate, offered", "of the policy's own attempts", self._lines(self.groups), True),
             Panel("Pass rate, trained", "of groups that gates let through", self._lines(trained), True),
         ]
+        return shown if len(trained) < len(self.groups) else shown[:2]
 
     @property
     def shown(self) -> list[str]:

@@ -14,13 +14,14 @@ _TEMPLATE = """\
 <p class="lead">{{ words }}</p>
 {%- if panels %}
 <style>{{ style }}</style>
-<div class="panels">
+<div class="panels lessons">
 {%- for panel in panels %}
 <figure class="card">
 <figcaption><h3>{{ panel.title }}</h3></figcaption>
 <p>{{ panel.note }}</p>
 {{ draw(panel) }}
-<p>{% for line in panel.lines %}<i class="key {{ colour(line.name) }}"></i>{{ line.name }} &ensp;{% endfor %}</p>
+<p class="keys">{% for line in panel.lines %}<span><i class="key {{ colour(line.name) }}"></i>{{ line.name }}</span>
+{% endfor %}</p>
 </figure>
 {%- endfor %}
 </div>
@@ -32,9 +33,9 @@ _TEMPLATE = """\
   {{ "{:.3f}".format(told.constant) }}, and 0 is perfect.</p>
 <div class="card fates">
   <table class="shares">
-    <tr><th>groups</th><th>foreseen</th><th>came</th><th></th></tr>
+    <tr><th></th><th>foreseen</th><th>came</th><th></th></tr>
     {%- for each in told.deciles %}
-    <tr><td>{{ "{:,}".format(each.groups) }}</td><td>{{ "{:.0%}".format(each.foreseen) }}</td>
+    <tr><td>{{ "{:,}".format(each.groups) }} groups</td><td>{{ "{:.0%}".format(each.foreseen) }}</td>
       <td>{{ "{:.0%}".format(each.came) }}</td>
       <td class="bars"><i class="waiting" style="width:{{ "{:.1f}".format(100 * each.foreseen) }}%"></i>
         <i class="trained" style="width:{{ "{:.1f}".format(100 * each.came) }}%"></i></td></tr>
@@ -42,6 +43,11 @@ _TEMPLATE = """\
   </table>
 </div>
 {%- endif %}
+"""
+
+_STYLE = """\
+.lessons { grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
+.keys span { white-space: nowrap; margin-right: 16px; }
 """
 
 
@@ -57,7 +63,7 @@ def section(curriculum: Curriculum, belief: str) -> Markup:
         told=curriculum.calibration,
         draw=lambda panel: draw(panel, names),
         colour=lambda name: colour_of(name, names),
-        style=Markup(STYLE_OF_LINES),
+        style=Markup(STYLE_OF_LINES + _STYLE),
     )
     return Markup(text)
 

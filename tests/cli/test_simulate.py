@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from strop.cli.simulate import maker_of, scenarios_of, simulate
+from strop.control.beliefs.counts import Counts
+from strop.control.beliefs.task_counts import TaskCounts
 from strop.control.samplers.few import Few
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError
@@ -36,6 +38,20 @@ def test_a_recipe_brings_its_own_parts_into_the_simulated_worlds() -> None:
     assert any(isinstance(gate, ZeroVariance) for gate in control.gates)
     assert control.budget.size == 8
     assert make(learner, 5).sampler is not control.sampler
+
+
+def test_another_belief_in_place_of_the_recipes() -> None:
+    """One that reads a model has none here; the plainest one stands for it, and that is said."""
+    learner = Learner(populate(SHORT, 0))
+    make, said = maker_of("pcl", {})
+    assert isinstance(make(learner, 0).belief, Counts) and "PromptValue reads a model" in said[0]
+    for word in ("pcl", "nearest"):
+        make, said = maker_of(word, {}, "TaskCounts")
+        assert isinstance(make(learner, 0).belief, TaskCounts) and not said
+    with pytest.raises(ConfigurationError, match="PromptValue reads a model"):
+        maker_of("pcl", {}, "prompt_value")
+    with pytest.raises(ConfigurationError, match="no belief 'cuonts': did you mean counts"):
+        maker_of("pcl", {}, "cuonts")
 
 
 def test_what_is_not_there_is_said() -> None:
