@@ -35,7 +35,7 @@ class ShadowPrice(Budget):
     least: int = 2
     most: int = 12
     bins: int = 10  # of how likely one of `tries` attempts is right
-    tries: int = 8
+    tries: int = 8  # attempts of which one shall be right
     rate: float = 0.4  # of the latest version in a bin's variance
     _price: Price = field(init=False, repr=False, compare=False)
     _variances: list[float] = field(default_factory=list, init=False, repr=False, compare=False)

@@ -34,7 +34,7 @@ def gdro(
     least: int = 2,  # attempts at one task
     most: int = 12,  # attempts at one task; `group_size` is their mean
     bins: int = 10,  # of how likely one of `tries` attempts is right
-    tries: int = 8,
+    tries: int = 8,  # attempts of which one shall be right, in the chance that bins are made of
     variance_rate: float = 0.4,  # of the latest version in a bin's variance
 ) -> Run:
     """GRPO whose credit and attempts go where tasks of a kind need them."""

@@ -36,7 +36,7 @@ class BinWeighted(Advantage):
     rate: float = 0.12  # of the latest draw in a bin's loss
     most: float = 15.0  # weight
     bins: int = 10  # of how likely one of `tries` attempts is right
-    tries: int = 8
+    tries: int = 8  # attempts of which one shall be right
     _losses: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # S of each bin
     _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last draw
 
