@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 
@@ -142,3 +143,37 @@ def test_curricula_are_measured_beside_their_controls(
     assert {"uniform", "sec", "sec, permuted", "oracle p(1-p)", "uniform, refilled"} <= set(rows)
     assert shown["ratio"] == rows["sec"]["mean"] < 0.35 and shown["held"] == {"haystack": True}
     assert rows["oracle p(1-p)"]["mean"] < rows["sec"]["mean"] < rows["sec, permuted"]["mean"]
+
+
+@pytest.mark.parametrize("benchmark", ["pick"], indirect=True)
+def test_a_pick_is_measured_over_as_many_tasks_as_it_says(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark.main(["--tasks", "3000", "--picks", "5", "--json", "--save", "here"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown == json.loads((tmp_path / "here.json").read_text())
+    assert shown["tasks"] == 3000 and shown["bytes_per_task"] == pytest.approx(8192 * 20 / 3000)  # 8192 slots
+    assert shown["ratio"] == pytest.approx(shown["seconds"]["pick"]["median"] / 1e-3) and shown["ratio"] > 0
+    assert shown["peak_bytes"] >= shown["peak_before_bytes"] > 10**6
+
+
+@pytest.mark.parametrize("benchmark", ["foresight"], indirect=True)
+def test_beliefs_are_compared_with_the_truth(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratios, ranks and the learner by hand, on few steps."""
+    monkeypatch.setattr(benchmark, "STEPS", 40)
+    found = benchmark.measure(1)
+    errors = {(row["world"], row["delay"], row["belief"]): row["rmse"] for row in found["rows"]}
+    ratios = [
+        errors[world, delay, "offsets"] / errors[world, delay, "last seen"]
+        for world, delay in {(row["world"], row["delay"]) for row in found["rows"]}
+    ]
+    assert found["ratio"] == max(ratios) and len(found["rows"]) == 3 * 2 * 4
+    assert benchmark.rank_correlation(np.array([1.0, 2.0, 2.0, 3.0]), np.array([0.1, 0.3, 0.3, 0.9])) == pytest.approx(
+        1
+    )
+    assert benchmark.rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0])) == pytest.approx(-0.5)
+    assert benchmark.rank_correlation(np.ones(3), np.arange(3.0)) == 0.0
+    learner = benchmark.Learner(np.array([0, 1]), np.array([0.0, benchmark.IMPOSSIBLE]), np.array([0.0, 0.0]))
+    learner.learn(np.array([0, 1]))  # p(1 - p) = 1/4 at its own kind, a third of it at the next
+    assert learner.skills == pytest.approx([benchmark.RATE / 4, benchmark.RATE / 12])
+    assert learner.chances[1] < 1e-12
