@@ -21,6 +21,7 @@ from torch import Tensor
 
 from strop.control.evidence import successes
 from strop.control.foresight import errors
+from strop.control.prompt_states import prompt_of
 from strop.errors import ConfigurationError
 from strop.models.prompt_head import PromptHead
 from strop.roles import Belief
@@ -126,5 +127,4 @@ class PromptValue(Belief):
     def _prompt(self, task: Task) -> IntArray:
         if self._policy is None:
             raise ConfigurationError("PromptValue does not know how tasks are written: call meet(policy) first")
-        # one that is too long is skipped later, and must not break this
-        return self._policy.template.opening(task.messages, task.tools)[: self._policy.context - 1]
+        return prompt_of(self._policy, task)
