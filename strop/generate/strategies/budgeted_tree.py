@@ -34,6 +34,7 @@ class _Node:
 
     attempt: Trajectory | None  # None: nothing was said yet
     value: float
+    helped: float = 0.0  # what its last turn added, before the value was held within 0 and 1
 
 
 @dataclass
@@ -84,7 +85,7 @@ class BudgetedTree(Strategy):
             assert node.attempt is not None
             spent += node.attempt.num_tokens
             made.append(node)
-            is_open = node.attempt.outcome is Outcome.TRUNCATED and node.value > parent.value
+            is_open = node.attempt.outcome is Outcome.TRUNCATED and node.helped > 0
             (live if is_open else ended).append(node)
         best = max([node for node in ended if _is_answer(node)] or made, key=lambda node: node.value)
         assert best.attempt is not None
@@ -101,8 +102,8 @@ class BudgetedTree(Strategy):
             return _Node(attempt, 0.0)
         *earlier, last = frames(attempt, turn.told)
         asked = question(prompt_of(attempt.task), earlier, last)
-        helped = residual(await self.judge.ask([Message("user", asked)], Sampling(temperature=0.0), start.key))
-        return _Node(attempt, min(max(parent.value + (helped or 0.0), 0.0), 1.0))
+        helped = residual(await self.judge.ask([Message("user", asked)], Sampling(temperature=0.0), start.key)) or 0.0
+        return _Node(attempt, min(max(parent.value + helped, 0.0), 1.0), helped)
 
 
 def chances(values: Sequence[float], left: float) -> NDArray[np.float64]:

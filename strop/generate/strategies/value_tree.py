@@ -1,7 +1,8 @@
 """V-STAR's search (2602.10699): new attempts branch off where a value head expects much and the policy is undecided.
 
 Readings: nodes are the beginnings of attempts at every `stride` tokens, where the paper's are the few tokens of an
-item's name. All attempts are played to their end and all are candidates. The head is a ridge regression on the hidden
+item's name. The next one is chosen among all of them at once, where the paper descends from the root. All attempts are
+played to their end and all are candidates. The head is a ridge regression on the hidden
 state with targets of one temporal difference, r + 0.99 V(next node); r is the world's outcome at the end, since no
 dense reward is known here, and never enters the policy's loss. The entropy of a node is that of its next token, of the
 weights at hand.
@@ -43,6 +44,7 @@ class Node:
     depth: int  # tokens from the start of the reply, given ones included
     worth: float  # value + entropy
     visits: int = 1
+    above: Node | None = None  # from which its owner branched off
 
 
 @dataclass
@@ -77,20 +79,19 @@ class ValueTree(Strategy):
         for start in starts[self.beam :]:
             node = chosen(nodes, len(attempts), self.explore)
             attempts.append(await self._branch(node, start, nodes, play))
-            nodes += await self._nodes(attempts[-1:], play)
+            nodes += await self._nodes(attempts[-1:], play, node)
         return attempts
 
     async def _branch(self, node: Node | None, start: Start, nodes: list[Node], play: Player) -> Trajectory:
         if node is None:  # nothing is long enough to branch from
             return await play(start)
-        for other in nodes:
-            other.visits += other.owner is node.owner and other.size <= node.size
+        visit(nodes, node)
         turns = given(cut(node.owner.turns, node.size))
         branch = await play(replace(start, turns=turns, origin=Origin.BRANCHED, parent=node.owner.id))
         branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
         return branch
 
-    async def _nodes(self, attempts: Sequence[Trajectory], play: Player) -> list[Node]:
+    async def _nodes(self, attempts: Sequence[Trajectory], play: Player, above: Node | None = None) -> list[Node]:
         whole = [t for t in attempts if t.is_scored and t.num_tokens and len(t.turns) == 1]
         looks = await play.look(whole, _NEEDS) if whole else []
         found = []
@@ -100,7 +101,7 @@ class ValueTree(Strategy):
             self._states[attempt.id] = states
             for size, state in zip(sizes, states, strict=True):
                 worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
-                found.append(Node(attempt, size, size + attempt.turns[0].given, worth))
+                found.append(Node(attempt, size, size + attempt.turns[0].given, worth, above=above))
         return found
 
     # ---- the head
@@ -143,6 +144,14 @@ def chosen(nodes: Sequence[Node], attempts: int, explore: float) -> Node | None:
     open_ = [node for node in nodes if node.worth >= _mean_at(nodes, node.depth) - 1e-12]
     bonus = math.log(attempts + 1)
     return max(open_, key=lambda node: node.worth + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
+
+
+def visit(nodes: Sequence[Node], node: Node | None) -> None:
+    """Once more at every node from the start to this one, whichever attempts wrote what lies between."""
+    while node is not None:
+        for other in nodes:
+            other.visits += other.owner is node.owner and other.size <= node.size
+        node = node.above
 
 
 def _mean_at(nodes: Sequence[Node], depth: int) -> float:

@@ -93,6 +93,13 @@ def test_values_add_up_and_stay_within_one(tmp_path: Path) -> None:
     assert mute.facts["value"] == 0.5
 
 
+def test_a_full_value_is_gone_on_from(tmp_path: Path) -> None:
+    """Half of what was possible each time: the value is 1 after one turn, and later ones help as much."""
+    best, play = searched(tmp_path, ["a|"] * 12, Judging(["50"]), turns=4, calls=12)
+    assert max(len(attempt.turns) for attempt in play.made.values()) == 4, "as deep as the world goes"
+    assert best.outcome is Outcome.FINISHED and best.facts["value"] == 1.0
+
+
 def test_no_budget_is_exceeded_by_more_than_a_turn(tmp_path: Path) -> None:
     _, play = searched(tmp_path, ["aaaa|"] * 20, Judging(["1"]), turns=50, calls=20, tokens=12)
     assert len(play.made) == 3, "5 tokens each: after 15 nothing is left"

@@ -12,7 +12,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.value_tree import GAIN, Node, ValueTree, chosen
+from strop.generate.strategies.value_tree import GAIN, Node, ValueTree, chosen, visit
 from strop.train.needs import Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group
@@ -35,6 +35,18 @@ def test_the_node_of_highest_worth_and_bonus_above_its_depths_mean() -> None:
     far = [node(4, 0.1, 1), node(4, 0.9, 10**6)]
     assert chosen(far, 4, 5.0) is far[1], "below the mean of its depth, whatever its bonus"
     assert chosen([], 4, 1.0) is None
+
+
+def test_visits_are_counted_up_to_the_root() -> None:
+    """A branch from depth 4 of the first attempt has a node at 6; what goes on from there passes 2 and 4 again."""
+    first, second, other = make_group([0.0] * 3).trajectories
+    two, four, six = Node(first, 2, 2, 0.0), Node(first, 4, 4, 0.0), Node(first, 6, 6, 0.0)
+    branch, aside = Node(second, 2, 6, 0.0, above=four), Node(other, 2, 2, 0.0)
+    nodes = [two, four, six, branch, aside]
+    visit(nodes, branch)
+    assert [node.visits for node in nodes] == [2, 2, 1, 2, 1]
+    visit(nodes, two)
+    assert [node.visits for node in nodes] == [3, 2, 1, 2, 1]
 
 
 def played(folder: Path, replies: list[str], count: int, strategy: ValueTree, doubts: list[float]) -> list[Trajectory]:
@@ -61,6 +73,20 @@ def test_branches_go_on_from_nodes_and_their_nodes_join_the_tree(tmp_path: Path)
     assert second.facts[GAIN] == pytest.approx(0.0), "alone at its depth"
     # nodes of the second: depth 6, where its third token with 0.3 begins; 0.9 at depth 4 is still the highest
     assert third.turns[0].begun.tolist() == ids("abcd") and third.parent == first.id
+
+
+def test_a_branch_of_a_branch_is_a_visit_to_the_nodes_before_it(tmp_path: Path) -> None:
+    """`abcde|` has nodes at 2 and 4, worth 0.3 and 0.4; `xyzw|`, given `abcd`, has as much at 6 and 8.
+
+    The third goes on from 8, which is a visit to 2, 4 and 6 as well: then 4 has 0.4 + sqrt(ln 4 / 4) = 0.99 and 8 has
+    0.4 + sqrt(ln 4 / 3) = 1.08. With that visit left out both had the same, and the first of them came next.
+    """
+    strategy = ValueTree(1, 2, entropy=1.0, explore=1.0)
+    replies = ["abcde|", "xyzw|", "u|", "v|"]
+    first, second, third, fourth = played(tmp_path, replies, 4, strategy, [0, 0, 0.3, 0, 0.4, 0])
+    assert second.parent == first.id and third.parent == second.id
+    assert third.turns[0].given == 8
+    assert fourth.parent == second.id and fourth.turns[0].given == 8
 
 
 def test_without_nodes_a_start_is_played_plainly(tmp_path: Path) -> None:
