@@ -112,6 +112,7 @@ class Dynamics(Sampler):
             "counts": self._counts.tolist(),
             "now": self._now.tolist(),
             "versions": list(self._versions),
+            "shown": list(self._shown),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -119,6 +120,7 @@ class Dynamics(Sampler):
         self._filed.restore(state["filed"])
         self._counts, self._now = np.array(state["counts"]), np.array(state["now"])
         self._versions = [int(version) for version in state["versions"]]
+        self._shown = (float(state["shown"][0]), float(state["shown"][1]))
         self._pool.tasks(range(len(self._pool)))  # so that groups in flight are known when they come
 
 

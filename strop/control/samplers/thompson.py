@@ -62,10 +62,11 @@ class Thompson(Sampler):
         return {"score_gain": float(self._score(means).mean()) - self._usual if len(means) else 0.0}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state()}
+        return {"hand": self._hand.state(), "usual": self._usual}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._hand.restore(state["hand"])
+        self._usual = float(state["usual"])
 
 
 def beta(means: FloatArray, variances: FloatArray) -> tuple[Doubles, Doubles]:

@@ -3,8 +3,9 @@
 Title: DUMP: Automated Distribution-Level Curriculum Learning for RL-based LLM Post-training
 Paper: arXiv 2504.09710 (2025)
 Claim: Faster and better than uniform sampling on logic puzzles of many difficulties and on mathematics.
-Reading: As released: the last 300 attempts of a world, the bonus of UCB1, temperature 0.1, groups of 16. At that
-    temperature it is nearly greedy, and the bonus of a world that was not drawn soon outweighs all.
+Reading: As released: the last 300 attempts of a world, the bonus of UCB1, temperature 0.1, groups of 16, a KL of
+    0.001, four minibatches per draw. One mean per attempt, as in GRPO. At that temperature it is nearly greedy, and the
+    bonus of a world that was not drawn soon outweighs all.
 Left out: Rewards of held-out tasks as advantages, which the release lets in.
 Acts: preference > 0 and chance/arithmetic:8 != 0.5 with world=arithmetic:4+arithmetic:8
 """
@@ -27,5 +28,6 @@ def dump(
 ) -> Run:
     """GRPO on tasks of the world that teaches most now, or was tried least."""
     run = setting.run("dump", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", 0.001)), reduction=SequenceMean())
+    run.minibatches = min(4, setting.groups_per_step)
     run.sampler = UpperConfidence(run.worlds, window, softness, setting.seed)
     return run

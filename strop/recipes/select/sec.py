@@ -6,7 +6,7 @@ Claim: Better than random order and hand-made curricula in planning, induction a
 Reading: An arm is a world of one level. Rate 0.5 and temperature 1 as for its Countdown runs; it has 0.4 for
     mathematics and 0.2 where type and difficulty are crossed. An arm that was not drawn keeps its value, as in the
     paper's equation; the release lets it fade. Five worlds of which one is neither solved nor out of reach stand for
-    its data.
+    its data. Its KL and optimizer steps per draw are not known: 0.001 and one.
 Left out: Other choices of the release: greedy with a chance of any arm, values divided by their sum, progress of
     rewards.
 Acts: preference > 0 and chance/arithmetic:8 != 0.5 with world=arithmetic:4+arithmetic:8

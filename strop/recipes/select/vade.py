@@ -5,6 +5,7 @@ Paper: arXiv 2511.18902 (2025)
 Claim: Better and with fewer attempts than uniform sampling and filtering on multimodal reasoning.
 Reading: Beta counts per task and the score d (1 - d)^2 are the authors'. The factors of the two-scale decay were not
     found: 0.99 per version and 0.7 per visit are ours. 256 tasks stand for its data set, so that they come back.
+    Its KL and optimizer steps per draw are not known: GRPO's 0.04 and one.
 Left out: Images.
 Acts: score_gain != 0 with tasks=16
 """

@@ -131,7 +131,9 @@ def test_it_goes_on_where_it_was() -> None:
     made.observe(group(1, 0, 2))
     made.chances(1)
     made.observe(group(2, 1, 1))
+    made.next(1, Counts())
     again.restore(json.loads(json.dumps(made.state())))
+    assert again.learn([]) == made.learn([]) and made.learn([])["chance_gain"] > 0
     for each in (made, again):
         each.observe(group(1, 1, 3))  # was in flight
     steps = (2, 2, 3, 3, 3)

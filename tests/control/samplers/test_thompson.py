@@ -98,6 +98,10 @@ def test_it_goes_on_where_it_was() -> None:
     for _ in range(3):
         sampler.next(0, belief)
     again.restore(json.loads(json.dumps(sampler.state())))
+    group = seen(WORLD.task(0), [1.0, 0.0])
+    group.foreseen = (1 / 3, 0.01)
+    for each in (sampler, again):  # a draw of the version that was interrupted
+        assert each.learn([group]) == {"score_gain": pytest.approx(4 / 27 - 1 / 8, abs=1e-6)}
     steps = (0, 0, 1, 1, 2)
     assert [again.next(step, belief) for step in steps] == [sampler.next(step, belief) for step in steps]
 
