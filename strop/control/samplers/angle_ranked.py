@@ -115,7 +115,7 @@ class AngleRanked(Sampler):
 
     def _closeness(self, attempts: Sequence[Trajectory]) -> list[float]:
         """Of what each attempt wrote first; later turns would need all that was said before."""
-        turns = [attempt.turns[0] for attempt in attempts if len(attempt.turns[0].tokens)]
+        turns = [attempt.turns[0] for attempt in attempts if attempt.turns and len(attempt.turns[0].tokens)]
         texts = [np.concatenate([turn.prompt, turn.tokens]) for turn in turns]
         found = states_of(self._ready(), texts, _PASS)
         return [within(states[len(turn.prompt) :]) for turn, states in zip(turns, found, strict=True)] or [0.0]

@@ -61,7 +61,8 @@ class VarianceWeighted(Sampler):
         return {"preference": self._preference}
 
     def state(self) -> dict[str, Any]:
-        return {"hand": self._hand.state()}
+        return {"hand": self._hand.state(), "preference": self._preference}
 
     def restore(self, state: dict[str, Any]) -> None:
         self._hand.restore(state["hand"])
+        self._preference = float(state["preference"])

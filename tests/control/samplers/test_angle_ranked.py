@@ -151,6 +151,10 @@ def test_attempts_are_weighed_and_angles_are_those_of_written_tokens(model: Path
     cosine = torch.nn.functional.cosine_similarity(states[:, None], states[None], dim=2)
     wanted = float(cosine[0, 1] + cosine[0, 2] + cosine[1, 2]) / 3
     assert sampler.state()["filed"][1][-1] == pytest.approx(wanted, abs=1e-4)
+    silent = seen(task, [1.0], 3)
+    silent.trajectories[0].turns = ()
+    sampler.observe(silent)
+    assert sampler.state()["filed"][2][2:] == [1.0, 1.0, 0.0], "who said nothing points nowhere"
 
 
 def test_it_goes_on_where_it_was(model: Path) -> None:

@@ -58,6 +58,7 @@ def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
     sampler, again = VarianceWeighted((WORLD,), 4), VarianceWeighted((WORLD,), 4)
     sampler.next(0, belief())
     again.restore(json.loads(json.dumps(sampler.state())))
+    assert again.learn([]) == sampler.learn([]) and sampler.learn([])["preference"] > 0
     steps = (0, 1, 1, 2)
     assert [again.next(step, belief()) for step in steps] == [sampler.next(step, belief()) for step in steps]
     with pytest.raises(ConfigurationError, match="got 0"):

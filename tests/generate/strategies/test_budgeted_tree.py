@@ -89,6 +89,8 @@ def test_values_add_up_and_stay_within_one(tmp_path: Path) -> None:
     assert best.facts == {"turns_spent": 1.0, "value": pytest.approx(0.8)}
     full, _ = searched(tmp_path, ["a|"], Judging(["90"]), turns=9, calls=1)
     assert full.facts["value"] == 1.0
+    harmed, _ = searched(tmp_path, ["a|"], Judging(["-90"]), turns=9, calls=1)
+    assert harmed.facts["value"] == 0.0
     mute, _ = searched(tmp_path, ["a|"], Judging(["?"]), turns=9, calls=1)
     assert mute.facts["value"] == 0.5
 
