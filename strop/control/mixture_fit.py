@@ -95,7 +95,9 @@ def pilots_in(folder: Path) -> list[Pilot]:
     runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
     found = [pilot for run in runs if run.summary.is_file() and (pilot := _pilot(run)) is not None]
     if not found:
-        raise ConfigurationError(f"{folder} holds no finished run of a mixture: make some with strop train mixture")
+        raise ConfigurationError(
+            f"{folder} holds no finished run of a mixture: make some with strop train modomodo weights=1,0,0 and others"
+        )
     return found
 
 

@@ -4,9 +4,10 @@ Title: AceReason-Nemotron: Advancing Math and Code Reasoning through Reinforceme
 Paper: arXiv 2505.16400 (2025)
 Claim: Mathematics alone gives 14.6 and 17.2 % on AIME 2025 and 6.8 and 5.8 % on LiveCodeBench (7B and 14B).
 Reading: Six runs, each from the model of the one before: mathematics at 8K, 16K and 24K tokens, code at 24K and 32K,
-    mathematics at 32K; here these are 1/4, 1/2, 3/4 and all of `max_tokens`. Groups of 8 in the first and 16 after,
-    rewards divided by the group's spread, strictly on-policy, no KL and no entropy. From 24K on tasks that more than 6
-    of 16 attempts solve are not tried again. Sums stand for mathematics, and expressions that reach a target for code.
+    mathematics at 32K; here these are 1/4, 1/2, 3/4 and all of `max_tokens`. Groups of 8 in the first stage of each and
+    16 after, rewards divided by the group's spread, strictly on-policy, no KL and no entropy. From mathematics at 24K
+    and code at 32K on, tasks that more than 6 of 16 attempts solve are not tried again; for code the share was not
+    found. Sums stand for mathematics, and expressions that reach a target for code.
 Left out: Rates of teachers by which code tasks are chosen, and code's changes of temperature and learning rate.
 Acts: passed_over > 0 with tasks=4
 """
@@ -24,14 +25,14 @@ from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
 
-# of each stage: whether it is code, the share of the longest reply, and whether solved tasks drop out
+# of each stage: whether it is code, share of the longest reply, factor of attempts, and whether solved tasks drop out
 _STAGES = (
-    (False, 0.25, False),
-    (False, 0.5, False),
-    (False, 0.75, True),
-    (True, 0.75, True),
-    (True, 1.0, True),
-    (False, 1.0, True),
+    (False, 0.25, 1, False),
+    (False, 0.5, 2, False),
+    (False, 0.75, 2, True),
+    (True, 0.75, 1, False),
+    (True, 1.0, 2, True),
+    (False, 1.0, 2, True),
 )
 
 
@@ -41,14 +42,14 @@ def acereason_nemotron(
     tasks: int = 64,  # of a stage in which solved ones drop out
     most: float = 0.375,  # share of right attempts up to which a task is tried again
 ) -> Run:
-    """Six stages of `steps` steps each; groups have `group_size` attempts in the first and twice as many after."""
+    """Six stages of `steps` steps each; `group_size` attempts in the first of both kinds, twice as many after."""
     run: Run | None = None
-    for number, (is_code, share, is_filtered) in enumerate(_STAGES):
+    for is_code, share, factor, is_filtered in _STAGES:
         stage = replace(
             setting,
             world=code if is_code else setting.world,
             max_tokens=max(int(share * setting.max_tokens), 1),
-            group_size=setting.group_size * (2 if number else 1),
+            group_size=setting.group_size * factor,
         )
         made = stage.run("acereason_nemotron", GroupStandard(), (Clip(),))
         made.sampler = Unsolved(Few(made.worlds, tasks), most) if is_filtered else Uniform(made.worlds)

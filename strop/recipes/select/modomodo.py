@@ -3,10 +3,10 @@
 Title: MoDoMoDo: Multi-Domain Data Mixtures for Multimodal LLM Reinforcement Learning
 Paper: arXiv 2505.24871 (2025)
 Claim: 5.24 % better on average outside of what was trained than an even mixture.
-Reading: Pilots are runs of `strop train mixture` with the same worlds: each alone, all but one, all, and some between.
-    A quadratic in the weights is fitted to their held-out accuracy over all worlds, and its highest point is trained.
-    The paper trains by GRPO on images; here by GRPO on what the bundled model can do. A world that is used up begins
-    again, where the paper's run ends.
+Reading: Pilots are runs of `strop train modomodo weights=...` with the same worlds: each alone, all but one, all, and
+    some between. A quadratic in the weights is fitted to their held-out accuracy over all worlds, and its highest point
+    is trained. The paper trains by GRPO on images; here by GRPO on what the bundled model can do. A world that is used
+    up begins again, where the paper's run ends.
 Left out: Pilots of several seeds, and outcomes outside of the worlds that are mixed.
 Acts: uneven > 0
 """

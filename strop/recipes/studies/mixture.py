@@ -1,4 +1,4 @@
-"""GRPO on worlds in fixed proportions: the control of samplers that adapt, and MoDoMoDo's pilot runs.
+"""GRPO on worlds in fixed proportions: the control of samplers that adapt.
 
 Acts: uneven > 0
 """

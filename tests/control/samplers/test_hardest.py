@@ -74,6 +74,26 @@ def test_the_current_phase_decides_and_not_what_was_before() -> None:
     assert used.learn([])["pass_of_left"] == pytest.approx(6 / 24), "old weights say nothing any more"
 
 
+def test_attempts_of_one_phase_add_up_and_those_of_another_do_not() -> None:
+    """At one task: 1 of 4 and 3 of 4 in the first look, then 0 of 2 and 2 of 6 in the set that was chosen."""
+    used = Hardest((WORLD,), 2, (1,), ())
+    (task,) = draws(used, 1)
+    for right, count, after in ((1, 4, 1 / 4), (3, 4, 4 / 8)):
+        used.observe(group_of(task, [1.0] * right + [0.0] * (count - right)))
+        assert used.learn([])["pass_of_left"] == pytest.approx(after)
+    used.observe(group_of(draws(used, 1)[0], [1.0] * 4))
+    for right, count, after in ((0, 2, 0.0), (2, 6, 2 / 8)):
+        assert draws(used, 1, step=1) == [task], "the harder of both"
+        used.observe(group_of(task, [1.0] * right + [0.0] * (count - right), version=1))
+        assert used.learn([])["pass_of_left"] == pytest.approx(after)
+
+
+def test_a_set_may_last_one_step() -> None:
+    used = Hardest((WORLD,), 8, (5, 3), (1,), 3)
+    tried(used, 0, 8)
+    assert [len(set(tried(used, step, 5))) for step in (1, 2)] == [5, 3]
+
+
 def test_the_first_set_waits_for_stragglers_and_not_for_ever() -> None:
     used = sampler()
     tasks = draws(used, 8)
