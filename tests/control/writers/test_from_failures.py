@@ -53,6 +53,7 @@ def test_questions_follow_from_the_replies_that_were_wrong(flow: Flow) -> None:
     assert [(task.answer, ancestor(task)) for task in made] == [("3", TASK.id)] * 2
     assert len(ask(flow, FromFailures(adviser, questions=1), group)) == 1
     assert ask(flow, FromFailures(adviser), group_of(TASK, [1.0, 1.0])) == []
+    assert ask(flow, FromFailures(adviser, target=0.8), group_of(TASK, [1.0, 0.6])) == [], "more right than wrong"
 
 
 def test_help_is_no_failure_of_the_policy(flow: Flow) -> None:

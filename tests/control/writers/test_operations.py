@@ -37,6 +37,7 @@ def test_preferences_by_hand() -> None:
     second = [f + 0.6 * (0.0 - 1.0) * ((place == 0) - chances[place]) for place, f in enumerate(first)]
     assert writer.state()["tables"] == {"arithmetic:4": pytest.approx(second)}
     assert writer.learn([])["not_equal_share"] == 0.5
+    assert writer.learn([])["operation_share_max"] == pytest.approx(max(writer.chances(TASK)))
     assert list(writer.chances(Countdown(3).task(0))) == pytest.approx([1 / 6] * 6), "another kind, another table"
 
 
