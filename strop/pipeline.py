@@ -89,7 +89,7 @@ async def make_group(flow: Flow, number: int, task: Task, version: int, before: 
     # from here on nothing may await: a checkpoint has learned from a group that is finished, or knows nothing of it
     for part in flow.observers:
         part.observe(group)  # from everything, kept or not; a task that was given no attempt was not paid for
-    flow.offers.hand(task, written)
+    flow.offers.hand(written)
     _finish(flow, group, player.unused(group.trajectories))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from strop.observe.metrics import Tally
     from strop.run import Run
 
+_LOOKED_AT = 16  # tasks of a world that show whether its questions say their answers
+
 
 @dataclass
 class Offers:
@@ -29,6 +31,7 @@ class Offers:
     run: Run
     policy: Policy
     tally: Tally
+    _telling: dict[tuple[str, int], list[bool]] = field(default_factory=dict, init=False, repr=False)  # by world
 
     async def written(self, group: Group, play: Player) -> list[Task]:
         """What follows from a group; nothing where whoever was asked did not answer."""
@@ -40,15 +43,15 @@ class Offers:
             self.tally.offered("adviser_failed")
             return []
 
-    def hand(self, parent: Task, tasks: Sequence[Task]) -> None:
+    def hand(self, tasks: Sequence[Task]) -> None:
         """Give the sampler those that may be trained on."""
         for task in tasks:
-            refused = self.refusal(task, parent)
+            refused = self.refusal(task)
             self.tally.offered(refused)
             for _, sampler in [] if refused else outermost(self.run.sampler, TakesOffers):
                 sampler.offer(task)
 
-    def refusal(self, task: Task, parent: Task) -> str:
+    def refusal(self, task: Task) -> str:
         """Why a written task may not be trained on; empty where it may."""
         asked, world = prompt_of(task).strip(), world_of(self.run.worlds, task)
         if not asked:
@@ -59,7 +62,19 @@ class Offers:
             return "too_long"
         if world.is_inline and not _is_readable(world, task):
             return "unreadable"
-        return "holds_answer" if _leaks(world, task, parent) else ""
+        return "holds_answer" if self._leaks(world, task) else ""
+
+    def _leaks(self, world: World, task: Task) -> bool:
+        """Whether its text says the answer, raw or as its world spells it, where most of the world's own do not.
+
+        The choices of a question and the numbers of `make 23 from 2 3 7` say it in every task.
+        """
+        name = (world.name, world.level)
+        if name not in self._telling:
+            count = world.num_tasks()
+            own = [_says(world, world.task(index)) for index in range(min(count or _LOOKED_AT, _LOOKED_AT))]
+            self._telling[name] = [2 * sum(each) > len(own) for each in zip(*own, strict=True)]
+        return any(says and not usual for says, usual in zip(_says(world, task), self._telling[name], strict=True))
 
     @cached_property
     def _worlds(self) -> tuple[World, ...]:
@@ -86,16 +101,10 @@ def _is_readable(world: World, task: Task) -> bool:
     return True
 
 
-def _leaks(world: World, task: Task, parent: Task) -> bool:
-    """Whether its text says the answer, raw or as its world spells it, where the parent's text did not say its own.
-
-    The choices of a question and the numbers of `make 23 from 2 3 7` belong to the parent's text already.
-    """
+def _says(world: World, task: Task) -> list[bool]:
+    """Whether a text says the answer, in each spelling."""
     spellings: list[Callable[[str], str]] = [str.strip, *([world.answer] if world.is_inline else [])]
-    return any(
-        holds(prompt_of(task), spell(task.answer)) and not holds(prompt_of(parent), spell(parent.answer))
-        for spell in spellings
-    )
+    return [holds(prompt_of(task), spell(task.answer)) for spell in spellings]
 
 
 def holds(text: str, answer: str) -> bool:

@@ -80,34 +80,34 @@ def test_what_says_its_answer_is_refused(offers: Offers) -> None:
     parent = Arithmetic(1).task(0)
     fair = on_train_side(lambda number: f"{number}0+{number}0=?")
     total = str(2 * int(fair.partition("+")[0]))
-    assert offers.refusal(child(parent, fair, total), parent) == ""
+    assert offers.refusal(child(parent, fair, total)) == ""
     told = on_train_side(lambda number: f"{number}+{number}=? hint: {2 * number}")
-    assert offers.refusal(child(parent, told, str(told.split()[-1])), parent) == "holds_answer"
+    assert offers.refusal(child(parent, told, str(told.split()[-1]))) == "holds_answer"
 
 
-def test_what_its_parent_says_as_well_gives_nothing_away(offers: Offers) -> None:
+def test_what_all_tasks_of_a_world_say_gives_nothing_away(offers: Offers) -> None:
     """`23 from 2 3 7` is how countdown spells the answer 3*7+2, and stands in every such question."""
     parent = Task((Message("user", "make 23 from 2 3 7"),), "3*7+2", "countdown", 3)
     other = on_train_side(lambda number: f"make {number + 21} from {number} 3 7")
     number = other.split()[3]
-    assert offers.refusal(child(parent, other, f"3*7+{number}"), parent) == ""
+    assert offers.refusal(child(parent, other, f"3*7+{number}")) == ""
     said = on_train_side(lambda number: f"make {number + 21} from {number} 3 7, that is 3*7+{number}")
-    assert offers.refusal(child(parent, said, f"3*7+{said.rpartition('+')[2]}"), parent) == "holds_answer"
+    assert offers.refusal(child(parent, said, f"3*7+{said.rpartition('+')[2]}")) == "holds_answer"
 
 
 def test_the_text_decides_the_side_in_worlds_without_an_end(offers: Offers) -> None:
     parent, kept = Arithmetic(1).task(0), Arithmetic(3).task(0, heldout=True)
-    assert offers.refusal(child(parent, prompt_of(kept), kept.answer), parent) == "held_out"
-    assert offers.refusal(child(parent, f" {prompt_of(kept)}\n", kept.answer), parent) == "held_out"
+    assert offers.refusal(child(parent, prompt_of(kept), kept.answer)) == "held_out"
+    assert offers.refusal(child(parent, f" {prompt_of(kept)}\n", kept.answer)) == "held_out"
 
 
 def test_what_no_world_can_judge_fits_no_context_or_says_nothing_is_refused(offers: Offers) -> None:
     parent, store = Arithmetic(1).task(0), KeyValue(2).task(0)
     asked = on_train_side(lambda number: f"sum red blue {'teal ' * number}")
-    assert offers.refusal(child(store, asked, "12"), store) == "unreadable"
-    assert offers.refusal(child(store, asked, json.dumps({"store": {}, "total": 3})), store) == ""
-    assert offers.refusal(child(parent, on_train_side(lambda n: "1+" * (100 + n) + "1=?"), "7"), parent) == "too_long"
-    assert offers.refusal(child(parent, "  ", "7"), parent) == "empty"
+    assert offers.refusal(child(store, asked, "12")) == "unreadable"
+    assert offers.refusal(child(store, asked, json.dumps({"store": {}, "total": 3}))) == ""
+    assert offers.refusal(child(parent, on_train_side(lambda n: "1+" * (100 + n) + "1=?"), "7")) == "too_long"
+    assert offers.refusal(child(parent, "  ", "7")) == "empty"
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,14 @@ def test_held_out_rows_of_files_are_looked_up_once_and_no_other_text_is_kept_bac
         kept = [world._tasks.task(place, True) for place in range(world.num_tasks(heldout=True))]
         assert len(kept) > 5
         for task in kept * 3:
-            assert flow.offers.refusal(child(parent, prompt_of(task), "x"), parent) == "held_out"
+            assert flow.offers.refusal(child(parent, prompt_of(task), "x")) == "held_out"
         assert len(world.asked) == len(kept), "each row once, and not for every written task"
         texts = [f"{n}+1" for n in range(300, 400)]
-        assert {flow.offers.refusal(child(parent, text, "x"), parent) for text in texts} == {""}, "no hash decides here"
+        assert {flow.offers.refusal(child(parent, text, "x")) for text in texts} == {""}, "no hash decides here"
         run.evaluation = Evaluation(every=0, unseen=(unseen,))
         other = Offers(run, flow.policy, flow.progress.tally)
         measured = unseen.task(0, heldout=True)
-        assert other.refusal(child(parent, prompt_of(measured), "x"), parent) == "held_out", "what is only measured on"
+        assert other.refusal(child(parent, prompt_of(measured), "x")) == "held_out", "what is only measured on"
 
 
 @dataclass
