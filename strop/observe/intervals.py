@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-# two-sided 95% quantiles of Student's t by degrees of freedom; beyond them within 1% of the last
-_STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
+from strop.control.student import student
+
 Spread: TypeAlias = tuple[float, float | None, float | None]  # mean, low, high; one seed has no interval
 
 
@@ -30,7 +27,7 @@ def paired(left: Sequence[float], right: Sequence[float]) -> Difference:
     count = len(differences)
     mean = sum(differences) / count
     spread = math.sqrt(sum((d - mean) ** 2 for d in differences) / (count - 1))
-    half = _STUDENT[min(count - 1, len(_STUDENT)) - 1] * spread / math.sqrt(count)
+    half = student(count - 1) * spread / math.sqrt(count)
     return Difference(mean, mean - half, mean + half)
 
 
