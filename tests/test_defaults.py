@@ -68,5 +68,12 @@ def test_every_mechanism_has_the_defaults_of_the_table() -> None:
     assert len(found) > 90
 
 
+def test_what_a_mechanism_has_seen_is_no_setting() -> None:
+    """Neither asked for, nor told, nor compared."""
+    private = [(kind, each) for kind in mechanisms() for each in fields(kind) if each.name.startswith("_")]
+    seen = {f"{kind.__name__}.{each.name}": (each.init, each.repr, each.compare) for kind, each in private}
+    assert len(seen) > 10 and set(seen.values()) == {(False, False, False)}, seen
+
+
 if __name__ == "__main__":
     TABLE.write_text(json.dumps(made(), indent=1) + "\n")

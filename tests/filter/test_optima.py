@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +20,14 @@ from strop.filter.rewards.token_share import TokenShare
 from strop.filter.score import Scorer
 from strop.generate.agents.debate import Debate
 from strop.generate.engines.scripted import Scripted
+from strop.generate.partners import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
 from strop.pipeline import train
+from strop.roles import Reward, Strategy
 from strop.train.advantages.top_share import TopShare
 from strop.train.needs import Note
-from strop.types import Group, Message, Outcome, Sampling, Trajectory
+from strop.types import Group, Message, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 from tests.clock import run_virtually
 from tests.models import save_pocket_like
@@ -39,6 +44,54 @@ def test_siblings_that_failed_or_were_given_up_set_no_measure() -> None:
     group = make_group([0.0] * 4, lengths=[50, 60, 200, 300], failed=[2], pruned=[3])
     asyncio.run(Scorer([TokenShare(0.6)])(group))
     assert [attempt.reward for attempt in group.scored] == pytest.approx([-0.5, -0.6])
+
+
+@dataclass(frozen=True)
+class Doubtful(Reward):
+    """Cannot say anything of long attempts."""
+
+    is_inline = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [math.nan if attempt.num_tokens > 100 else 0.0 for attempt in group.trajectories]
+
+
+def test_one_that_a_later_reward_fails_sets_no_measure_either() -> None:
+    group = make_group([0.0] * 3, lengths=[50, 60, 200])
+    asyncio.run(Scorer([TokenShare(0.6), Doubtful()])(group))
+    assert [attempt.reward for attempt in group.scored] == pytest.approx([-0.5, -0.6])
+    assert TokenShare()(Group(0, TASK, [])) == []
+
+
+@dataclass
+class Looking(Player):
+    """Says that every token has the log-probability -2; keeps whom it looked at."""
+
+    looked: list[str] = field(default_factory=list)
+
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Any]) -> list[dict[str, Any]]:
+        self.looked += [attempt.id for attempt in attempts]
+        return [{"reference_logprobs": np.full(attempt.num_tokens, -2.0, np.float32)} for attempt in attempts]
+
+
+@dataclass(frozen=True)
+class Given(Strategy):
+    attempts: list[Trajectory]
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        return self.attempts
+
+
+def test_only_what_counts_and_was_said_is_looked_at() -> None:
+    group = make_group([0.0] * 4, lengths=[2, 0, 3, 3], failed=[2], pruned=[3])
+    player = Looking()
+    asyncio.run(TurnLosses(Given(group.trajectories))(group, [], player))
+    assert player.looked == ["0-0"] and [attempt.facts for attempt in group.trajectories] == [
+        {"turn_loss": 2.0},
+        {},
+        {},
+        {},
+    ]
 
 
 def talk(*said: tuple[str, str], loss: float = 2.0, tokens: int = 50) -> Trajectory:
@@ -63,7 +116,7 @@ def test_what_is_not_readable_is_paid_nothing_or_less() -> None:
     assert read(talk(("a", "x"), ("a", "X "))) == 0.0, "a voice that repeats itself"
     assert read(talk(("a", "x"), ("b", "x"))) == pytest.approx(0.4), "two voices that agree"
     assert read(talk()) == -1.0 and read(talk(("a", "x"), tokens=2001)) == -1.0
-    assert read(talk(("a", "x"), tokens=2000)) == pytest.approx(0.4)
+    assert read(talk(("a", "x"), tokens=2000)) == read(talk(("a", "x"), tokens=1)) == pytest.approx(0.4)
     with pytest.raises(ConfigurationError, match="use the strategy TurnLosses"):
         read(replace(talk(("a", "x")), facts={}))
     with pytest.raises(ConfigurationError, match="> 0, got 0"):
@@ -81,12 +134,21 @@ def test_the_worst_turn_counts() -> None:
 def test_the_best_is_kept_if_it_is_good_enough() -> None:
     kept = Best(0.6)(make_group([0.5, 0.9, 0.9, 2.0], failed=[3])).group
     assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-1"]
-    assert Best(0.6)(make_group([0.5, 0.59])).group is None and Best(0.6)(make_group([0.1 + 0.5])).group is not None
+    assert Best(0.6)(make_group([0.5, 0.59])).group is None and Best(0.6)(make_group([1.4 - 0.8])).group is not None
 
 
-@pytest.mark.parametrize(("share", "kept"), [(0.7, [1, 0, 1, 1, 0]), (0.2, [0, 0, 0, 1, 0]), (0.1, [0, 0, 0, 1, 0])])
+@pytest.mark.parametrize(
+    ("share", "kept"),
+    [
+        (0.7, [1, 0, 1, 1, 0]),
+        (0.4, [1, 0, 0, 1, 0]),
+        (0.7 - 0.3, [1, 0, 0, 1, 0]),  # a little less than 0.4, by rounding
+        (0.2, [0, 0, 0, 1, 0]),
+        (0.1, [0, 0, 0, 1, 0]),
+    ],
+)
 def test_the_best_share_of_a_draw_is_credited(share: float, kept: list[float]) -> None:
-    """int(0.7 * 5) = 3 of 5, over uneven groups; of the equal ones the first."""
+    """int(0.7 * 5) = 3 of 5 and 0.4 * 5 = 2, over uneven groups; of the equal ones the first."""
     groups = [make_group([0.8, 0.5, 9.0], pruned=[2]), make_group([0.7], number=1), make_group([0.9, 0.7], number=2)]
     TopShare(share)(groups)
     found = [credit for group in groups for credit in advantages_of(group) if credit is not None]
@@ -97,6 +159,8 @@ def test_a_share_of_nothing_is_refused() -> None:
     TopShare()([])
     with pytest.raises(ConfigurationError, match="above 0 and up to 1, got 0"):
         TopShare(0.0)
+    with pytest.raises(ConfigurationError, match="above 0 and up to 1, got 1"):
+        TopShare(1.5)
 
 
 def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ Reading: Rules stand for the adviser; they know no answers and say always the sa
     set; each draw is trained on twice, as its set is. Of the pairs those 40 % stay that differ most on one item. An
     answer without a number is no score. What the world would have paid is logged beside it and weighs nothing.
 Left out: Verifiers that a model writes as programs: rules check two items exactly.
-Acts: reward/checklist > 0
+Acts: reward/checklist > 0 and kept_share < 1 and margin != 0
 """
 
 from __future__ import annotations

@@ -96,6 +96,7 @@ def test_the_judge_is_sampled_and_all_attempts_have_one_list() -> None:
     reward = scored(group, LIST, {"": "70"}, samples=3)
     assert len(reward.writer.asked) == 1 and len(reward.judge.asked) == 2 * 3 * 3
     assert len(set(reward.judge.asked)) == 18, "each with a key of its own"
+    assert all(0 <= key < 2**63 for _, key in reward.judge.asked), "which every engine takes"
     again = scored(saying("y"), LIST, {"": "70"}, samples=3)
     assert set(again.judge.asked) <= set(reward.judge.asked), "and the same reply is asked about with the same keys"
 
@@ -140,6 +141,8 @@ def test_a_reply_cannot_pass_for_another_part_of_the_question() -> None:
 
 
 def test_checklists_and_scores_are_read_as_written() -> None:
+    assert items_in("0.5: It is kind.") == [Item(0.5, "It is kind.")]
+    assert [item.weight for item in items_in(written(""))] == [100, 80, 80, 40]
     text = "A list:\n- 80: It rhymes.\n 120. It is short.\n0: never\n50) end\n: no\n7 apples\n" + "9" * 400 + ": x"
     assert items_in(text) == [Item(80, "It rhymes."), Item(100, "It is short."), Item(50, "end")]
     assert [score_in(said) for said in ("85", "Score: 85.5/100", "none", "101", "-3")] == [85, 85.5, None, 100, 0]
@@ -154,6 +157,7 @@ RIGHT, TASK_TEXT = "<think>47+12=59 59+30=89</think>89", "47+12+30=?"
         (RIGHT, [100, 100, 100, 100, 100]),
         ("<think>47+12=60 60+30=90</think>90", [50, 100, 100, 100, 100]),
         ("<think>47+12=59 59+30=89</think>88", [100, 0, 100, 100, 100]),
+        ("<think>47+12=59 59+30=89 89+0=90</think>90", [67, 100, 100, 100, 100]),
         ("89", [0, 0, 0, 0, 100]),
         ("<think>47+12=59", [100, 0, 67, 0, 0]),
     ],
@@ -193,6 +197,17 @@ def test_only_the_last_pairs_are_remembered_and_equals_stay() -> None:
         gate(pair((gap, 0.0)))
     verdict = gate(pair((0.5, 0.0)))
     assert verdict.group is not None and len(gate.state()["gaps"]) == 64
+    again = WidestGap(0.1)
+    again.restore(gate.state())
+    again(pair((0.5, 0.0)))
+    assert len(again.state()["gaps"]) == 64, "after a checkpoint, too"
+
+
+def test_three_of_ten_are_three_whatever_rounding_says() -> None:
+    gate = WidestGap(0.1 * 3)  # of ten a little more than 3
+    for gap in [0.9] * 3 + [0.1] * 6:
+        gate(pair((gap, 0.0)))
+    assert gate(pair((0.5, 0.0))).reason == "3 of the last 10 pairs differ more on one item"
 
 
 def test_a_larger_group_is_judged_as_its_widest_pair() -> None:

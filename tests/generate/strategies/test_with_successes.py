@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,17 @@ from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
+from strop.generate.partners import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.with_successes import WithSuccesses
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.roles import Reward
+from strop.roles import Reward, Strategy
 from strop.run import Run
 from strop.start.preflight import check
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.objective import Objective
-from strop.types import Group, Metrics, Origin, Trajectory
+from strop.types import Group, Metrics, Origin, Start, Trajectory
 from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
@@ -133,6 +135,42 @@ def test_the_same_run_replays_the_same(model: Path, pool: Path, tmp_path: Path) 
     assert any(len({words(each) for each in found}) > 1 for found in several.values()), (
         "by chance, not always the first"
     )
+
+
+@dataclass
+class Numbering(Player):
+    """Plays nothing, and numbers what is added."""
+
+    count: int = 0
+
+    def another(self, **changes: Any) -> Start:
+        self.count += 1
+        return Start(f"9/{self.count - 1}", self.count)
+
+
+@dataclass(frozen=True)
+class Nothing(Strategy):
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        return []
+
+
+def test_nothing_of_its_former_life_comes_along(tmp_path: Path) -> None:
+    """Neither facts nor rewards, and it is a sibling of the fresh ones, whatever it was compared with there."""
+    book, former = Ledger(tmp_path / "ledger.db"), make_group([1.0])
+    (attempt,) = former.trajectories
+    attempt.facts, attempt.parent, attempt.family = {"turn_loss": 2.0}, "0-7", "hinted"
+    attempt.rewards = {"outcome": 1.0}
+    book.admitted(0, former.task, 0)
+    book.finished(former, former, "", 0)
+    book.sync()
+    book.close()
+    strategy, group = WithSuccesses(Nothing(), str(tmp_path / "ledger.db")), Group(9, former.task, [])
+    (again,), _ = run_virtually(strategy(group, [], Numbering()))
+    assert (again.id, again.origin, again.task) == ("9/0", Origin.REPLAYED, former.task)
+    assert (again.facts, again.parent, again.family) == ({}, "", "") and (again.reward, again.rewards) == (0.0, {})
+    assert words(again) == words(attempt) and again.num_sampled == 0
+    later, _ = run_virtually(strategy(make_group([0.0]), [], Numbering()))
+    assert later == [], "they join the first wave alone"
 
 
 def test_a_lost_group_has_contrast_again() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
-from strop.train.arithmetic.ratios import log_weights
+from strop.train.arithmetic.ratios import log_weights, with_sampler
 from strop.train.corrections.separated import Separated
 from strop.train.losses.clip import Clip
 from tests.building import lay_out, make_batch, say, written
@@ -52,3 +52,14 @@ def test_misuse_is_refused() -> None:
         Separated(limit=0.5)
     with pytest.raises(ConfigurationError, match="knows no policy 'proximal'"):
         Separated(target="proximal")
+
+
+def test_what_nobody_sampled_has_the_ratio_one_and_a_gradient() -> None:
+    """The second token is a teacher's: ratio 1 with the gradient of log policy; the first one's ratio is 0.3 / 0.2."""
+    batch = make_batch([[log(0.2), 0.0]])
+    batch.versions[2] = -1
+    output = say([[log(0.3), log(0.4)]])
+    ratio = batch.log_ratio(output.logprobs, with_sampler(batch, output.logprobs).behavior_logprobs).exp()
+    assert written(batch, ratio) == pytest.approx([1.5, 1.0])
+    ratio.sum().backward()
+    assert written(batch, output.logprobs.grad) == pytest.approx([1.5, 1.0])

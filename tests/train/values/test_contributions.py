@@ -195,3 +195,9 @@ def test_the_last_reply_is_checked_by_its_world() -> None:
     assert LastReply((world,))(group) == [world.check(group.task, "2")] * 2
     with pytest.raises(ConfigurationError, match="knows no world 'test'"):
         LastReply((world,))(make_group([0.0]))
+
+
+def test_a_regression_on_nothing_is_refused() -> None:
+    for wrong in ({"ridge": 0.0}, {"window": 0}):
+        with pytest.raises(ConfigurationError, match="ridge > 0 and window >= 1"):
+            Contributions(Expects(), **wrong)  # type: ignore[arg-type]

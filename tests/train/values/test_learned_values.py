@@ -17,7 +17,7 @@ from strop.roles import ValueModel
 from strop.train.advantages.gae import Gae
 from strop.train.advantages.turn_advantage import TurnAdvantage
 from strop.train.advantages.value_guided import ValueGuided
-from strop.train.arithmetic.turn_credit import on_written, turn_payments
+from strop.train.arithmetic.turn_credit import on_written, turn_payments, turn_returns
 from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS
 from strop.train.values.binned_critic import BinnedCritic
 from strop.train.values.conservative import Conservative, action_values, backed_up, bounded
@@ -217,6 +217,7 @@ def test_the_twins_are_two_and_come_from_the_seed(model: Path) -> None:
         critic.open(model, seed)
     own, slow = heads(critics[0])
     assert torch.equal(own, slow) and torch.equal(own, heads(critics[1])[0])
+    assert 0.07 < float(own.std()) * own.shape[1] ** 0.5 < 0.13, "at first they say a tenth for states of unit size"
     assert not torch.equal(own, heads(critics[2])[0])
     group = bandit()
     for _ in range(3):
@@ -362,3 +363,10 @@ def test_success_needs_probabilities(model: Path) -> None:
     values.open(model, 0)
     with pytest.raises(ConfigurationError, match="from 0 to 1, got 2"):
         values.learn([make_group([2.0, 0.0])])
+
+
+def test_returns_of_turns_are_discounted() -> None:
+    """Paid 1, 2 and 4 at a discount of one half: 4, 2 + 2 and 1 + 2."""
+    attempt = make_group([7.0]).trajectories[0]
+    attempt.turns, attempt.turn_rewards = attempt.turns * 3, (1.0, 2.0, 4.0)
+    assert turn_returns(attempt, 0.5) == [3.0, 4.0, 4.0]

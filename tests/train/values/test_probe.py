@@ -115,3 +115,14 @@ def test_refusals() -> None:
     assert Probe().problems(run) == ["a baseline from siblings needs >= 2 attempts per group, got 1"]
     with pytest.raises(ConfigurationError, match="each of 1 tokens, got 0"):
         Residual()([make_group([1.0])])
+
+
+def test_what_a_probe_reads_by_hand() -> None:
+    """The mean of the last two states of prompt and reply; of the entropies 1, 2 and 6 the mean, spread and largest."""
+    attempt = make_group([0.0], lengths=[3]).trajectories[0]
+    attempt.notes = {
+        "prompt_hidden": np.array([[9.0], [1.0], [2.0]], dtype=np.float32),
+        "hidden": np.array([[9.0, 9.0], [1.0, 4.0], [3.0, 0.0]], dtype=np.float32),
+        "entropy": np.array([1.0, 2.0, 6.0], dtype=np.float32),
+    }
+    assert Probe(tokens=2)._features(attempt).tolist() == pytest.approx([1.5, 2.0, 2.0, 3.0, (14 / 3) ** 0.5, 6.0])
