@@ -92,6 +92,7 @@ def test_it_says_how_much_it_doubts_and_adds() -> None:
     figures = FusedPrior().learn([doubted, believed, make_group([1.0])])
     assert figures == {"prior_doubt": pytest.approx(Prior(0.2, 1.0, 5).doubt / 2), "prior_refuted_share": 0.5}
     assert WhileRiskFalls(4, 16).learn([doubted, believed]) == {"attempts_added": 0.5}
+    assert FusedPrior().learn([doubted])["prior_doubt"] == pytest.approx(Prior(0.2, 1.0, 5).doubt)
     assert FusedPrior().learn([]) == {"prior_doubt": 0.0, "prior_refuted_share": 0.0}
     assert np.isfinite(FusedPrior().baseline(foreseen([1.0], 1.0)))
 

@@ -47,6 +47,7 @@ class Judging(Adviser):
     asked: list[str] = field(default_factory=list)
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        assert sampling.temperature == 0.0, "the same dialogue is judged alike"
         self.asked.append(messages[-1].content)
         return self.answers[min(len(self.asked), len(self.answers)) - 1]
 
