@@ -41,6 +41,12 @@ def test_only_own_attempts_that_count_are_counted_by_the_worlds_outcome() -> Non
     assert AccuracyBand()(shaped).reason == "more than 0.75 of its attempts are right"
 
 
+def test_both_ends_of_the_band_belong_to_it() -> None:
+    """0.07 * 100 is a little more than 7 in doubles, and 0.29 * 100 a little less than 29."""
+    assert AccuracyBand(0.07, 1.0)(make_group([1.0] * 7 + [0.0] * 93)).group is not None
+    assert AccuracyBand(0.0, 0.29)(make_group([1.0] * 29 + [0.0] * 71)).group is not None
+
+
 def test_it_says_which_side_of_the_band_a_group_is_on() -> None:
     assert AccuracyBand()(make_group([0.0, 0.0])).reason == "fewer than 0.25 of its attempts are right"
     assert AccuracyBand()(make_group([1.0, 1.0])).reason == "more than 0.75 of its attempts are right"
