@@ -21,7 +21,7 @@ from strop.control.lineage import child, is_written
 from strop.control.probing import probed
 from strop.control.requests import advice, asked_for, rewritten
 from strop.environments.split import prompt_of
-from strop.errors import ConfigurationError
+from strop.errors import AdviserError, ConfigurationError
 from strop.roles import Adviser, Writer
 from strop.types import Group, Task
 
@@ -67,10 +67,15 @@ class Weaknesses(Writer):
         named = await asked_for(self.adviser, "concepts", play, task=prompt_of(task), answer=task.answer)
         self._named[group.number] = [line.strip() for line in named.splitlines() if line.strip()]
         table = self._table(group)
-        made = []
+        made: list[Task] = []
         for _ in range(self.exercises):
             ideas = table.draw(_CONCEPTS, _TEMPERATURE, play.another().key)
-            problem = await rewritten(self.adviser, "about", task, play, ideas="\n".join(ideas))
+            try:
+                problem = await rewritten(self.adviser, "about", task, play, ideas="\n".join(ideas))
+            except AdviserError:
+                if not made:
+                    raise
+                break  # what was paid for with attempts is not thrown away with it
             made += await self._accepted(problem, play)
         return made
 

@@ -11,7 +11,7 @@ from strop.control.concepts import Concepts
 from strop.control.writers.weaknesses import Weaknesses
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.split import prompt_of
-from strop.errors import ConfigurationError
+from strop.errors import AdviserError, ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.progress import Flow
 from strop.types import Group, Origin, Task
@@ -93,7 +93,17 @@ def test_problems_are_taken_where_they_are_agreed_on_and_sometimes_solved(flow: 
     assert [(prompt_of(task), task.answer) for task in made] == [("20+30=?", "50"), ("20+30=?", "51")]
     asked = [parts for parts in adviser.asked if parts["wanted"] == "about"]
     assert [sorted(parts["ideas"].split("\n")) for parts in asked] == [["carry", "two terms"]] * 4
-    assert all("answer" not in parts for parts in adviser.asked if parts["wanted"] == "solved")
+    solving = [parts for parts in adviser.asked if parts["wanted"] == "solved"]
+    assert [parts["task"] for parts in solving] == ["20+30=?", "1+1=?", "2+2=?", "20+30=?"]
+    assert all("answer" not in parts for parts in solving)
+
+
+def test_a_reply_without_a_problem_takes_none_of_those_before_it(flow: Flow) -> None:
+    good, bad = "[task]\n20+30=?\n[answer]\n50", "I would rather not."
+    writer = Weaknesses(advised([good, bad], ["[answer]\n50"]), exercises=3, probes=32)
+    assert [task.answer for task in weaken(flow, writer)] == ["50"]
+    with pytest.raises(AdviserError, match="no answer"):
+        weaken(flow, Weaknesses(advised([bad], ["[answer]\n50"])))
 
 
 def test_a_label_needs_more_than_half_of_the_votes(flow: Flow) -> None:
