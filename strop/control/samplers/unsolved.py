@@ -25,7 +25,8 @@ _TRIES = 1000  # tasks in a row that may be passed over
 class Unsolved(Sampler):
     """What `inner` chooses, less tasks of which a group solved a larger share than `most`.
 
-    Where nothing else is left, a solved one is tried after all. Groups may come in any order.
+    Where it comes round to a task that was just passed over, all are solved, and that one is tried after all. Groups
+    may come in any order.
     """
 
     inner: Sampler
@@ -38,12 +39,11 @@ class Unsolved(Sampler):
             raise ConfigurationError(f"Unsolved needs 0 <= most <= 1, got {self.most}")
 
     def next(self, step: int, belief: Belief) -> Task:
-        task = self.inner.next(step, belief)
-        for _ in range(_TRIES):
-            if task.id not in self._solved:
-                return task
-            self._passed_over += 1
+        task, passed = self.inner.next(step, belief), set[str]()
+        while task.id in self._solved and task.id not in passed and len(passed) < _TRIES:
+            passed.add(task.id)
             task = self.inner.next(step, belief)
+        self._passed_over += len(passed)
         return task
 
     def observe(self, group: Group) -> None:

@@ -34,7 +34,7 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 def curr_reft(
     setting: Setting = Setting(group_size=4, steps=150),
-    taught: int = 40,  # steps of supervised training first, on what the easier questions look like
+    taught: int = 12,  # steps of supervised training first, on all three kinds, or the open one is forgotten
     improved: int = 20,  # steps of imitation of right answers last
     kl: float = 0.04,  # weight of the penalty to the reference
 ) -> Run:

@@ -13,7 +13,7 @@ from tests.control.samplers.trying import group_of
 
 
 def test_few_attempts_before_and_many_after() -> None:
-    budget = Broadened(16, 512, 100)
+    budget = Broadened()
     assert [budget.attempts(group_of(TASK, [], version)) for version in (0, 99, 100, 3000)] == [16, 16, 512, 512]
     assert budget.attempts(group_of(TASK, [0.0], 100)) == 0, "one wave"
     assert budget.size == 16

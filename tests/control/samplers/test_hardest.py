@@ -100,8 +100,32 @@ def test_the_first_set_waits_for_stragglers_and_not_for_ever() -> None:
     for task in tasks[:7]:
         used.observe(group_of(task, [0.0, 1.0]))
     assert set(draws(used, 8)) == set(tasks), "one is not known yet"
-    chosen = set(draws(used, 5))
+    chosen = set(draws(used, 15))
     assert len(chosen) == 5 and tasks[7] not in chosen, "what always fails is kept last"
+
+
+def test_groups_of_a_phase_add_up() -> None:
+    used = sampler()
+    task = draws(used, 1)[0]
+    used.observe(group_of(task, [1.0, 1.0, 1.0]))
+    used.observe(group_of(task, [0.0, 0.0], number=1))
+    assert used.learn([])["pass_of_left"] == pytest.approx(3 / 5)
+
+
+def test_chance_decides_between_equals() -> None:
+    kept = set()
+    for seed in range(5):
+        used = sampler(seed)
+        tried(used, 0, 8, dict.fromkeys(PASS, 4))
+        kept.add(frozenset(tried(used, 1, 5, dict.fromkeys(PASS, 4))))
+    assert len(kept) > 1
+
+
+def test_the_papers_sets() -> None:
+    paper = Hardest((WORLD,))
+    assert (paper.size, paper.sizes, paper.steps) == (175, (72, 50, 25), (64, 32))
+    Hardest((WORLD,), 8, (8, 1), (1,))
+    Hardest((WORLD,), 8, (8,), ())
 
 
 def test_failed_and_pruned_attempts_are_no_evidence() -> None:

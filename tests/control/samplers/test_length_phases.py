@@ -98,6 +98,13 @@ def test_it_says_the_phase_and_what_was_carried() -> None:
     assert phases().learn([*groups, group_of(WORLDS[0].task(1), [0.0], 2)]) == {"phase": 0.5, "carried_share": 0.25}
 
 
+def test_a_single_phase_and_the_papers_choice() -> None:
+    plain = LengthPhases(WORLDS, (13,), ())
+    assert (plain.size, plain.carried, plain.most) == (256, 0.25, 0.0)
+    assert {len(prompt(task)) for task in draws(plain, 60)} == {5, 7, 13}
+    assert draws(phases(carried=0.0), 6) != draws(LengthPhases(WORLDS, (5, 13), (3,), 6, 0.0, seed=3), 6)
+
+
 def test_refuses_what_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match="rising caps"):
         LengthPhases(WORLDS, (7, 7), (3,))

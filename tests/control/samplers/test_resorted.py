@@ -67,6 +67,16 @@ def test_inversions_by_counting() -> None:
     assert inversion_rate([0]) == 0.0
 
 
+def test_batches_of_uneven_sizes() -> None:
+    """12 tasks in 5 batches: cut at 2, 4, 7 and 9."""
+    belief, used = Told({name: 1 - place / 20 for place, name in enumerate(POOL)}), Resorted(WORLDS, 4, 5)
+    assert (Resorted(WORLDS).size, Resorted(WORLDS).batches) == (64, 8)
+    draws(used, 3, belief=belief)
+    belief.means = {name: place / 20 for place, name in enumerate(POOL)}
+    rest = [POOL.index(prompt(task)) for task in draws(used, 9, belief=belief)]
+    assert rest == [3, 6, 5, 4, 8, 7, 11, 10, 9], "what had begun goes on as it was"
+
+
 @pytest.mark.parametrize("batches", [0, 13])
 def test_refuses_batches_that_cannot_be(batches: int) -> None:
     with pytest.raises(ConfigurationError, match=f"got {batches} and 12 tasks"):
