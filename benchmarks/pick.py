@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.control.beliefs.offsets import Offsets, kind_of
+from strop.control.beliefs.offsets import Offsets
+from strop.control.evidence import kind
 from strop.control.task_table import keys_of
 from strop.environments.countdown import Countdown
 from strop.types import Group, Outcome, Task, Trajectory
@@ -37,7 +38,7 @@ WORLDS = tuple(Countdown(level) for level in (2, 3, 4, 5))
 def measure(count: int, picks: int) -> dict[str, Any]:
     """Fill a belief, choose, learn; the peak is of this process, Python and numpy within."""
     before, keys = _peak(), np.random.default_rng(0).integers(1, 2**64, count, np.uint64)
-    kinds = keys_of([kind_of(world.task(0)) for world in WORLDS])
+    kinds = keys_of([kind(world.task(0)) for world in WORLDS])
     belief, seconds = _filled(keys)
     stream = np.random.default_rng(1)
 

@@ -26,6 +26,7 @@ from tests.test_defaults import default_of
 TABLE = Path(__file__).parent / "parts"
 PARTS = (
     *("advantage", "losses", "reduction", "gates", "correction", "rewards", "sampler", "budget", "pace", "strategy"),
+    *("belief", "writer"),
     *("agent", "values", "buffer", "trainer", "sampling", "groups_per_step", "minibatches", "epochs", "streams"),
     *("engine", "context", "evaluation", "steps", "seed", "checkpoint_every", "threads"),
 )

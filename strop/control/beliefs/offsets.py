@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.evidence import successes
+from strop.control.evidence import kind, successes
 from strop.control.foresight import foresight
 from strop.control.scores import Doubles
 from strop.control.task_table import Keys, TaskTable, keys_of
@@ -70,7 +70,7 @@ class Offsets(Belief):
             )
 
     def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
-        return self.told(keys_of([task.id for task in tasks]), keys_of([kind_of(task) for task in tasks]), step)
+        return self.told(keys_of([task.id for task in tasks]), keys_of([kind(task) for task in tasks]), step)
 
     def told(self, tasks: Keys, kinds: Keys, step: int) -> tuple[FloatArray, FloatArray]:
         """The same for whoever has the keys of tasks and of their kinds, and need not make the tasks: [N] each."""
@@ -86,8 +86,8 @@ class Offsets(Belief):
     def observe(self, group: Group) -> None:
         right, count = successes(group)
         if count:
-            task, kind = keys_of([group.task.id, kind_of(group.task)]).tolist()
-            self._filed.append(_Seen(group.version, group.number, task, kind, right, count))
+            task, like = keys_of([group.task.id, kind(group.task)]).tolist()
+            self._filed.append(_Seen(group.version, group.number, task, like, right, count))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how well the draw was foreseen, and how many tasks are known."""
@@ -146,11 +146,6 @@ class Offsets(Belief):
             stride = np.clip(slope / (information + known + _PULL), -2, 2)
             offset = np.clip(offset + stride, -_FURTHEST, _FURTHEST)
         self._tasks.write(unique, logit=offset, known=known + information, version=self._step)
-
-
-def kind_of(task: Task) -> str:
-    """World and level, whose tasks are alike before they were tried."""
-    return f"{task.source}:{task.level}"
 
 
 def _known(row: dict[str, NDArray[Any]], step: int, memory: float) -> Doubles:

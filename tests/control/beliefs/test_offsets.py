@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.control.beliefs.offsets import Offsets, kind_of
-from strop.control.evidence import SURVIVAL
+from strop.control.beliefs.offsets import Offsets
+from strop.control.evidence import SURVIVAL, kind
 from strop.control.task_table import keys_of
 from strop.errors import CheckpointError, ConfigurationError
 from strop.types import Group, Origin, Task
@@ -216,7 +216,7 @@ def test_only_outcomes_of_the_policys_own_attempts_count() -> None:
 def test_whoever_has_keys_is_told_the_same_without_tasks() -> None:
     belief, tasks = Offsets(), [task("a"), task("b"), task("c", 2)]
     belief.observe(group(tasks[0], 4, 4))
-    keys = keys_of([each.id for each in tasks]), keys_of([kind_of(each) for each in tasks])
+    keys = keys_of([each.id for each in tasks]), keys_of([kind(each) for each in tasks])
     assert all(np.array_equal(*pair) for pair in zip(belief.foresee(tasks, 1), belief.told(*keys, 1), strict=True))
 
 
