@@ -23,8 +23,8 @@ from strop.simulate.scenarios import SCENARIOS
 # difficulty, as here. PCL's belief is a language model's, so it has the one that all rules can share, and so has VADE,
 # whose forgetting was not published; a pool of this size is scored whole, and by PCL's four candidates for each place.
 RULES = {
-    "sec": ("sec", {"softness": "0.2"}, ""),
-    "sec, temperature 1": ("sec", {}, ""),
+    "sec": ("sec", {}, ""),
+    "sec, temperature 1": ("sec", {"softness": "1.0"}, ""),
     "dump": ("dump", {}, ""),
     "pcl": ("pcl", {"pool": "256", "candidates": "16"}, "offsets"),
     "pcl, 4 candidates": ("pcl", {"pool": "256"}, "offsets"),
