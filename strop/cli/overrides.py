@@ -116,8 +116,13 @@ def _type_of(owner: Any, name: str, value: Any) -> Any:
     """A field's annotation, or the type of its value where the annotation cannot be read."""
     if isinstance(owner, tuple):
         return type(value)
+    home = next(kind for kind in type(owner).__mro__ if name in vars(kind).get("__annotations__", {}))
+    # read alone: what other fields and roles are annotated with need not be there
+    alone = type(
+        name, (), {"__annotations__": {name: vars(home)["__annotations__"][name]}, "__module__": home.__module__}
+    )
     try:
-        return typing.get_type_hints(type(owner))[name]
+        return typing.get_type_hints(alone)[name]
     except NameError:  # annotated with a name that only a type checker imports
         return type(value)
 

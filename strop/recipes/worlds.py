@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,12 @@ def _kind(name: str) -> Callable[..., Any] | None:
     kinds = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
-    return next((kind for kind in kinds if vars(kind).get("name") == name), None)
+    return next((kind for kind in kinds if vars(kind).get("name") == name and _takes_level(kind)), None)
+
+
+def _takes_level(kind: type) -> bool:
+    """Those that are made of other worlds do not."""
+    return is_dataclass(kind) and fields(kind)[0].name == "level"
 
 
 def _parse(text: str, seed: int, answer: str) -> World:

@@ -44,7 +44,7 @@ def test_acereason_has_six_stages_of_the_papers_lengths_attempts_and_filters() -
         stages.append((run.worlds[0].name, run.sampling.max_tokens, run.budget.size, is_filtered))
         run = run.warmup
     assert stages[::-1] == [
-        ("arithmetic", 16, 8, False),
+        ("arithmetic", 24, 8, False),
         ("arithmetic", 32, 16, False),
         ("arithmetic", 48, 16, True),
         ("countdown", 48, 8, False),

@@ -7,7 +7,7 @@ Reading: 4 attempts first, 8 in the mean, 16 at most; the paper's numbers and th
     Two examples, novelty 2.5 with at most half of the advantage, as published. See the mechanisms for examples and for
     the price that ranks tasks. GRPO with one optimizer step per draw.
 Left out: Examples that are chosen by embeddings.
-Acts: attempts_added > 0 and sharpened_share > 0 and seeded_share > 0
+Acts: attempts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group_size=8
 """
 
 from __future__ import annotations

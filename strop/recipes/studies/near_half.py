@@ -1,6 +1,6 @@
 """Of a pool of tasks, those nearest to one half by a level for each kind and an offset for each task.
 
-Acts: belief_spread > 0 and nearer_by > 0
+Acts: nearer_by > 0
 """
 
 from __future__ import annotations
