@@ -121,5 +121,6 @@ def test_turns_count_by_their_progress() -> None:
     assert group.trajectories[1].advantages is not None and group.trajectories[1].advantages.tolist() == [1.0, 1.0]
     spread = float(np.std([1.0, exp(1.0), exp(-0.5), 1.0]))
     assert ProgressWeighted(2.0).learn([group]) == {"progress_weight_spread": pytest.approx(spread)}
+    assert ProgressWeighted(0.0).weights(attempt) == [1.0] * 3, "plain imitation"
     with pytest.raises(ConfigurationError, match="got -1"):
         ProgressWeighted(-1.0)

@@ -33,7 +33,7 @@ def test_it_says_the_stage_of_groups_by_their_version_and_lets_stages_learn() ->
     assert told["stage"] == 0.5 and told["drawn/arithmetic-1"] == 1.0 and told["uneven"] == 0.5
 
 
-@pytest.mark.parametrize(("count", "steps"), [(0, ()), (3, (2,)), (3, (2, 3, 4)), (2, (0,))])
+@pytest.mark.parametrize(("count", "steps"), [(0, ()), (3, (2,)), (3, (2, 3, 4)), (2, (0,)), (3, (5, 0))])
 def test_refuses_stages_that_do_not_fit_their_steps(count: int, steps: tuple[int, ...]) -> None:
     with pytest.raises(ConfigurationError, match="steps >= 1 for all but the last"):
         Staged(STAGES[:count], steps)

@@ -56,6 +56,7 @@ def test_cuts_are_uniform_over_the_thought(tmp_path: Path) -> None:
 def test_without_a_thought_there_is_nothing_to_leave(tmp_path: Path) -> None:
     assert len(played(tmp_path, ["#7|"], 3)) == 1, "it answers at once"
     assert len(played(tmp_path, ["xyz#7|"], 3, is_broken=True)) == 1, "the world failed it"
+    assert len(played(tmp_path, ["|"], 3)) == 1, "its end alone is no thought"
     found = played(tmp_path, ["xy|", "1|", "2|"], 3)
     assert len(found) == 3 and {attempt.facts[EXIT] for attempt in found[1:]} <= {1.0, 2.0}, "a thought without an end"
 
