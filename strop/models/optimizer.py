@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -52,6 +52,23 @@ class Optimizer:
         torch.autograd.graph.increment_version(list(self.parameters.values()))
         self.num_steps += 1
 
+    def descend(self, losses: Iterable[Tensor], learning_rate: float, told: str) -> float:
+        """One step on the sum of losses, each computed when its turn comes; returns the gradient's norm.
+
+        Where that is no number nothing moves, and the error says what was `told`.
+        """
+        self.zero_grad()
+        total = 0.0
+        for loss in losses:
+            torch.autograd.backward(loss)
+            total += float(loss.detach())
+        norm = float(self.gradient_norm())
+        if not math.isfinite(total + norm):
+            self.zero_grad()
+            raise NumericsError(f"{told}: loss {total}, gradient norm {norm}; its weights were not touched")
+        self.step(learning_rate, norm)
+        return norm
+
     def step_unless_broken(self, learning_rate: float, gradient_norm: Tensor, losses: Tensor) -> None:
         """The same on a GPU without waiting for it: nothing moves if the norm or a loss is not finite.
 
@@ -69,6 +86,12 @@ class Optimizer:
     def save(self, folder: Path, name: str, facts: Mapping[str, int]) -> None:
         """Write moments as `name`.safetensors and the rest as `name`.json."""
         write_state(folder, name, self.moments(), {**self.counts, **facts})
+
+    def save_whole(self, folder: Path, name: str) -> None:
+        """With the parameters, as NAME_weights.safetensors."""
+        weights = {key: tensor.detach().cpu().contiguous() for key, tensor in self.parameters.items()}
+        save_file(weights, folder / f"{name}_weights.safetensors")
+        self.save(folder, name, {})
 
     def resume(self, folder: Path, name: str) -> None:
         """Read what `save` wrote."""

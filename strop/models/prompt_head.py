@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
-from strop.errors import NumericsError
 from strop.models.headed import Headed
 from strop.models.optimizer import Optimizer
 from strop.models.prompts import last_states, passes
@@ -46,26 +43,11 @@ class PromptHead:
 
     def step(self, prompts: Sequence[IntArray], loss: Callable[[Tensor, slice], Tensor], learning_rate: float) -> float:
         """One optimizer step on the sum of `loss(numbers [n], which prompts)`; returns the gradient's norm."""
-        self.optimizer.zero_grad()
-        total = 0.0
-        for part in passes(prompts, self.max_tokens):
-            value = loss(self.read(prompts[part]), part)
-            torch.autograd.backward(value)
-            total += float(value.detach())
-        norm = float(self.optimizer.gradient_norm())
-        if not math.isfinite(total + norm):
-            self.optimizer.zero_grad()
-            raise NumericsError(
-                f"the head at prompts: loss {total}, gradient norm {norm} of {len(prompts)} prompts; its weights were "
-                "not touched"
-            )
-        self.optimizer.step(learning_rate, norm)
-        return norm
+        losses = (loss(self.read(prompts[part]), part) for part in passes(prompts, self.max_tokens))
+        return self.optimizer.descend(losses, learning_rate, f"the head at {len(prompts)} prompts")
 
     def save(self, folder: Path, name: str) -> None:
-        weights = {key: tensor.detach().cpu().contiguous() for key, tensor in self.optimizer.parameters.items()}
-        save_file(weights, folder / f"{name}_weights.safetensors")
-        self.optimizer.save(folder, name, {})
+        self.optimizer.save_whole(folder, name)
 
     def resume(self, folder: Path, name: str) -> None:
         self.model.load(folder / f"{name}_weights.safetensors")

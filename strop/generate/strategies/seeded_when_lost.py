@@ -23,6 +23,7 @@ from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
 
 _KNOWN = 256  # solved tasks that are remembered, the last ones
 _PIECE = 3  # characters
+_LONGEST = 400  # characters of an example; longer ones are not remembered
 
 
 @dataclass
@@ -30,16 +31,13 @@ class SeededWhenLost(Strategy):
     """The first wave is plain; after waves without a success, `examples` solved tasks stand before the task."""
 
     examples: int = 2  # solved tasks that are shown
-    longest: int = 400  # characters of an example; longer ones are not shown
 
     # version, kind, what was asked and answered; only later versions see it: who was scored first does not matter
     _known: list[tuple[int, str, str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.examples < 1 or self.longest < 1:
-            raise ConfigurationError(
-                f"SeededWhenLost needs examples >= 1 and longest >= 1, got {self.examples} and {self.longest}"
-            )
+        if self.examples < 1:
+            raise ConfigurationError(f"SeededWhenLost needs examples >= 1, got {self.examples}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         if group.trajectories and not any(success(attempt) > 0 for attempt in group.scored):
@@ -59,7 +57,7 @@ class SeededWhenLost(Strategy):
 
     def observe(self, group: Group) -> None:
         """Remember one right reply of the policy's own."""
-        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.reply) <= self.longest]
+        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.reply) <= _LONGEST]
         if right:
             shortest = min(right, key=lambda attempt: len(attempt.reply))
             told = (group.version, _kind(group.task), prompt_of(group.task), shortest.reply)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from strop.control.evidence import EXIT
+from strop.environments.scratchpad import CLOSE
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
@@ -26,14 +27,13 @@ from strop.types import Group, Origin, Start, Trajectory
 class SerialExits(Strategy):
     """The first start thinks to the end; the others answer after 1 to n of the n tokens that it thought."""
 
-    inducer: str = "</think>"  # said after a cut; the next token begins the answer
-    ends: str = "</think>"  # what ends a thought; a reply without it is all thought
+    inducer: str = CLOSE  # said after a cut; the next token begins the answer
 
     _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.inducer or not self.ends:
-            raise ConfigurationError("SerialExits needs an inducer and a text that ends thoughts, got an empty one")
+        if not self.inducer:
+            raise ConfigurationError("SerialExits needs a text that induces the answer, got an empty one")
 
     def meet(self, policy: Policy) -> None:
         self._policy = policy
@@ -55,12 +55,12 @@ class SerialExits(Strategy):
         return replace(attempt, facts=attempt.facts | {EXIT: float(at)})
 
     def _thought(self, attempt: Trajectory) -> int:
-        """Tokens of the first reply before what ends its thought."""
+        """Tokens of the first reply before the end of its thought; without one it is all thought."""
         if self._policy is None:
             raise ConfigurationError("SerialExits does not know how replies are written: call meet(policy) first")
         if not attempt.turns:
             return 0
         reply = attempt.turns[0]
         text, tokens = self._policy.template.text(reply.tokens), self._policy.template.places(reply.tokens)
-        end = text.find(self.ends)
+        end = text.find(CLOSE)
         return int((tokens <= end).sum()) if end >= 0 else max(len(tokens) - 1, 0)

@@ -15,7 +15,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from strop.abilities import Learns, outermost
-from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.types import Group, Metrics, Trajectory
 
@@ -25,19 +24,14 @@ Fork: TypeAlias = dict[int, list[Trajectory]]  # attempts by the token that they
 
 @dataclass(frozen=True)
 class SiblingTokens(Advantage):
-    """A + weight * (R - mean R) / (sd R + 1e-4) over the tokens that follow one beginning, at least two of them.
+    """A + (R - mean R) / (sd R + 1e-4) over the tokens that follow one beginning, at least two of them.
 
     Attempts that share a beginning by chance are compared as those that were branched from each other are.
     """
 
     inner: Advantage
-    weight: float = 1.0  # beside the inner credit
 
     is_local: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.weight <= 0:
-            raise ConfigurationError(f"SiblingTokens needs weight > 0, got {self.weight}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
         self.inner(groups)
@@ -45,13 +39,7 @@ class SiblingTokens(Advantage):
             for depth, fork in forks(group.scored):
                 for token, credit in credits(fork).items():
                     for attempt in fork[token]:
-                        self._add(attempt, depth, credit)
-
-    def _add(self, attempt: Trajectory, depth: int, credit: float) -> None:
-        """To the token at this depth, if the attempt wrote it itself."""
-        place = depth - attempt.turns[0].given
-        if attempt.advantages is not None and place >= 0:
-            attempt.advantages[place] += np.float32(self.weight * credit)
+                        _add(attempt, depth, credit)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """How many forks a group has, how large the credit at them is, and what is learned within."""
@@ -87,3 +75,10 @@ def credits(fork: Fork) -> dict[int, float]:
     means = {token: float(np.mean([attempt.reward for attempt in group])) for token, group in fork.items()}
     values = np.array(list(means.values()))
     return {token: float((mean - values.mean()) / (values.std() + _FLAT)) for token, mean in means.items()}
+
+
+def _add(attempt: Trajectory, depth: int, credit: float) -> None:
+    """To the token at this depth, if the attempt wrote it itself."""
+    place = depth - attempt.turns[0].given
+    if attempt.advantages is not None and place >= 0:
+        attempt.advantages[place] += np.float32(credit)

@@ -3,7 +3,6 @@ share it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 from torch import Tensor
 
-from strop.errors import ConfigurationError, NumericsError
+from strop.errors import ConfigurationError
 from strop.models.headed import Headed
 from strop.models.optimizer import Optimizer
 from strop.train.machine.sequences import Sequences
@@ -98,27 +96,12 @@ class ValueBody:
 
     def step(self, parts: Sequence[Part], loss: Callable[[Tensor, Part], Tensor], learning_rate: float) -> float:
         """One optimizer step on the sum of `loss(outputs [R, 2, K], part)`; returns the gradient's norm."""
-        self.optimizer.zero_grad()
-        total = 0.0
-        for part in parts:
-            value = loss(self.read(part), part)
-            torch.autograd.backward(value)
-            total += float(value.detach())
-        norm = float(self.optimizer.gradient_norm())
-        if not math.isfinite(total + norm):
-            self.optimizer.zero_grad()
-            tasks = sorted({attempt.task.id for part in parts for attempt in part.attempts})
-            raise NumericsError(
-                f"value model: loss {total}, gradient norm {norm}, with tasks {', '.join(tasks)}; its weights were not "
-                "touched"
-            )
-        self.optimizer.step(learning_rate, norm)
-        return norm
+        tasks = ", ".join(sorted({attempt.task.id for part in parts for attempt in part.attempts}))
+        losses = (loss(self.read(part), part) for part in parts)
+        return self.optimizer.descend(losses, learning_rate, f"value model with tasks {tasks}")
 
     def save(self, folder: Path, name: str) -> None:
-        weights = {key: tensor.detach().cpu().contiguous() for key, tensor in self.optimizer.parameters.items()}
-        save_file(weights, folder / f"{name}_weights.safetensors")
-        self.optimizer.save(folder, name, {})
+        self.optimizer.save_whole(folder, name)
 
     def resume(self, folder: Path, name: str) -> None:
         self.model.load(folder / f"{name}_weights.safetensors")

@@ -29,14 +29,16 @@ def played(folder: Path, replies: list[str], count: int, seed: int = 0, is_broke
     policy = policy_of(save_folder(folder), Recording(replies))
     world = Replies(1, is_broken=is_broken)
     play = GroupPlayer(Group(0, TASK, []), policy, (world,), Chat(), seed, score)
-    strategy = SerialExits("#", "#")
+    strategy = SerialExits("#")
     strategy.meet(policy)
     return asyncio.run(strategy(play.group, [play.another() for _ in range(count)], play))
 
 
 def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path: Path) -> None:
-    whole, *exits = played(tmp_path, ["xyz#7|", "1|", "2|", "3|"], 4)
-    assert whole.origin is Origin.POLICY and EXIT not in whole.facts and whole.turns[0].message.content == "xyz#7"
+    whole, *exits = played(tmp_path, ["xyz</think>7|", "1|", "2|", "3|"], 4)
+    assert (
+        whole.origin is Origin.POLICY and EXIT not in whole.facts and whole.turns[0].message.content == "xyz</think>7"
+    )
     cuts = [int(attempt.facts[EXIT]) for attempt in exits]
     assert cuts == sorted(cuts) and set(cuts) <= {1, 2, 3}
     for attempt, at, said in zip(exits, cuts, ("1", "2", "3"), strict=True):
@@ -48,14 +50,16 @@ def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path:
 
 def test_cuts_are_uniform_over_the_thought(tmp_path: Path) -> None:
     cuts = Counter(
-        attempt.facts[EXIT] for seed in range(60) for attempt in played(tmp_path, ["abcd#7|", *["1|"] * 5], 6, seed)[1:]
+        attempt.facts[EXIT]
+        for seed in range(60)
+        for attempt in played(tmp_path, ["abcd</think>7|", *["1|"] * 5], 6, seed)[1:]
     )
     assert set(cuts) == {1.0, 2.0, 3.0, 4.0} and all(45 <= count <= 105 for count in cuts.values())
 
 
 def test_without_a_thought_there_is_nothing_to_leave(tmp_path: Path) -> None:
-    assert len(played(tmp_path, ["#7|"], 3)) == 1, "it answers at once"
-    assert len(played(tmp_path, ["xyz#7|"], 3, is_broken=True)) == 1, "the world failed it"
+    assert len(played(tmp_path, ["</think>7|"], 3)) == 1, "it answers at once"
+    assert len(played(tmp_path, ["xyz</think>7|"], 3, is_broken=True)) == 1, "the world failed it"
     assert len(played(tmp_path, ["|"], 3)) == 1, "its end alone is no thought"
     found = played(tmp_path, ["xy|", "1|", "2|"], 3)
     assert len(found) == 3 and {attempt.facts[EXIT] for attempt in found[1:]} <= {1.0, 2.0}, "a thought without an end"
@@ -87,7 +91,7 @@ def test_wrong_failed_and_lone_answers() -> None:
 
 
 def test_refuses_nonsense() -> None:
-    with pytest.raises(ConfigurationError, match="an empty one"):
+    with pytest.raises(ConfigurationError, match="got an empty one"):
         SerialExits("")
     with pytest.raises(ConfigurationError, match="meet"):
         SerialExits()._thought(make_group([1.0]).trajectories[0])

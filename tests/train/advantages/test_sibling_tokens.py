@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strop.errors import ConfigurationError
 from strop.train.advantages.constant import Constant
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.advantages.sibling_tokens import SiblingTokens, credits, forks
@@ -63,9 +62,9 @@ def test_each_alternative_counts_once_however_many_go_through_it() -> None:
 
 def test_only_who_wrote_a_token_is_credited_for_it() -> None:
     group = tree([[A, X, X], [A, Y]], [1.0, 0.0], begun=[0, 1])
-    SiblingTokens(Constant(), 2.0)([group])
-    assert added(group.trajectories[0]) == pytest.approx([1, 1 + 2, 1], abs=1e-3), "the fork is its second token"
-    assert added(group.trajectories[1]) == pytest.approx([1 - 2], abs=1e-3), "the first is given"
+    SiblingTokens(Constant())([group])
+    assert added(group.trajectories[0]) == pytest.approx([1, 1 + 1, 1], abs=1e-3), "the fork is its second token"
+    assert added(group.trajectories[1]) == pytest.approx([1 - 1], abs=1e-3), "the first is given"
     early = tree([[A, X], [B, X], [A, Y]], [1.0, 0.0, 0.0], begun=[0, 0, 1])
     SiblingTokens(Constant())([early])
     assert added(early.trajectories[2]) == pytest.approx([1 - 1], abs=1e-3), "no credit at the root, which it was given"
@@ -77,5 +76,3 @@ def test_ends_failures_and_single_children() -> None:
     assert forks(tree([[A, X], [A, X]], [1.0, 0.0]).scored) == []
     figures = SiblingTokens(Constant()).learn([group, tree([[A]], [1.0])])
     assert figures == {"forks": 0.5, "fork_credit": pytest.approx(1, abs=1e-3)}
-    with pytest.raises(ConfigurationError, match="weight > 0"):
-        SiblingTokens(Constant(), 0.0)
