@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.replay.memory.held import Held
 from strop.roles import Buffer
 from strop.types import Group, Trajectory
 
@@ -33,8 +34,7 @@ class ConfidentSuccesses(Buffer):
     most: float = 2.0  # old groups for each new one
     seed: int = 0  # of the choice of old ones
 
-    _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _old: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1 or self.most < 0:
@@ -43,24 +43,21 @@ class ConfidentSuccesses(Buffer):
             )
 
     def add(self, group: Group) -> None:
-        if group.number in self._new or group.number in self._old:
-            raise ValueError(f"group {group.number} is already in the buffer")
-        self._new[group.number] = group
+        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
-        if len(self._new) < count:
+        held = self._held
+        if len(held) < count:
             return None
-        fresh = [self._new.pop(number) for number in sorted(self._new)[:count]]
-        known = sorted(self._old)
+        known = sorted(held.old)
         chosen = np.random.default_rng([self.seed, step]).permutation(len(known))[: int(self.most * count)]
-        again = [self._old[known[place]] for place in sorted(chosen.tolist())]
-        for group in (*fresh, *again):
-            group.times_trained += 1
-        found = [*fresh, *(replace(group, trajectories=self._kept(group)) for group in again)]
-        self._old |= {group.number: group for group in fresh if self._kept(group)}
-        for number in sorted(self._old)[: max(len(self._old) - _KEPT, 0)]:
-            del self._old[number]
-        return found
+        again = [held.old[known[place]] for place in sorted(chosen.tolist())]
+        fresh = held.take(count, again)
+        for group in fresh:
+            if not self._kept(group):
+                del held.old[group.number]
+        held.forget(_KEPT)
+        return [*fresh, *(replace(group, trajectories=self._kept(group)) for group in again)]
 
     def _kept(self, group: Group) -> list[Trajectory]:
         return [attempt for attempt in group.own if attempt.reward > _RIGHT and self._is_between(attempt)]
@@ -70,15 +67,10 @@ class ConfidentSuccesses(Buffer):
         return len(logprobs) > 0 and self.low < math.exp(float(logprobs.mean())) <= self.high
 
     def __len__(self) -> int:
-        return len(self._new)
+        return len(self._held)
 
     def state(self) -> dict[str, Any]:
-        held = {**self._old, **self._new}
-        return {"times_trained": {str(number): group.times_trained for number, group in sorted(held.items())}}
+        return self._held.state()
 
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._new, self._old = {}, {}
-        for number, times in state["times_trained"].items():
-            group = group_of(int(number))
-            group.times_trained = int(times)
-            (self._old if group.times_trained else self._new)[group.number] = group
+        self._held.restore(state, group_of)

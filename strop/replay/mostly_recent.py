@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.replay.memory.held import Held
 from strop.roles import Buffer
 from strop.types import Group
 
@@ -23,9 +24,8 @@ class MostlyRecent(Buffer):
     """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
 
     In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
-    before all others were. The length is that of the new groups alone: old ones wait for nobody, and a pace must not
-    count them. The choice depends on seed and step only. Of an old group `answers` attempts are drawn, none twice, one
-    after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
+    before all others were. The choice depends on seed and step only. Of an old group `answers` attempts are drawn, none
+    twice, one after the other with probabilities softmax(sharpness * reward) over those left; 0: all of them.
     """
 
     recent: float = 0.95  # share of new groups in a step
@@ -34,8 +34,7 @@ class MostlyRecent(Buffer):
     answers: int = 0  # of an old group that are drawn; 0: all
     sharpness: float = 0.0  # 1 / temperature of TBA's softmax over rewards; 0: uniform
 
-    _new: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _old: dict[int, Group] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
     _turn: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # old, not yet taken again
 
     def __post_init__(self) -> None:
@@ -50,53 +49,42 @@ class MostlyRecent(Buffer):
             )
 
     def add(self, group: Group) -> None:
-        if group.number in self._new or group.number in self._old:
-            raise ValueError(f"group {group.number} is already in the buffer")
-        self._new[group.number] = group
+        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
-        if len(self._new) < count:
+        if len(self._held) < count:
             return None
         random = np.random.default_rng([self.seed, step])
         # how many places fell to old groups before each of the new ones
         num_old = int(random.geometric(self.recent, count).sum()) - count
-        again = self._take_old(min(num_old, len(self._old)), random)
-        fresh = [self._new.pop(number) for number in sorted(self._new)[:count]]
-        for group in (*again, *fresh):
-            self._old[group.number] = group
-            group.times_trained += 1
-        self._forget()
+        again = self._take_old(min(num_old, len(self._held.old)), random)
+        fresh = self._held.take(count, again)
+        self._held.forget(self.capacity)
         return [*fresh, *(self._some_of(group, random) for group in again)]
 
     def __len__(self) -> int:
-        return len(self._new)
+        return len(self._held)
 
     def state(self) -> dict[str, Any]:
-        held = {**self._old, **self._new}
-        return {
-            "times_trained": {str(number): group.times_trained for number, group in sorted(held.items())},
-            "turn": list(self._turn),
-        }
+        return self._held.state() | {"turn": list(self._turn)}
 
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._new, self._old, self._turn = {}, {}, [int(number) for number in state["turn"]]
-        for number, times in state["times_trained"].items():
-            group = group_of(int(number))
-            group.times_trained = int(times)
-            (self._old if group.times_trained else self._new)[group.number] = group
+        self._held.restore(state, group_of)
+        self._turn = [int(number) for number in state["turn"]]
 
     def _take_old(self, count: int, random: np.random.Generator) -> list[Group]:
         """Different ones; whoever was not taken since the last time all were goes first."""
         taken: list[Group] = []
-        self._turn = [number for number in self._turn if number in self._old]
+        old = self._held.old
+        self._turn = [number for number in self._turn if number in old]
         while len(taken) < count:
-            free = [number for number in self._turn if self._old[number] not in taken]
+            free = [number for number in self._turn if old[number] not in taken]
             if free:
                 number = free[int(random.integers(len(free)))]
                 self._turn.remove(number)
-                taken.append(self._old[number])
+                taken.append(old[number])
             else:
-                self._turn += sorted(self._old)
+                self._turn += sorted(old)
         return taken
 
     def _some_of(self, group: Group, random: np.random.Generator) -> Group:
@@ -107,7 +95,3 @@ class MostlyRecent(Buffer):
         noisy = self.sharpness * group.rewards + random.gumbel(size=len(attempts))
         chosen = sorted(np.argsort(-noisy)[: self.answers].tolist())
         return replace(group, trajectories=[attempts[index] for index in chosen])
-
-    def _forget(self) -> None:
-        for number in sorted(self._old)[: max(len(self._old) - self.capacity, 0)]:
-            del self._old[number]

@@ -46,7 +46,7 @@ def test_none_again_before_all_others_were() -> None:
     assert numbers(buffer, 6, 0) == [0, 1, 2, 3, 4, 5]  # nothing is old yet
     for step in range(1, 35):
         buffer.draw(1, step)
-        begun = [group.times_trained for number, group in sorted(buffer._old.items()) if number < 6]
+        begun = [group.times_trained for number, group in sorted(buffer._held.old.items()) if number < 6]
         assert max(begun) - min(begun) <= 1
     assert min(begun) > 1
 
@@ -54,7 +54,7 @@ def test_none_again_before_all_others_were() -> None:
 def test_the_oldest_beyond_the_capacity_are_forgotten() -> None:
     buffer = filled(MostlyRecent(recent=1.0, capacity=3), range(8))
     buffer.draw(8, 0)
-    assert sorted(buffer._old) == [5, 6, 7]
+    assert sorted(buffer._held.old) == [5, 6, 7]
 
 
 def test_it_resumes_to_the_same_draws() -> None:
@@ -63,7 +63,7 @@ def test_it_resumes_to_the_same_draws() -> None:
     buffer.draw(4, 1)
     other = MostlyRecent(recent=0.5)
     other.restore(buffer.state(), lambda number: make_group([1.0, 0.0], number=number))
-    assert sorted(other._old) == sorted(buffer._old) and sorted(other._new) == sorted(buffer._new)
+    assert sorted(other._held.old) == sorted(buffer._held.old) and sorted(other._held.new) == sorted(buffer._held.new)
     for step in range(2, 5):
         assert numbers(buffer, 2, step) == numbers(other, 2, step)
     assert buffer.state() == other.state()

@@ -1,0 +1,52 @@
+"""Groups that wait for their first step, and groups that were trained on: what every buffer that replays keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from strop.types import Group
+
+
+@dataclass
+class Held:
+    """The length is that of the new groups alone: old ones wait for nobody, and a pace must not count them.
+
+    A group that is new has never been trained on, so that `times_trained` says on which side it stands.
+    """
+
+    new: dict[int, Group] = field(default_factory=dict)
+    old: dict[int, Group] = field(default_factory=dict)
+
+    def add(self, group: Group) -> None:
+        if group.number in self.new or group.number in self.old:
+            raise ValueError(f"group {group.number} is already in the buffer")
+        self.new[group.number] = group
+
+    def take(self, count: int, again: Iterable[Group] = ()) -> list[Group]:
+        """The new groups that were admitted first, old from now on; they and those `again` are trained once more."""
+        taken = [self.new.pop(number) for number in sorted(self.new)[:count]]
+        self.old |= {group.number: group for group in taken}
+        for group in (*taken, *again):
+            group.times_trained += 1
+        return taken
+
+    def forget(self, most: int) -> None:
+        """All but the newest `most` of the old ones."""
+        for number in sorted(self.old)[: max(len(self.old) - most, 0)]:
+            del self.old[number]
+
+    def __len__(self) -> int:
+        return len(self.new)
+
+    def state(self) -> dict[str, Any]:
+        held = {**self.old, **self.new}
+        return {"times_trained": {str(number): held[number].times_trained for number in sorted(held)}}
+
+    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
+        self.new, self.old = {}, {}
+        for number, times in state["times_trained"].items():
+            group = group_of(int(number))
+            group.times_trained = int(times)
+            (self.old if group.times_trained else self.new)[group.number] = group
