@@ -3,6 +3,8 @@
     python -m tests.mutation --room losses --seed 0 --number 60          one room
     python -m tests.mutation --room all --number 40 --jobs 2 --json      40 mutants of every room, as one JSON object
     python -m tests.mutation --file strop/train/losses/nft.py            every mutant of one file
+    python -m tests.mutation --key pcl --key v0.5 --number 12               of papers' mechanisms and recipes
+    python -m tests.mutation --key control --number 12                      of each key that is about control
 
 Which mutants are taken depends on the seed and on the mutants themselves, so that a change in one file does not choose
 others elsewhere. A mutant is killed if a test fails or the tests hang. Those that change nothing anybody could observe
@@ -31,6 +33,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from strop.catalogue.papers import find_papers
 from tests.mutations import changes, with_change
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +48,13 @@ ROOMS = {
     "gates": "strop/filter/gates",
     "recipes": "strop/recipes",
 }
+# papers about what is tried next, how much is spent on it and when it ends
+CONTROL = (
+    *("pcl", "dps", "vade", "dots-rr", "cures", "odf", "gain-rl", "sec", "dump", "adcl-egsr", "qwenlong-l1"),
+    *("acereason-nemotron", "curr-reft", "dereason", "modomodo", "rag-rl", "drive", "1-shot-rlvr", "gdro", "clpo"),
+    *("sws", "eva", "socratic-zero", "serl", "teams-rl", "webrl", "xrpo", "dars", "brorl", "v0", "v0.5", "arrol"),
+    *("esrl", "s-grpo", "v-star", "bavt", "gvl", "dead-end"),
+)
 LEAST = 0.95  # of the mutants must be killed
 # imported once before forking: it takes longer than most tests
 WARM = (
@@ -90,6 +100,16 @@ def mutants_of(path: Path) -> list[Mutant]:
 def files_of(room: str) -> list[Path]:
     found = sorted((ROOT / ROOMS[room]).rglob("*.py"))
     return [path.relative_to(ROOT) for path in found if path.name != "__init__.py"]
+
+
+def files_of_keys(keys: Sequence[str]) -> dict[str, list[Path]]:
+    """By paper: the files of its mechanisms and its recipes; "control" stands for all of CONTROL."""
+    wanted = [each for key in keys for each in (CONTROL if key == "control" else (key,))]
+    papers = {paper.key: paper for paper in find_papers()}
+    if unknown := sorted(set(wanted) - papers.keys()):
+        raise SystemExit(f"no paper is called {', '.join(unknown)}: see `strop papers`")
+    modules = {key: dict.fromkeys((*papers[key].mechanisms, *papers[key].recipes)) for key in wanted}
+    return {key: [Path(f"{each.replace('.', '/')}.py") for each in found] for key, found in modules.items()}
 
 
 def chosen(files: Sequence[Path], seed: int, number: int) -> list[Mutant]:
@@ -256,17 +276,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--room", action="append", default=[], choices=[*ROOMS, "all"])
     parser.add_argument("--file", action="append", default=[], type=Path, help="every mutant of this file")
+    parser.add_argument(
+        "--key", action="append", default=[], help="of this paper's mechanisms and recipes; or: control"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--number", type=int, default=60, help="mutants of each room")
+    parser.add_argument("--number", type=int, default=60, help="mutants of each room or key")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--slow", type=float, default=60, help="seconds after which a test file is left out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     told = parser.parse_args()
-    rooms = list(ROOMS) if "all" in told.room or not (told.room or told.file) else told.room
+    rooms = list(ROOMS) if "all" in told.room or not (told.room or told.file or told.key) else told.room
     mutants = [mutant for room in rooms for mutant in chosen(files_of(room), told.seed, told.number)]
     mutants += chosen(told.file, told.seed, sys.maxsize)
+    for files in files_of_keys(told.key).values():
+        mutants += chosen(files, told.seed, told.number)
     verdicts = []
-    for verdict in judge_all(mutants, told.jobs, told.slow):
+    for verdict in judge_all(list(dict.fromkeys(mutants)), told.jobs, told.slow):
         verdicts.append(verdict)
         mutant = verdict.mutant
         line = f"{mutant.path}:{mutant.line}  {mutant.what}"

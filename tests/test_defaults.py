@@ -1,8 +1,11 @@
 """The defaults and facts of every mechanism, pinned: no recipe's parts tell those of a mechanism that none uses.
 
-The table beside this file (`defaults.json`) holds each class of strop.train.losses, strop.train.advantages,
-strop.train.corrections, strop.train.reductions, strop.train.values, strop.train.trainers and strop.filter.gates in one
-line; a new one may come in without. To renew it on purpose, and look at what `git diff` says:
+The table beside this file (`defaults.json`) holds each class of these rooms in one line; a new one may come in without:
+strop.train.losses, strop.train.advantages, strop.train.corrections, strop.train.reductions, strop.train.values,
+strop.train.trainers, strop.train.step_scales, strop.filter.gates, strop.filter.rewards, strop.replay,
+strop.environments, strop.generate.strategies, strop.generate.guidances, strop.models, strop.control,
+strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers, strop.control.writers.
+To renew it on purpose, and look at what `git diff` says:
 python -m tests.test_defaults
 """
 
@@ -18,7 +21,9 @@ from typing import Any
 
 ROOMS = (
     *("train.losses", "train.advantages", "train.corrections", "train.reductions", "train.values", "train.trainers"),
-    "filter.gates",
+    *("train.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),
+    *("generate.strategies", "generate.guidances"),
+    *("control", "control.beliefs", "control.budgets", "control.paces", "control.samplers", "control.writers"),
 )
 TABLE = Path(__file__).parent / "defaults.json"
 
@@ -65,14 +70,14 @@ def test_every_mechanism_has_the_defaults_of_the_table() -> None:
         if said != found.get(name)
     ]
     assert not differences, "\n".join(differences) + "\nIf this is meant: python -m tests.test_defaults"
-    assert len(found) > 90
+    assert len(found) > 250
 
 
 def test_what_a_mechanism_has_seen_is_no_setting() -> None:
     """Neither asked for, nor told, nor compared."""
     private = [(kind, each) for kind in mechanisms() for each in fields(kind) if each.name.startswith("_")]
     seen = {f"{kind.__name__}.{each.name}": (each.init, each.repr, each.compare) for kind, each in private}
-    assert len(seen) > 10 and set(seen.values()) == {(False, False, False)}, seen
+    assert len(seen) > 100 and set(seen.values()) == {(False, False, False)}, seen
 
 
 if __name__ == "__main__":

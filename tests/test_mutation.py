@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import ROOMS, ROOT, about, chosen, equivalents, files_of, mutants_of
+from tests.mutation import CONTROL, ROOMS, ROOT, about, chosen, equivalents, files_of, files_of_keys, mutants_of
 from tests.mutations import changes, with_change
 
 
@@ -54,6 +54,15 @@ def test_the_seed_and_the_mutants_themselves_decide_which_are_taken() -> None:
     assert first == again != other
     without = [mutant for mutant in first if mutant.path != str(files[0])]
     assert chosen(files[1:], 0, len(without)) == without  # another file's mutants do not matter
+
+
+def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
+    found = files_of_keys(["control"])
+    assert set(found) == set(CONTROL) and all(len(files) >= 2 for files in found.values())
+    belief, sampler = Path("strop/control/beliefs/prompt_value.py"), Path("strop/control/samplers/nearest.py")
+    assert found["pcl"] == [belief, sampler, Path("strop/recipes/select/pcl.py")]
+    with pytest.raises(SystemExit, match="no paper is called pcx"):
+        files_of_keys(["pcl", "pcx"])
 
 
 def test_a_modules_tests_name_it_or_walk_its_room() -> None:

@@ -31,7 +31,7 @@ class Offers:
     run: Run
     policy: Policy
     tally: Tally
-    _telling: dict[tuple[str, int], list[bool]] = field(default_factory=dict, init=False, repr=False)  # by world
+    _telling: dict[tuple[str, int], list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def written(self, group: Group, play: Player) -> list[Task]:
         """What follows from a group; nothing where whoever was asked did not answer."""

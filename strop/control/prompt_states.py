@@ -29,7 +29,7 @@ class PromptStates:
     model: Any
     device: str
     policy: Policy | None = None
-    _kept: dict[bytes, FloatArray] = field(default_factory=dict)
+    _kept: dict[bytes, FloatArray] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def open(cls, model: Path, device: str) -> PromptStates:

@@ -27,7 +27,7 @@ class Support:
     """The newest `size` tasks, each as it was last tried; in order of version and number, whoever was done first."""
 
     size: int
-    _tried: dict[str, Tried] = field(default_factory=dict)  # by task
+    _tried: dict[str, Tried] = field(default_factory=dict, init=False, repr=False, compare=False)  # by task
 
     def __len__(self) -> int:
         return len(self._tried)
