@@ -21,6 +21,7 @@ from strop.effects import (
     ARMS,
     Experiment,
     Plan,
+    as_markdown,
     find_experiment,
     judge,
     load_experiment,
@@ -84,6 +85,17 @@ def test_a_result_on_disk(tmp_path: Path) -> None:
     assert path == tmp_path / "alpha.json"
     assert json.loads(path.read_text()) == result
     assert "| 1 | 0.700 | 0.600 | 0.300 |" in path.with_suffix(".md").read_text()
+
+
+def test_tokens_to_the_target_are_told_where_there_is_one() -> None:
+    """Of four runs, more than half are there only with the third, at 90."""
+    arms = {name: rows(0.5, 0.5, 0.5, 0.5) for name in ARMS}
+    assert "Tokens until" not in as_markdown(judge(EXPERIMENT, arms))
+    for name, reached in zip(ARMS, ((70, 90, None, 50), (None, None, 10, None), (5, 6, 7, 8000)), strict=True):
+        for row, tokens in zip(arms[name], reached, strict=True):
+            row.update(target=0.4, tokens_to_target=tokens)
+    told = as_markdown(judge(EXPERIMENT, arms)).splitlines()[-1]
+    assert told == "Tokens until more than half of the runs were at 0.4: treatment 90, control never, negative 7."
 
 
 def test_the_area_may_be_the_metric() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -238,8 +239,22 @@ def as_markdown(result: Figures) -> str:
         f"Treatment minus control: {_interval(result)}. "
         f"Treatment minus negative control: {_interval(result['against_negative'])}.",
         f"Area under the held-out curve, treatment minus control: {_interval(result['area']['against_control'])}.",
+        *_to_target(result["arms"]),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _to_target(arms: Mapping[str, Sequence[Figures]]) -> list[str]:
+    """After how many tokens more than half of an arm's runs were at the target; one that never was comes last."""
+    if "target" not in arms["treatment"][0]:
+        return []
+    found = {arm: sorted(_reached(row) for row in rows)[len(rows) // 2] for arm, rows in arms.items()}
+    told = [f"{arm} {'never' if math.isinf(tokens) else f'{tokens:,.0f}'}" for arm, tokens in found.items()]
+    return [f"Tokens until more than half of the runs were at {arms['treatment'][0]['target']}: {', '.join(told)}."]
+
+
+def _reached(row: Figures) -> float:
+    return math.inf if row["tokens_to_target"] is None else float(row["tokens_to_target"])
 
 
 def _interval(figures: Mapping[str, float]) -> str:

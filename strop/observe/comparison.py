@@ -80,6 +80,7 @@ def figures_of(folder: RunFolder) -> dict[str, Any]:
         raise DataError(f"{folder.path} has no held-out accuracy after training: it is unfinished, or measured none")
     names = ["seed", "heldout_before", "heldout_after", "tokens_generated", "tokens_trained", "steps", "seconds"]
     names += ["tokens_advised"] if summary.get("tokens_advised") else []  # spent as well, though not by the policy
+    names += ["target", "tokens_to_target"] if "target" in summary else []
     return {**{name: summary[name] for name in names}, "heldout_area": area(curve(folder, "heldout"))}
 
 
