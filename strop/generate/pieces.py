@@ -16,6 +16,9 @@ NOBODY = -1  # the version of tokens that no weights wrote
 
 def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
     """As far as the first `at` written tokens; the last reply is unfinished, unless it ends right there."""
+    written = sum(len(turn.tokens) for turn in turns)
+    if not 0 <= at <= written:
+        raise ValueError(f"cannot go on after {at} written tokens of an attempt that has {written}")
     kept: list[Turn] = []
     for turn in turns:
         if at <= 0 and (kept or len(turn.tokens)):

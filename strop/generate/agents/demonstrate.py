@@ -17,6 +17,7 @@ class Demonstrate(Agent):
     """The world's demonstration is said and the world answers it, at most `max_turns` times."""
 
     max_turns: int = 32  # of one attempt
+    least: float = 0.0  # that a world which pays must pay for it; a demonstration that it rejects ends the run
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
@@ -35,4 +36,10 @@ class Demonstrate(Agent):
             if answer.done:
                 break
             dialogue.hear(answer.messages)
-        return tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()
+        told = tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()
+        if told and sum(told) < self.least:
+            raise ConfigurationError(
+                f"task {task.id} of {task.source}:{task.level}: its world pays its own demonstration {sum(told):g}, "
+                f"need at least {self.least:g}; mend it, or raise context if it was cut off"
+            )
+        return told

@@ -1,0 +1,47 @@
+"""DR-PO (2404.08495), resets to states of demonstrations, against the same PPO from the prompt.
+
+Papers: dr-po
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
+from strop.recipes.rollout.dr_po import dr_po
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+
+def _setting(setting: Setting) -> Setting:
+    return replace(setting, world="countdown:4", learning_rate=5e-5, heldout_tasks=384)
+
+
+def treatment(setting: Setting) -> Run:
+    """Every attempt begins within the world's own demonstration."""
+    return dr_po(_setting(setting))
+
+
+def control(setting: Setting) -> Run:
+    """The same without resets, which is PPO."""
+    return dr_po(_setting(setting), share=0.0)
+
+
+def negative(setting: Setting) -> Run:
+    """Every attempt begins within an expression for other numbers and another target."""
+    run = treatment(setting)
+    return replace(run, strategy=ResetToDemonstration(DemonstrateAnother(run.worlds)))
+
+
+experiment = Experiment(
+    key="dr-po",
+    claim="At equal sampled tokens, PPO from states of demonstrations has a higher mean held-out accuracy over the run "
+    "than PPO from the prompt.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=200_000,
+    metric="heldout_area",
+)

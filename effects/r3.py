@@ -1,0 +1,43 @@
+"""R3 (2402.05808), starts within demonstrations, where no attempt from the prompt is ever right.
+
+Papers: r3
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
+from strop.recipes.rollout.r3 import r3
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+
+def treatment(setting: Setting) -> Run:
+    """Places within the world's own demonstration and the prompt, mixed."""
+    return r3(replace(setting, world="arithmetic:7", learning_rate=1e-4, heldout_tasks=256))
+
+
+def control(setting: Setting) -> Run:
+    """The same PPO from the prompt alone."""
+    return replace(treatment(setting), strategy=Independent())
+
+
+def negative(setting: Setting) -> Run:
+    """The same places within demonstrations of other tasks."""
+    run = treatment(setting)
+    return replace(run, strategy=ReverseCurriculum(DemonstrateAnother(run.worlds)))
+
+
+experiment = Experiment(
+    key="r3",
+    claim="Where no attempt from the prompt is right, starts within demonstrations reach a higher held-out accuracy "
+    "than PPO from the prompt at equal sampled tokens.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=300_000,
+)

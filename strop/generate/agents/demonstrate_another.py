@@ -1,0 +1,42 @@
+"""Show a right reply to another task: what demonstrations are worth without their task, for negative controls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.abilities import Demonstrates
+from strop.environments.of_task import world_of
+from strop.errors import ConfigurationError
+from strop.generate.partners import Dialogue
+from strop.roles import Agent, Environment, World
+from strop.types import Origin, Task
+
+_TASKS = 1 << 20  # of an endless world
+
+
+@dataclass(frozen=True)
+class DemonstrateAnother(Agent):
+    """The world's first reply to another of its train tasks, the same one for a task every time; nobody pays it."""
+
+    worlds: tuple[World, ...]
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if not isinstance(environment, Demonstrates):
+            raise ConfigurationError(
+                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
+            )
+        await environment.reset(self._other(task))
+        dialogue.say(environment.demonstrate())
+        return ()
+
+    def _other(self, task: Task) -> Task:
+        world = world_of(self.worlds, task)
+        count = world.num_tasks() or _TASKS
+        first = int.from_bytes(task.id.encode()[:8], "big") % count
+        other = next((each for step in (0, 1) if (each := world.task((first + step) % count)).id != task.id), None)
+        if other is None:
+            raise ConfigurationError(f"{world.name}:{world.level} has no other task than {task.id} to show")
+        return other

@@ -1,0 +1,54 @@
+"""R3's starts (2402.05808): attempts begin within a demonstration, near its end, in its middle, at the prompt.
+
+Readings: places are evenly spaced over the demonstration's tokens, which needs no line breaks. What is given is read
+and never trained. Mixed, as the paper has it in the end, all places and the bare prompt take turns over the attempts of
+a run; staged, weights decide: the last place first, the prompt from version `places * every` on.
+Papers: r3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.generate.branching import branch_of, branched
+from strop.generate.partners import Player
+from strop.generate.together import together
+from strop.roles import Agent, Strategy
+from strop.types import Group, Start, Trajectory
+
+
+@dataclass(frozen=True)
+class ReverseCurriculum(Strategy):
+    """Each start goes on from one of `places` cuts of what `expert` does, or from the prompt; see the fact `shared`.
+
+    The demonstration itself is not brought. Where the world fails it, all attempts begin at the prompt.
+    """
+
+    expert: Agent
+    places: int = 5  # at which a demonstration is cut, beside the prompt
+    every: int = 0  # versions for which each place is the only start, the last one first; 0: all take turns
+
+    def __post_init__(self) -> None:
+        if self.places < 1 or self.every < 0:
+            raise ConfigurationError(
+                f"ReverseCurriculum needs places >= 1 and every >= 0, got {self.places} and {self.every}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        before = len(group.trajectories)
+        places = [self._place(group, before + index, len(starts)) for index in range(len(starts))]
+        if not any(places):
+            return await together(play(start) for start in starts)
+        shown = await play(play.another(), self.expert)
+        size = shown.num_tokens if shown.is_scored else 0
+        cuts = [place * size // (self.places + 1) for place in places]
+        chosen = [branch_of(shown, at, start) if at else start for at, start in zip(cuts, starts, strict=True)]
+        return await together(branched(start, play) for start in chosen)
+
+    def _place(self, group: Group, index: int, size: int) -> int:
+        """0 is the prompt, `places` the cut nearest to the end."""
+        if self.every:
+            return max(self.places - group.version // self.every, 0)
+        return (group.number * size + index) % (self.places + 1)
