@@ -1,0 +1,52 @@
+"""Runs that train on attempts again: each once a step, none beyond the lag, the same after a crash and in a replay."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
+from strop.recipes import build, recipe_named
+from strop.start.launch import launch, relaunch
+from strop.start.retrain import retrain
+from tests.models import save_pocket_like
+from tests.parts import EvenOrOdd
+
+SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 5}
+RECIPES: dict[str, dict[str, Any]] = {
+    "arpo_gui": {"world": "arithmetic:1", "tasks": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_is_replayed_is_trained_once_a_step_and_again_after_a_crash(
+    model: Path, tmp_path: Path, name: str
+) -> None:
+    sizes = {"model": str(model), "learning_rate": 1e-3, "checkpoint_every": 2, **SIZES, **RECIPES[name]}
+    launch(replace(build(recipe_named(name), sizes), rewards=(EvenOrOdd(),), rescore_every=2), tmp_path, "run")
+    folder = RunFolder(tmp_path / "run")
+    ledger = Ledger(folder.ledger, read_only=True)
+    assert ledger.violations() == []
+    assert ledger._rows("SELECT step FROM trainings GROUP BY step, attempt HAVING COUNT(*) > 1") == []
+    sampled = sum(attempt.num_sampled for group in ledger.history() for attempt in group.trajectories)
+    rows, digest = read_rows(folder.metrics), ledger.digest()
+    ledger.close()
+    assert sampled == rows[-1]["tokens_generated"], "a replayed token is nobody's sample"
+    assert sum(row.get("replayed_share", 0) for row in rows) > 0
+    assert all(each.is_equal for each in retrain(folder.path))
+    shutil.rmtree(checkpoint.listed(folder.checkpoints)[-1])  # as if killed before it was written
+    relaunch(folder.path)
+    ledger = Ledger(folder.ledger, read_only=True)
+    assert ledger.digest() == digest and read_rows(folder.metrics) == rows
+    ledger.close()
