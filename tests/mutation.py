@@ -55,6 +55,11 @@ CONTROL = (
     *("sws", "eva", "socratic-zero", "serl", "teams-rl", "webrl", "xrpo", "dars", "brorl", "v0", "v0.5", "arrol"),
     *("esrl", "s-grpo", "v-star", "bavt", "gvl", "dead-end"),
 )
+# what is asked of each recipe alone, by its name
+OF_A_RECIPE = (
+    "tests/recipes/test_parts.py::test_every_recipe_is_made_of_its_parts",
+    "tests/recipes/test_devices.py::test_every_part_computes_where_the_setting_says",
+)
 LEAST = 0.95  # of the mutants must be killed
 # imported once before forking: it takes longer than most tests
 WARM = (
@@ -130,8 +135,10 @@ def about(path: str) -> list[str]:
 
     A test walks a room if it names the package and nothing of it. A test elsewhere counts if it bears the module's
     name, or if no test of the room names it; those that only use a mechanism say little about it and take long. A
-    recipe is its parts, which one test walks.
+    recipe is its parts.
     """
+    if Path(path).parts[:2] == ("strop", "recipes") and len(Path(path).parts) == 4:
+        return [f"{test}[{Path(path).stem}]" for test in OF_A_RECIPE]
     module, stem = path.removesuffix(".py").replace("/", "."), Path(path).stem
     room = next((folder for folder in ROOMS.values() if path.startswith(folder)), str(Path(path).parent))
     body = ast.parse((ROOT / path).read_text()).body
@@ -142,7 +149,6 @@ def about(path: str) -> list[str]:
     texts = {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
     naming = {test for test, text in texts.items() if names_it.search(text)}
     found = {test for test in naming if home in test.parents or stem in test.stem} or naming
-    found = set() if ROOT / room in (ROOT / path).parents[1:] else found
     found |= {test for test, text in texts.items() if walks.search(text)}
     return [str(test.relative_to(ROOT)) for test in sorted(found)]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from strop.catalogue.record import recipe_files
 from strop.errors import ConfigurationError
-from strop.recipes import Parameter, Recipe, build, find_recipes, parameters_of
+from strop.recipes import Parameter, build, parameters_of, recipe_named
 from strop.recipes.setting import Setting
 from strop.run import Run
 
@@ -37,19 +38,18 @@ WORDS: dict[str, Any] = {
 
 def every_run(teacher: str = "TEACHER") -> dict[str, Run]:
     """By name; what a recipe requires is a teacher's folder."""
-    required = {
-        name: [each.name for each in parameters_of(recipe).values() if each.is_required]
-        for name, recipe in find_recipes().items()
-    }
-    return {name: build(recipe, dict.fromkeys(required[name], teacher)) for name, recipe in find_recipes().items()}
+    return {name: plain_run(name, teacher) for name in recipe_files()}
 
 
-def every_other_run() -> dict[str, Run]:
-    """By name; everything that can be chosen is chosen otherwise, unless the recipe refuses it."""
-    return {name: _otherwise(recipe) for name, recipe in find_recipes().items()}
+def plain_run(name: str, teacher: str = "TEACHER") -> Run:
+    recipe = recipe_named(name)
+    required = [each.name for each in parameters_of(recipe).values() if each.is_required]
+    return build(recipe, dict.fromkeys(required, teacher))
 
 
-def _otherwise(recipe: Recipe) -> Run:
+def other_run(name: str) -> Run:
+    """Everything that can be chosen is chosen otherwise, unless the recipe refuses it."""
+    recipe = recipe_named(name)
     known = parameters_of(recipe).values()
     values = {each.name: _other(each) for each in known if each.is_required}
     for each in known:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import pytest
 
 from strop.abilities import OnDevice, inside
-from strop.recipes import build, find_recipes, parameters_of, recipe_named
+from strop.catalogue.record import recipe_files
+from strop.recipes import build, parameters_of, recipe_named
 
 
-@pytest.mark.parametrize("name", sorted(find_recipes()))
+@pytest.mark.parametrize("name", sorted(recipe_files()))
 def test_every_part_computes_where_the_setting_says(name: str) -> None:
     recipe = recipe_named(name)
     required = {each.name: "FOLDER" for each in parameters_of(recipe).values() if each.is_required}

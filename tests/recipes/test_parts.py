@@ -16,11 +16,14 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from strop.catalogue.record import recipe_files
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean
 from strop.train.losses.reinforce import Reinforce
-from tests.recipes.every import every_other_run, every_run
+from tests.recipes.every import other_run, plain_run
 from tests.test_defaults import default_of
 
 TABLE = Path(__file__).parent / "parts"
@@ -50,44 +53,49 @@ def spelled(part: Any) -> str:
     return f"{type(part).__name__}({', '.join(f'{k}={spelled(v)}' for k, v in values.items() if k in told)})"
 
 
-def made() -> dict[str, dict[str, str]]:
-    """A plain run's parts; of each recipe those that differ, and what becomes of them if all it takes is changed."""
-    plain = parts_of(Setting().run("plain", GroupMean(), (Reinforce(),)))
-    found = {"plain": plain}
-    others = every_other_run()
-    for name, run in every_run().items():
-        parts, other = parts_of(run), parts_of(others[name])
-        own = {part: text for part, text in parts.items() if plain.get(part) != text}
-        found[name] = own | {f"other {part}": text for part, text in other.items() if parts.get(part) != text}
-    return found
+def plain() -> dict[str, str]:
+    """What every recipe has unless it says otherwise."""
+    return parts_of(Setting().run("plain", GroupMean(), (Reinforce(),)))
 
 
-def test_every_recipe_is_made_of_its_parts() -> None:
-    table, found = kept(), made()
+def made(name: str) -> dict[str, str]:
+    """The parts of a recipe that differ from a plain run's, and what becomes of them if all it takes is changed."""
+    usual, parts, other = plain(), parts_of(plain_run(name)), parts_of(other_run(name))
+    own = {part: text for part, text in parts.items() if usual.get(part) != text}
+    return own | {f"other {part}": text for part, text in other.items() if parts.get(part) != text}
+
+
+@pytest.mark.parametrize("name", [*recipe_files(), "plain"])
+def test_every_recipe_is_made_of_its_parts(name: str) -> None:
+    table, found = kept(name), plain() if name == "plain" else made(name)
     differences = [
-        f"{recipe}.{part}\n  table: {table.get(recipe, {}).get(part, '(as in plain)')}"
-        f"\n  now:   {found.get(recipe, {}).get(part, '(as in plain)')}"
-        for recipe in sorted(table.keys() | found.keys())
-        for part in sorted(table.get(recipe, {}).keys() | found.get(recipe, {}).keys())
-        if table.get(recipe, {}).get(part) != found.get(recipe, {}).get(part)
+        f"{part}\n  table: {table.get(part, '(as in plain)')}\n  now:   {found.get(part, '(as in plain)')}"
+        for part in sorted(table.keys() | found.keys())
+        if table.get(part) != found.get(part)
     ]
-    differences += [f"{recipe} is in one of both only" for recipe in sorted(table.keys() ^ found.keys())]
     assert not differences, "\n".join(differences) + "\nIf this is meant: python -m tests.recipes.test_parts"
+
+
+def test_the_table_has_no_other_recipes() -> None:
+    assert {path.stem for path in TABLE.glob("*.json")} == {*recipe_files(), "plain"}
 
 
 def test_the_table_is_plain_text() -> None:
     assert not any(re.search(r" at 0x|/home/|/work/|/tmp/", path.read_text()) for path in TABLE.glob("*.json"))
 
 
-def kept() -> dict[str, dict[str, str]]:
-    return {path.stem: json.loads(path.read_text()) for path in TABLE.glob("*.json")}
+def kept(name: str) -> dict[str, str]:
+    path = TABLE / f"{name}.json"
+    found: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
 
 
 def renew() -> None:
-    found = made()
+    found = {"plain": plain()} | {name: made(name) for name in recipe_files()}
     TABLE.mkdir(exist_ok=True)
-    for gone in kept().keys() - found.keys():
-        (TABLE / f"{gone}.json").unlink()
+    for path in TABLE.glob("*.json"):
+        if path.stem not in found:
+            path.unlink()
     for name, parts in found.items():
         (TABLE / f"{name}.json").write_text(json.dumps(parts, indent=1) + "\n")
 
