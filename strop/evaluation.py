@@ -95,6 +95,11 @@ def held_out(worlds: Sequence[World], evaluation: Evaluation, policy: Policy) ->
     return [(world, _fitting(world, evaluation.tasks, policy)) for world in worlds]
 
 
+def ids_of(asked: Sequence[HeldOut]) -> frozenset[str]:
+    """Tasks that must never be trained on."""
+    return frozenset(task.id for _, tasks in asked for task in tasks)
+
+
 async def evaluate(
     asked: Sequence[HeldOut],
     evaluation: Evaluation,

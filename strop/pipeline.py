@@ -57,7 +57,7 @@ async def generate_groups(flow: Flow, workers: asyncio.TaskGroup) -> None:
         progress.stages.enter("generation", "waits for the pace")
         await progress.until(flow.may_start)
         progress.stages.enter("generation", "starts groups")
-        task, number = flow.run.sampler.next(progress.step, flow.run.belief), progress.next_number
+        task, number = flow.next_task(), progress.next_number
         progress.next_number += 1
         flow.ledger.admitted(number, task, progress.step)
         if flow.policy.fits(task):

@@ -15,7 +15,7 @@ from strop.control.dropped import Dropped
 from strop.control.offers import Offers
 from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
-from strop.errors import RewardError, StarvationError
+from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.score import Scorer
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
@@ -88,6 +88,7 @@ class Flow:
     evaluate: Callable[[], Awaitable[Metrics]]  # of the current weights on held-out tasks
     trainer_thread: Executor  # one thread, so that generation goes on while weights are trained
     resumed: list[tuple[int, Task, int]] = field(default_factory=list)  # admitted before a crash, not finished
+    heldout: frozenset[str] = frozenset()  # ids of the tasks that accuracy is measured with
 
     @cached_property
     def observers(self) -> list[Observes]:
@@ -117,6 +118,16 @@ class Flow:
         tally = self.progress.tally
         tally.advised(sum(adviser.num_generated or 0 for adviser in self.advisers))
         return tally.trained(groups, version)
+
+    def next_task(self) -> Task:
+        """What the sampler chooses; a task that accuracy is measured with is never trained on."""
+        task = self.run.sampler.next(self.progress.step, self.run.belief)
+        if task.id in self.heldout:
+            raise ConfigurationError(
+                f"{type(self.run.sampler).__name__} chose task {task.id} of {task.source}:{task.level}, which is held "
+                "out and measured: a sampler takes world.task(index), never world.task(index, heldout=True)"
+            )
+        return task
 
     async def apart(self, work: Callable[..., Metrics], *arguments: Any) -> Metrics:
         """Do this in the trainer's thread; where nothing could go on meanwhile, in this one.

@@ -22,7 +22,7 @@ from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
 from strop.disk.source import from_source, to_source
 from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
-from strop.evaluation import evaluate, held_out, heldout_metrics
+from strop.evaluation import evaluate, held_out, heldout_metrics, ids_of
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
@@ -214,7 +214,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     everyone = Watchers([journal, *watchers, *run.trackers, Contrast(run, ledger)])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
-    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread)
+    flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread, heldout=ids_of(asked))
     with Status(folder, flow), gentle_stop(progress), _heap_at_rest():
         try:
             await (_restore(flow, folder, journal) if resume else _begin(flow))

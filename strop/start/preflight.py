@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import OnDevice, Refuses, Repeats, TakesOffers, inside, outermost, parts
+from strop.abilities import OnDevice, Refuses, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.flat import Flat
 from strop.machines import Trainer
@@ -19,6 +19,7 @@ from strop.models.names import model_folder
 from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
+from strop.start.supply import shortage
 from strop.train.needs import Logprobs, folders, listed
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
@@ -182,21 +183,6 @@ def _room(run: Run) -> list[str]:
     ]
 
 
-def _depth(run: Run) -> list[str]:
-    """Groups in flight are attempts at different tasks, or one task's lucky day counts several times."""
-    if not run.worlds or inside(run.sampler, Repeats):
-        return []
-    depth = (run.pace.lag + 1) * run.groups_per_step
-    share = -(-depth // len(run.worlds))
-    sizes = {world.name: size for world in run.worlds if (size := world.num_tasks()) is not None}
-    return [
-        f"{name} has {size} train tasks, and (lag + 1) * groups_per_step = {depth} groups are under way at once, "
-        f"{share} of them its own: lower groups_per_step or lag, or add tasks"
-        for name, size in sizes.items()
-        if size < share
-    ]
-
-
 def _draws(run: Run) -> list[str]:
     """A batch that no draw can fill would be waited for in vain."""
     capacity, problems = run.buffer.capacity, []
@@ -277,7 +263,6 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _teachers,
     _greedy,
     _room,
-    _depth,
     _draws,
     _again,
     _clocks,
@@ -285,4 +270,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _writer,
     _own,
     _tasks,
+    shortage,
 )

@@ -47,7 +47,7 @@ from strop.train.losses.reinforce import Reinforce
 from strop.train.trainers.torch import TorchTrainer
 from strop.train.trainers.turn_by_turn import TurnByTurn
 from strop.train.values.critic import Critic
-from strop.types import Sampling
+from strop.types import Sampling, Task
 from tests.building import make_group
 from tests.models import save_pocket_like
 from tests.recipes.every import every_run
@@ -143,6 +143,26 @@ def test_too_few_tasks_for_the_depth_of_the_pipeline(tmp_path: Path) -> None:
         check(replace(run, groups_per_step=8, pace=BoundedLag(4)))
     two = (*run.worlds, Arithmetic(1))
     check(replace(run, worlds=two, sampler=Uniform(two), groups_per_step=2 * size))
+
+
+@dataclass(frozen=True)
+class Hoarse(Arithmetic):
+    """Claims to have no end, and has `different` tasks."""
+
+    different: int = 3
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return super().task(index % self.different, heldout)
+
+
+def test_a_world_that_repeats_itself() -> None:
+    worlds = (Hoarse(3), Arithmetic(2))
+    run = make_run(worlds=worlds, sampler=Uniform(worlds), groups_per_step=8)
+    said = "arithmetic:3 repeats itself: 3 different train tasks among its first 16, and a step has 4 of its own: lower"
+    with pytest.raises(ConfigurationError, match=said):
+        check(run)
+    check(replace(run, groups_per_step=6))
+    check(replace(run, groups_per_step=8, sampler=Few(worlds, 1)))
 
 
 def test_a_sampler_that_repeats_itself_needs_a_single_task(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 Readings: the interval is Student's of 95 % for the mean of a task's rewards, and one more attempt is taken not to
 change its spread. The bonus for few attempts has the paper's square root, with as many attempts spent as if all tasks
-of a draw had had as many. Who is among the first of a draw is decided by a price and not by a barrier. The weight of
-the bonus is not published.
+of a draw had had as many; those that read examples are spent, too, and are no evidence of the mean. Who is among the
+first of a draw is decided by a price and not by a barrier. The weight of the bonus is not published.
 Papers: xrpo
 """
 
@@ -70,7 +70,8 @@ class UncertaintyReduction(Budget):
             return -math.inf
         spread = float(np.std(rewards, ddof=1))
         narrower = _half_width(spread, count) - _half_width(spread, count + 1)
-        return narrower + self.explore * math.sqrt(math.log(1 + self.tasks * count) / count)
+        spent = len(group.scored)
+        return narrower + self.explore * math.sqrt(math.log(1 + self.tasks * spent) / spent)
 
     def observe(self, group: Group) -> None:
         self._price.pay(len(group.trajectories))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from strop.control.angles import between, within
 from strop.control.evidence import successes
@@ -109,7 +110,7 @@ class AngleRanked(Sampler):
         low, high = shared(prompts), shared([prompt[::-1] for prompt in prompts])
         scores = []
         for states in states_of(self._ready(), prompts, _PASS):
-            question = states[low : max(len(states) - high, low + 1)]
+            question = differing(states, low, high)
             scores.append(within(question) + _TO_PREFIX * between(question, states[:low]))
         return np.argsort(-np.array(scores), kind="stable").tolist()  # type: ignore[no-any-return]
 
@@ -143,6 +144,11 @@ class AngleRanked(Sampler):
         self._filed.restore(state["filed"])
         self._order = [int(place) for place in state["order"]]
         self._middle = float(state["middle"])
+
+
+def differing(states: Tensor, low: int, high: int) -> Tensor:
+    """Without what all prompts begin and end with; one state at least, where the two meet."""
+    return states[low : max(len(states) - high, low + 1)]
 
 
 def shared(prompts: Sequence[IntArray]) -> int:

@@ -36,6 +36,16 @@ def test_the_bonus_for_few_attempts() -> None:
     assert budget.priority(group_of([0.0] * 9)) == pytest.approx(2 * sqrt(log(73) / 9))
 
 
+def test_attempts_that_read_examples_are_spent_and_are_no_evidence() -> None:
+    """Or a task at which all failed would be worth the same however many waves it had."""
+    budget = UncertaintyReduction(explore=2.0, tasks=8)
+    lost = group_of([0.0] * 8)
+    for attempt in lost.trajectories[4:]:
+        attempt.origin = Origin.GUIDED
+    lost.trajectories[7].reward = 1.0
+    assert budget.priority(lost) == pytest.approx(2 * sqrt(log(65) / 8))
+
+
 def test_only_own_attempts_that_count_are_looked_at() -> None:
     budget = UncertaintyReduction(explore=0.0)
     group = make_group([1.0, 0.0, 1.0, 0.0, 1.0], failed=[0], pruned=[1])

@@ -13,7 +13,7 @@ import torch
 
 from strop.control.angles import between, within
 from strop.control.beliefs.counts import Counts
-from strop.control.samplers.angle_ranked import AngleRanked, shared
+from strop.control.samplers.angle_ranked import AngleRanked, differing, shared
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
@@ -67,6 +67,13 @@ def test_what_all_prompts_begin_with() -> None:
     rows = [np.array(each) for each in ([1, 2, 3, 4], [1, 2, 5, 4], [1, 2, 3])]
     assert shared(rows) == 2 and shared([np.array([7])]) == 0
     assert shared(rows[:1]) == 3, "one token at least is its own"
+
+
+def test_a_question_is_what_differs_and_one_token_at_least() -> None:
+    """`a b` beside `a a b` begins with a and ends with a b: nothing would be left of it."""
+    states = torch.arange(6.0)
+    assert differing(states, 2, 1).tolist() == [2, 3, 4] and differing(states, 0, 0).tolist() == states.tolist()
+    assert differing(states, 2, 4).tolist() == differing(states, 2, 5).tolist() == [2]
 
 
 def test_ranks_are_those_of_the_score_in_plain_loops(model: Path) -> None:
