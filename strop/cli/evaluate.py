@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strop.cli.models import find_model, hush, open_policy
+from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
 from strop.errors import ConfigurationError
@@ -85,6 +86,8 @@ def _run_of(model: str) -> Run | None:
         return None
     folder.read_origin()
     run: Run = from_source(folder.recipe)
+    if checkpoint.listed(folder.checkpoints):
+        checkpoint.remind(checkpoint.newest_whole(folder.checkpoints)[0], run.evaluation)
     return run
 
 

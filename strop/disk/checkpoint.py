@@ -108,6 +108,14 @@ def read(checkpoint: Path, run: Any, group_of: Callable[[int], Group]) -> dict[s
     return progress
 
 
+def remind(checkpoint: Path, evaluation: Any) -> None:
+    """Put what a run measures with where it was: memories that training filled."""
+    states: dict[str, Any] = json.loads((checkpoint / "roles.json").read_text())["roles"]
+    for path, part in parts(evaluation, "evaluation"):
+        if isinstance(part, Remembers):
+            part.restore(states[path])
+
+
 def _digests(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): _digest(path) for path in files}

@@ -1,29 +1,59 @@
-"""A run as Python source: every mechanism spelled out, so that executing the file makes the same run again."""
+"""A run as Python source: every mechanism spelled out, so that executing the file makes the same run again.
+
+A part with a memory that stands in two places (a library that training fills and evaluation reads) is one part: it is
+spelled once and named, or the file would make two, of which one never learns.
+"""
 
 from __future__ import annotations
 
 import runpy
-from dataclasses import MISSING, fields, is_dataclass
+from collections import Counter
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
+from strop.abilities import Remembers, parts
 from strop.disk.paths import absolute, is_path, own_modules, root_of
 from strop.errors import ConfigurationError, StropError
 
 _WIDTH = 100
-Names: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it is called in the file
+Classes: TypeAlias = dict[tuple[str, str], str]  # by module and class: what it is called in the file
+
+
+@dataclass
+class _Names:
+    """What things are called in one file."""
+
+    classes: Classes = field(default_factory=dict)
+    shared: dict[int, str] = field(default_factory=dict)  # parts that stand in several places, by identity
 
 
 def to_source(run: Any, title: str) -> str:
     """The file `recipe.py` of a run folder."""
-    names: Names = {}
+    names = _Names()
+    shared = "".join(f"{_named(part, names)}\n" for part in _shared(run))
     body = _spell(run, names, 0)
     imports = _own_folders(run) + "\n".join(
-        _import(module, name, names[module, name]) for module, name in sorted(names)
+        _import(module, name, called) for (module, name), called in sorted(names.classes.items())
     )
     footer = 'if __name__ == "__main__":\n    from strop.start.launch import launch\n\n    launch(run)\n'
-    return f'"""{title}"""\n\n{imports}\n\nrun = {body}\n\n{footer}'
+    return f'"""{title}"""\n\n{imports}\n\n{shared}run = {body}\n\n{footer}'
+
+
+def _shared(run: Any) -> list[Any]:
+    """Parts with a memory that stand in several places, those within others first."""
+    found = [part for _, part in parts(run) if isinstance(part, Remembers)]
+    times = Counter(map(id, found))
+    return [part for part in {id(each): each for each in reversed(found)}.values() if times[id(part)] > 1]
+
+
+def _named(part: Any, names: _Names) -> str:
+    """The line that makes a shared part, and gives it the name by which the run speaks of it."""
+    called = f"{type(part).__name__.lower()}_{len(names.shared) + 1}"
+    line = f"{called} = {_spell(part, names, 1)}"
+    names.shared[id(part)] = called
+    return line
 
 
 def from_source(path: Path) -> Any:
@@ -55,16 +85,18 @@ def _import(module: str, name: str, called: str) -> str:
     return f"from {module} import {name}" + (f" as {called}" if called != name else "")
 
 
-def _called(kind: type, names: Names) -> str:
+def _called(kind: type, names: _Names) -> str:
     """A class's name, with a number behind it where another one has the same."""
     key = (kind.__module__, kind.__qualname__)
-    if key not in names:
-        others = sum(name == kind.__qualname__ for _, name in names)
-        names[key] = f"{kind.__qualname__}{others + 1}" if others else kind.__qualname__
-    return names[key]
+    if key not in names.classes:
+        others = sum(name == kind.__qualname__ for _, name in names.classes)
+        names.classes[key] = f"{kind.__qualname__}{others + 1}" if others else kind.__qualname__
+    return names.classes[key]
 
 
-def _spell(value: Any, names: Names, depth: int) -> str:
+def _spell(value: Any, names: _Names, depth: int) -> str:
+    if id(value) in names.shared:
+        return names.shared[id(value)]
     if is_dataclass(value) and not isinstance(value, type):
         return _spell_dataclass(value, names, depth)
     if isinstance(value, Enum):
@@ -83,7 +115,7 @@ def _spell(value: Any, names: Names, depth: int) -> str:
     raise ConfigurationError(f"a {type(value).__name__} cannot be written into recipe.py: make it a dataclass")
 
 
-def _spell_dataclass(value: Any, names: Names, depth: int) -> str:
+def _spell_dataclass(value: Any, names: _Names, depth: int) -> str:
     kind = type(value)
     called = _called(kind, names)
     # the top level is complete, so that a later change of a default cannot change an old run

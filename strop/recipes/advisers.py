@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strop.errors import ConfigurationError
 from strop.generate.advisers.endpoint import Endpoint
+from strop.generate.advisers.procedural import Procedural
 from strop.generate.advisers.rewriting import Rewriting
 from strop.roles import Adviser
 
@@ -20,3 +21,8 @@ def parse_adviser(text: str) -> Adviser | None:
     if not url.startswith(("http://", "https://")) or not model:
         raise ConfigurationError(f"an adviser is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
     return Endpoint(url, model, key_variable=KEY_VARIABLE)
+
+
+def parse_reflector(text: str) -> Adviser | None:
+    """The same, for those who say what is to be learned from attempts: their rules are others."""
+    return Procedural("strop.generate.lesson_rules:lesson") if text == "rules" else parse_adviser(text)

@@ -1,0 +1,30 @@
+"""Reflection by rules, for the bundled worlds: a language model's place in runs that need none.
+
+The rules know no task's answer: they look for what the bundled model can be told in a word before a task (`careful:`,
+`half:`). To be asked by `Procedural` as `strop.generate.lesson_rules:lesson`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from strop.environments.questions import parts_of
+
+_SUM = re.compile(r"(\d{1,9})\+(\d{1,9})=(\d{1,9})")
+
+
+def lesson(text: str) -> str:
+    """The answer to one of the questions in reflection.py; empty where the rules find nothing."""
+    parts = parts_of(text)
+    match parts.get("wanted"):
+        case "insight":
+            return word_for(parts.get("task", ""), parts.get("reply", ""))
+    return ""
+
+
+def word_for(task: str, failed: str) -> str:
+    """What to say before a task so that the bundled model goes about it otherwise than this attempt did."""
+    if task.startswith("guess "):
+        return "half:"
+    is_slip = any(int(one) + int(other) != int(total) for one, other, total in _SUM.findall(failed))
+    return "careful:" if is_slip else ""

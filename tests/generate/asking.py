@@ -1,0 +1,72 @@
+"""A group's player over an engine whose replies are a function of what it reads, in a world of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from strop.errors import AdviserError
+from strop.generate.agents.chat import Chat
+from strop.generate.player import GroupPlayer
+from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.roles import Adviser, Agent, World
+from strop.types import Group, IntArray, Message, Sampling, Task
+from tests.generate.talking import END, ids, policy_of, save_folder
+from tests.generate.talking import _text as text_of
+
+
+@dataclass
+class Speaking(Engine):
+    """Says what `script` makes of the prompt and the number of the call, and keeps every prompt."""
+
+    script: Callable[[str, int], str]
+    prompts: list[str] = field(default_factory=list)
+
+    def open(self, model: Path) -> None:
+        pass
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        self.prompts.append(text_of(prompt))
+        tokens = np.array([*ids(self.script(self.prompts[-1], len(self.prompts) - 1)), END])[: sampling.max_tokens]
+        count = len(tokens)
+        stop = Stop.STOP if tokens[-1] == END else Stop.LENGTH
+        return Completion(tokens, np.full(count, -0.5, np.float32), np.zeros(count, np.int64), stop)
+
+    async def load(self, version: WeightVersion) -> str:
+        return version.fingerprint
+
+    def abort(self, key: int) -> None:
+        pass
+
+
+@dataclass
+class Counsel(Adviser):
+    """Says its answers one after the other, the last of them for ever; one that is None is no answer."""
+
+    answers: Sequence[str | None]
+    asked: list[str] = field(default_factory=list)
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        self.asked.append(messages[-1].content)
+        said = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        if said is None:
+            raise AdviserError("nobody there")
+        return said
+
+
+async def as_paid(group: Group) -> None:
+    """What the world paid, all turns together."""
+    for attempt in group.trajectories:
+        attempt.reward = sum(attempt.turn_rewards)
+        attempt.rewards = {"outcome": attempt.reward}
+
+
+def player_of(
+    folder: Path, world: World, task: Task, script: Callable[[str, int], str], agent: Agent | None = None
+) -> tuple[GroupPlayer, Speaking]:
+    engine = Speaking(script)
+    policy = policy_of(save_folder(folder), engine, max_tokens=200)
+    return GroupPlayer(Group(0, task, []), policy, (world,), agent or Chat(), 0, as_paid), engine

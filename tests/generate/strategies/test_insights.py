@@ -1,0 +1,135 @@
+"""CORE by hand: what is read, what a failure is shown beside, and that only what helps its own task is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.questions import question
+from strop.errors import ConfigurationError
+from strop.generate.lesson_rules import lesson, word_for
+from strop.generate.library import Library, add
+from strop.generate.player import GroupPlayer
+from strop.generate.reflection import REFLECTIONS
+from strop.generate.strategies.insights import INSIGHTS, Insights
+from strop.generate.strategies.recalled import Recalled
+from strop.types import Group, Message, Origin, Task, Trajectory
+from tests.building import make_group
+from tests.generate.asking import Counsel, Speaking, player_of
+
+WORLD = Arithmetic(3)
+TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
+
+
+def played(
+    folder: Path, strategy: Insights, right: list[bool], helped: float = 1.0, number: int = 0, task: Task = TASK
+) -> tuple[list[Trajectory], GroupPlayer, Speaking]:
+    """Attempts without `slowly` are right as `right` says; of those with it, the share `helped`."""
+    calls = {"plain": 0, "slowly": 0}
+
+    def script(prompt: str, call: int) -> str:
+        kind = "slowly" if "slowly" in prompt else "plain"
+        calls[kind] += 1
+        is_right = (calls[kind] - 1) % 4 < 4 * helped if kind == "slowly" else right[(calls[kind] - 1) % len(right)]
+        return task.answer if is_right else "0"
+
+    play, engine = player_of(folder, WORLD, task, script)
+    play.group = Group(number, task, [], version=number)
+    attempts = asyncio.run(strategy(play.group, [play.another() for _ in right], play))
+    play.group.trajectories = attempts
+    asyncio.run(play.scorer(play.group))
+    strategy.observe(play.group)
+    return attempts, play, engine
+
+
+def kept(strategy: Insights) -> list[tuple[str, float]]:
+    strategy.library.catch_up()
+    return [(each.text, each.score) for each in strategy.library.on(INSIGHTS)]
+
+
+def test_an_insight_that_helps_its_task_is_kept_with_what_it_gained(tmp_path: Path) -> None:
+    adviser = Counsel(["go slowly\n"])
+    strategy = Insights(Library(), adviser, trials=4)
+    attempts, play, engine = played(tmp_path, strategy, [False, True, False, False], helped=0.75)
+    assert kept(strategy) == [("go slowly", 0.5)]  # 3 of 4 beside 1 of 4
+    assert attempts[0].facts == {"insights": 0.0, "insights_tried": 1.0, "insight_gain": 0.5}
+    assert len(play.made) == 8 and len(play.unused(attempts)) == 4, "what proved it is paid for and not brought"
+    assert sum("go slowly 12+34=?" in prompt for prompt in engine.prompts) == 4
+    (asked,) = adviser.asked
+    assert "[task]\n12+34=?" in asked and "[reply]\n0 ->" in asked and "[other]\n46 ->" in asked
+    assert {attempt.origin for attempt in attempts} == {Origin.POLICY}
+
+
+@pytest.mark.parametrize("helped", [0.25, 0.0])
+def test_one_that_does_not_is_not(tmp_path: Path, helped: float) -> None:
+    """As good as before, or worse."""
+    strategy = Insights(Library(), Counsel(["go slowly"]))
+    attempts, *_ = played(tmp_path, strategy, [False, True, False, False], helped)
+    assert kept(strategy) == [] and attempts[0].facts["insights_tried"] == 1.0
+
+
+@pytest.mark.parametrize("said", ["slowly to 46", "", None])
+def test_nothing_is_tried_where_the_answer_is_told_or_nothing_is_said(tmp_path: Path, said: str | None) -> None:
+    strategy = Insights(Library(), Counsel([said]))
+    attempts, play, _ = played(tmp_path, strategy, [False, True])
+    assert kept(strategy) == [] and len(play.made) == 2 and attempts[0].facts["insights_tried"] == 0.0
+
+
+def test_without_a_failure_or_anything_beside_it_nobody_is_asked(tmp_path: Path) -> None:
+    adviser = Counsel(["go slowly"])
+    strategy = Insights(Library(), adviser)
+    played(tmp_path, strategy, [False, False])
+    assert adviser.asked == [], "there is no right attempt"
+    played(tmp_path, strategy, [True, True], number=1)
+    assert adviser.asked == []
+    other = Task((Message("user", "12+35=?"),), "47", "arithmetic", 3)
+    played(tmp_path, strategy, [False, False], number=2, task=other)
+    assert "[other]\n46 ->" in adviser.asked[0], "the most similar task that was solved"
+    assert kept(strategy) == [("go slowly", 1.0)]
+
+
+def test_what_is_kept_is_read_later_and_its_use_is_counted(tmp_path: Path) -> None:
+    strategy = Insights(Library(), Counsel(["go slowly", "", "very slowly"]))
+    played(tmp_path, strategy, [False, True])
+    attempts, _, engine = played(tmp_path, strategy, [False, False], helped=0.25, number=1)
+    assert all("go slowly 12+34=?" in prompt for prompt in engine.prompts)
+    assert {attempt.origin for attempt in attempts} == {Origin.GUIDED} and attempts[0].facts["insights"] == 1.0
+    strategy.library.catch_up()
+    (first,) = strategy.library.on(INSIGHTS)
+    assert (first.uses, first.wins, first.utility) == (2, 1.0, 0.5)
+    played(tmp_path, strategy, [False, False], helped=0.0, number=2)
+    assert strategy.learn([])["lessons/used"] == 1.0, "the last group waits for the next version"
+
+
+def test_a_group_reads_what_earlier_versions_left_and_not_its_neighbours(tmp_path: Path) -> None:
+    strategy = Insights(Library(), Counsel([""]))
+    strategy.library.propose(Group(0, TASK, [], version=3), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])
+    _, _, same = played(tmp_path, strategy, [True], number=3)
+    _, _, later = played(tmp_path, strategy, [True], number=4)
+    assert "slowly" not in same.prompts[0] and "slowly" in later.prompts[0]
+
+
+def test_measuring_reads_all_and_writes_nothing(tmp_path: Path) -> None:
+    library = Library()
+    library.propose(replace(make_group([1.0]), version=9), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])
+    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "46")
+    (attempt,) = asyncio.run(Recalled(library, INSIGHTS)(play.group, [play.another()], play))
+    assert "slowly 12+34=?" in engine.prompts[0] and attempt.origin is Origin.GUIDED
+    assert library.figures() == {"lessons": 1.0, "lessons/added": 1.0} and library.state()["waiting"] == []
+
+
+def test_rules_find_slips_and_know_no_answer() -> None:
+    assert word_for("12+34=?", "<think>12+34=47</think>47") == "careful:" and word_for("12+34=?", "12+34=46") == ""
+    assert word_for("guess 1..8 in 4", "1 -> higher") == "half:"
+    asked = question(REFLECTIONS["insight"], wanted="insight", task="1+1=?", reply="1+1=3", other="2")
+    assert lesson(asked) == "careful:" and lesson(question("", wanted="else", task="1")) == ""
+
+
+def test_it_needs_something_to_show_and_to_prove_with() -> None:
+    for bad in ({"shown": 0}, {"trials": 0}, {"explore": -0.1}):
+        with pytest.raises(ConfigurationError, match="Insights needs shown >= 1"):
+            Insights(Library(), **bad)

@@ -1,0 +1,68 @@
+"""Recipes that learn in words: stopped and resumed they go on to the same bits, trained again from the ledger too, and
+nothing of a held-out task is ever in a library."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.abilities import inside
+from strop.disk.ledger import Ledger
+from strop.disk.source import from_source
+from strop.environments.split import is_heldout
+from strop.generate.library import Library
+from strop.recipes import build, recipe_named
+from strop.run import Run
+from strop.start.launch import launch, relaunch
+from strop.start.retrain import retrain
+
+STEPS = 2
+SIZES = {
+    "steps": STEPS,
+    "groups_per_step": 2,
+    "group_size": 2,
+    "heldout_tasks": 2,
+    "heldout_every": 1,
+    "max_tokens": 48,
+}
+# at limits that are reached within a few groups
+RECIPES: dict[str, dict[str, Any]] = {"core": {"most": 1}}
+
+
+def made(recipe: str) -> Run:
+    return replace(build(recipe_named(recipe), SIZES | RECIPES[recipe]), checkpoint_every=1)
+
+
+def left(path: Path) -> tuple[str, str, dict[str, Any]]:
+    """Figures, ledger and memory of a run."""
+    ledger = Ledger(path / "ledger.db", read_only=True)
+    assert ledger.violations() == []
+    digest = ledger.digest()
+    ledger.close()
+    roles = json.loads((path / "checkpoints" / f"step-{STEPS}" / "roles.json").read_text())["roles"]
+    return (path / "metrics.jsonl").read_text(), digest, roles
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_stopped_and_resumed_it_goes_on_with_its_memory(recipe: str, tmp_path: Path) -> None:
+    launch(made(recipe), tmp_path, "whole")
+    launch(replace(made(recipe), steps=1), tmp_path, "parts")
+    file = tmp_path / "parts" / "recipe.py"
+    file.write_text(file.read_text().replace("steps=1,", f"steps={STEPS},"))
+    relaunch(tmp_path / "parts", changed_anyway=True)
+    whole, parts = left(tmp_path / "whole"), left(tmp_path / "parts")
+    assert whole == parts
+    assert all(each.is_equal for each in retrain(tmp_path / "whole"))
+    libraries = inside(from_source(tmp_path / "whole" / "recipe.py"), Library)
+    states = {json.dumps(state["lessons"]) for state in whole[2].values() if "lessons" in state}
+    assert len(libraries) == len(states) == 1, "training and measuring share one memory"
+    lessons = json.loads(states.pop())
+    shelves = {lesson["shelf"] for lesson in lessons}
+    assert lessons and all(sum(each["shelf"] == shelf for each in lessons) <= libraries[0].most for shelf in shelves)
+    assert not any(is_heldout(lesson["about"].partition(": ")[2]) for lesson in lessons), (
+        "a held-out task left a lesson"
+    )
