@@ -8,17 +8,17 @@ Papers: ettrl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.generate.branching import branch_of, branched
 from strop.generate.partners import Player
-from strop.generate.pieces import cut, given
 from strop.generate.together import together
 from strop.roles import Strategy
 from strop.train.needs import ENTROPY
-from strop.types import FloatArray, Group, Origin, Start, Trajectory
+from strop.types import FloatArray, Group, Start, Trajectory
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,10 @@ class EntropyForks(Strategy):
         places = [
             (root, at) for root, look in zip(whole, looks, strict=True) for at in self._places(look[ENTROPY.name])
         ]
-        forks = [(_fork(root, at, play), at) for root, at in places for _ in range(self.branches)]
-        return [*roots, *await together(_branch(start, at, play) for start, at in forks)]
+        forks = [branch_of(root, at, play.another()) for root, at in places for _ in range(self.branches)]
+        return [*roots, *await together(branched(start, play) for start in forks)]
 
     def _places(self, entropy: FloatArray) -> list[int]:
         """The most uncertain tokens, in their order; of equals the first."""
         highest: list[int] = np.argsort(-entropy, kind="stable")[: self.positions].tolist()
         return sorted(highest)
-
-
-def _fork(root: Trajectory, at: int, play: Player) -> Start:
-    return play.another(turns=given(cut(root.turns, at)), origin=Origin.BRANCHED, parent=root.id)
-
-
-async def _branch(start: Start, at: int, play: Player) -> Trajectory:
-    branch = await play(start)
-    return replace(branch, facts=branch.facts | {"shared": at / max(at + branch.num_tokens, 1)})

@@ -56,15 +56,17 @@ class Replies(World, Environment):
         return Observation((Message("user", "more"),), done=self.heard == self.count, reward=0.0)
 
 
-def player(folder: Path, replies: Sequence[str], doubts: dict[str, list[float]], world: World) -> GroupPlayer:
+def player(
+    folder: Path, replies: Sequence[str], doubts: dict[str, list[float]], world: World, asked: Note = ENTROPY
+) -> GroupPlayer:
     """`doubts` are the entropies of each attempt's tokens, as far as they go; 0 behind."""
 
     async def note(groups: list[Group], needs: frozenset[Note]) -> None:
-        assert needs == {ENTROPY}
+        assert needs == {asked}
         for attempt in groups[0].scored:
             known = np.zeros(attempt.num_tokens, np.float32)
             known[: len(doubts[attempt.id])] = doubts[attempt.id]
-            attempt.notes["entropy"] = known
+            attempt.notes[asked.name] = known
 
     async def score(group: Group) -> None:
         return None

@@ -1,0 +1,47 @@
+"""Strategies that branch, in runs: tokens sampled once, branches that begin as their parents, the same bits again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.control.samplers.uniform import Uniform
+from strop.environments.guess import Guess
+from strop.recipes.rollout.arpo_agentic import arpo_agentic
+from strop.recipes.rollout.cure import cure
+from strop.recipes.rollout.ettrl import ettrl
+from strop.run import Run
+from strop.types import Origin
+from tests.generate.trees import grown, small
+from tests.models import save_pocket_like
+from tests.parts import LongerIsBetter
+
+PAID = {"rewards": (LongerIsBetter(),)}  # random replies earn nothing of their worlds
+TURNS = {"worlds": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a reply is answered
+TREES: dict[str, tuple[Callable[..., Run], dict[str, Any], dict[str, Any]]] = {
+    "ettrl": (ettrl, {}, PAID),
+    "cure": (cure, {"first": 2, "branches": 2}, PAID),
+    "arpo-agentic": (arpo_agentic, {"chance": 1.0}, PAID | TURNS),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_every_token_is_sampled_once_and_branches_begin_as_their_parents(
+    model: Path, tmp_path: Path, name: str
+) -> None:
+    recipe, fields, parts = TREES[name]
+    run = replace(small(recipe, model, fields), **parts)
+    made, rows = grown(run, tmp_path)
+    branches = [attempt for attempt in made if attempt.origin is Origin.BRANCHED]
+    assert {attempt.task.source for attempt in branches} == {world.name for world in run.worlds}
+    assert any(turn.given for attempt in branches for turn in attempt.turns)
+    assert any(len(attempt.turns) > 1 for attempt in branches) and any(row["grad_norm"] > 0 for row in rows)

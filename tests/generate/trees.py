@@ -1,0 +1,73 @@
+"""A run whose attempts branch, and what must be true of its ledger whatever the tree looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strop.abilities import generated
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.start.launch import launch
+from strop.start.retrain import retrain
+from strop.types import IntArray, Metrics, Trajectory
+
+SMALL: dict[str, Any] = {
+    "world": "arithmetic:1+guess:1",  # one reply, and several
+    "steps": 2,
+    "groups_per_step": 3,
+    "group_size": 2,
+    "max_tokens": 10,
+    "heldout_tasks": 0,  # so that the engine samples for training alone
+    "heldout_every": 0,
+    "learning_rate": 1e-3,
+}
+
+
+def small(recipe: Callable[..., Run], model: Path, fields: dict[str, Any], **setting: Any) -> Run:
+    """A recipe on a tiny model; the first of its stages."""
+    run = recipe(Setting(model=str(model), **(SMALL | setting)), **fields)
+    return replace(run.warmup or run, gates=(), minibatches=1)
+
+
+def grown(run: Run, folder: Path) -> tuple[list[Trajectory], list[Metrics]]:
+    """All attempts that a run made, and its figures; sampled once each, with the beginnings of their parents.
+
+    Trained again from the ledger the run has the same bits.
+    """
+    launch(run, folder, "run")
+    files = RunFolder(folder / "run")
+    ledger = Ledger(files.ledger, read_only=True)
+    made = [ledger.attempt(name) for (name,) in ledger._rows("SELECT id FROM attempts ORDER BY number, rowid")]
+    assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
+    rows = [row for row in read_rows(files.metrics) if row["step"] > 0]
+    sampled = sum(attempt.num_sampled for attempt in made)
+    assert sampled == generated(run.engine) == rows[-1]["tokens_generated"], "each sampled token in one row"
+    by_id = {attempt.id: attempt for attempt in made}
+    for attempt in made:
+        if attempt.parent:
+            before, begun = path(by_id[attempt.parent]), beginning(attempt)
+            assert before[: len(begun)].tolist() == begun.tolist(), "a branch is its parent before the cut"
+    assert all(each.is_equal for each in retrain(folder / "run"))
+    return made, rows
+
+
+def path(attempt: Trajectory) -> IntArray:
+    """All tokens of its replies, given and written."""
+    return np.concatenate([np.zeros(0, np.int64), *(turn.whole for turn in attempt.turns)])
+
+
+def beginning(attempt: Trajectory) -> IntArray:
+    """What its replies were given before the first token that it wrote."""
+    pieces = [np.zeros(0, np.int64)]
+    for turn in attempt.turns:
+        pieces.append(turn.begun)
+        if len(turn.tokens):
+            break
+    return np.concatenate(pieces)
