@@ -72,6 +72,11 @@ def said(turn: Turn, tokens: IntArray) -> Turn:
     )
 
 
+def by_nobody(turn: Turn) -> Turn:
+    """The same tokens as if no weights of this run had written them: their logprobs are not asked, nor their count."""
+    return replace(turn, versions=np.full(len(turn.tokens), NOBODY, dtype=np.int64))
+
+
 def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
     """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0."""
     rows = len(turn.prompt) + len(turn.tokens)

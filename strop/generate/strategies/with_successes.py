@@ -18,9 +18,9 @@ import numpy as np
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
-from strop.generate.pieces import NOBODY
+from strop.generate.pieces import by_nobody
 from strop.roles import Strategy
-from strop.types import FilePath, Group, Origin, Start, Task, Trajectory, Turn
+from strop.types import FilePath, Group, Origin, Start, Task, Trajectory
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
@@ -86,7 +86,7 @@ class WithSuccesses(Strategy):
         found = self._ledger.attempt(name)
         if self._policy is not None:
             self._check_prompt(found, self._policy)
-        turns = tuple(_by_nobody(turn) for turn in found.turns)
+        turns = tuple(by_nobody(turn) for turn in found.turns)
         fresh = replace(found, id=start.id, task=task, turns=turns, origin=Origin.REPLAYED, facts={})
         return replace(fresh, reward=0.0, rewards={}, parent="", family="")
 
@@ -97,7 +97,3 @@ class WithSuccesses(Strategy):
                 f"attempt {attempt.id} of {self.pool} reads task {attempt.task.id} in other tokens: the earlier run "
                 "had another tokenizer or template"
             )
-
-
-def _by_nobody(turn: Turn) -> Turn:
-    return replace(turn, versions=np.full(len(turn.tokens), NOBODY, dtype=np.int64))

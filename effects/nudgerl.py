@@ -1,0 +1,49 @@
+"""NudgeRL (2605.15726): words before the question that change how the policy plays, against GRPO without any.
+
+Papers: nudgerl
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.generate.strategies.independent import Independent
+from strop.recipes.rollout.nudgerl import nudgerl
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.reductions.sequence_mean import SequenceMean
+
+
+def guessing(setting: Setting) -> Setting:
+    return replace(setting, world="guess:4", heldout_tasks=256, heldout_every=4)
+
+
+def treatment(setting: Setting) -> Run:
+    """Half of the attempts read `half` or `up` before the question; held-out tasks are read without."""
+    return nudgerl(guessing(setting))
+
+
+def control(setting: Setting) -> Run:
+    """The same clipped loss, reduction and steps on plain attempts, with GRPO's credit."""
+    run, plain = nudgerl(guessing(setting)), (Clip(0.2, 0.2),)
+    return replace(run, strategy=Independent(), advantage=GroupStandard(), losses=plain, reduction=SequenceMean())
+
+
+def negative(setting: Setting) -> Run:
+    """A word that shows the worse of two ways, which the policy takes by itself most of the time."""
+    return nudgerl(guessing(setting), words="up")
+
+
+experiment = Experiment(
+    key="nudgerl",
+    claim="At equal generated tokens, attempts that are nudged by two words lift held-out accuracy without a word "
+    "sooner than GRPO does.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=100_000,
+    metric="heldout_area",
+)

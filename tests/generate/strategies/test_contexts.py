@@ -1,0 +1,61 @@
+"""Nudged attempts: what the engine reads, what is trained twice, and what is counted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from strop.control.budgets.fixed import Fixed
+from strop.environments.arithmetic import Arithmetic
+from strop.errors import ConfigurationError
+from strop.generate.strategies.contexts import Contexts
+from strop.types import Origin
+from tests.generate.strategies.watched import watched
+
+WORLD = Arithmetic(3)
+WORDS = ("quick", "careful")
+
+
+def reply(prompt: str, key: int) -> str:
+    return "1" * (1 + key % 3 + 4 * ("careful" in prompt))
+
+
+def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
+    found = watched(tmp_path, reply, WORLD, strategy=Contexts(WORDS, 0.5), budget=Fixed(5))
+    engine, groups = found.engine, [group.trajectories for group in found.drawn]
+    seen = set()
+    for attempts in groups:
+        own = {each.id: each for each in attempts if each.origin is not Origin.REPLAYED}
+        twins = {each.parent: each for each in attempts if each.origin is Origin.REPLAYED}
+        assert len(own) == 5 and len(attempts) == 5 + len(twins)
+        for place, each in enumerate(own.values()):
+            number = int(each.facts["context"])
+            assert number in (0, 1 + place % 2), "dealt in turn"
+            question = each.task.messages[0].content
+            text = engine.prompt_of(each)
+            assert (f"{WORDS[number - 1]}: {question}" in text) == bool(number) and question in text
+            assert each.origin is (Origin.GUIDED if number else Origin.POLICY) and (each.id in twins) == bool(number)
+            seen.add((place, number))
+        for parent, each in twins.items():
+            text = engine.prompt_of(each)
+            assert each.task.messages[0].content in text and not any(word in text for word in WORDS)
+            assert each.turns[0].tokens.tolist() == own[parent].turns[0].tokens.tolist()
+            assert each.reward == own[parent].reward and each.facts == own[parent].facts
+            assert each.num_sampled == 0 < own[parent].num_sampled, "counted once"
+    assert len(seen) == 10, "every place had its word, and none"
+    assert found.is_counted_once()
+
+
+@pytest.mark.parametrize(("dropout", "nudged"), [(0.0, 5), (1.0, 0)])
+def test_all_or_none(tmp_path: Path, dropout: float, nudged: int) -> None:
+    found = watched(tmp_path, reply, WORLD, 1, strategy=Contexts(WORDS, dropout), budget=Fixed(5))
+    origins = [[each.origin for each in group.trajectories] for group in found.drawn]
+    kind = Origin.GUIDED if nudged else Origin.POLICY
+    assert origins == [[kind] * 5 + [Origin.REPLAYED] * nudged] * 4
+
+
+@pytest.mark.parametrize(("words", "dropout"), [((), 0.5), (("half", ""), 0.5), (("half",), 1.5), (("half",), -0.1)])
+def test_bad_input_is_refused(words: tuple[str, ...], dropout: float) -> None:
+    with pytest.raises(ConfigurationError, match="Contexts needs words that are not empty and 0 <= dropout <= 1"):
+        Contexts(words, dropout)

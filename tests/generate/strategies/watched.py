@@ -1,0 +1,67 @@
+"""A run with a scripted engine that keeps what it read and counts what it wrote, and what its ledger then holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strop.control.samplers.uniform import Uniform
+from strop.disk.ledger import Ledger
+from strop.machines import Completion
+from strop.pipeline import train
+from strop.roles import World
+from strop.types import Group, IntArray, Metrics, Sampling, Trajectory
+from tests.clock import run_virtually
+from tests.generate.strategies.test_hinted_when_lost import Reading
+from tests.models import save_pocket_like
+from tests.test_pipeline import make_run, opened
+
+
+@dataclass
+class Counting(Reading):
+    """Keeps prompts by key, and how many tokens it wrote."""
+
+    sampled: int = 0
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        completion = await super().sample(prompt, sampling, key)
+        self.sampled += len(completion.tokens)
+        return completion
+
+    def prompt_of(self, attempt: Trajectory, turn: int = 0) -> str:
+        """What an attempt's turn reads in the ledger."""
+        return self._tokenizer.decode(attempt.turns[turn].prompt.tolist())
+
+
+@dataclass
+class Watched:
+    """What came of a run."""
+
+    engine: Counting
+    rows: list[Metrics]
+    drawn: list[Group]  # as trained
+    made: list[Trajectory]  # all rows of the ledger
+
+    @property
+    def num_sampled(self) -> int:
+        """Tokens that some weights wrote, over all rows."""
+        return sum(attempt.num_sampled for attempt in self.made)
+
+    def is_counted_once(self) -> bool:
+        """Whether the ledger's rows hold what the engine wrote, and budgets count the same."""
+        return self.rows[-1]["tokens_generated"] == self.num_sampled == self.engine.sampled
+
+
+def watched(tmp_path: Path, script: Any, world: World, steps: int = 2, **parts: Any) -> Watched:
+    """Train on scripted replies."""
+    engine, path = Counting(script), tmp_path / "ledger.db"
+    run = make_run(steps, engine=engine, worlds=(world,), sampler=Uniform((world,)), **parts)
+    with opened(run, save_pocket_like(tmp_path / "model"), path) as (flow, recorder):
+        run_virtually(train(flow))
+        assert flow.ledger.violations() == []
+    ledger = Ledger(path, read_only=True)
+    drawn = [group for step in range(1, steps + 1) for group in ledger.draw(step)]
+    made = [ledger.attempt(name) for (name,) in ledger._rows("SELECT id FROM attempts ORDER BY number, rowid")]
+    ledger.close()
+    return Watched(engine, recorder.rows, drawn, made)
