@@ -15,7 +15,7 @@ Acts: share/replayed > 0 and between_contexts > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.contexts import Contexts
+from strop.generate.strategies.nudged import Nudged
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.by_context import ByContext
@@ -39,7 +39,7 @@ def nudgerl(
         "nudgerl",
         ByContext(between),
         (Among(Clip(0.2, 0.2), (Origin.POLICY, Origin.GUIDED)), Among(Reinforce(distilled), plain)),
-        strategy=Contexts(tuple(words.split("+")), dropout),
+        strategy=Nudged(tuple(words.split("+")), dropout),
         reduction=WithTwins(),
         minibatches=2,
     )

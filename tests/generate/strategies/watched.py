@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,12 @@ class Watched:
         return self.rows[-1]["tokens_generated"] == self.num_sampled == self.engine.sampled
 
 
-def watched(tmp_path: Path, script: Any, world: World, steps: int = 2, **parts: Any) -> Watched:
+def watched(tmp_path: Path, script: Any, world: World, steps: int = 2, context: int = 96, **parts: Any) -> Watched:
     """Train on scripted replies."""
     engine, path = Counting(script), tmp_path / "ledger.db"
     run = make_run(steps, engine=engine, worlds=(world,), sampler=Uniform((world,)), **parts)
     with opened(run, save_pocket_like(tmp_path / "model"), path) as (flow, recorder):
+        flow.policy = replace(flow.policy, context=context)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
     ledger = Ledger(path, read_only=True)

@@ -21,7 +21,7 @@ from strop.types import Group, Origin, Start, Task, Trajectory
 
 
 @dataclass(frozen=True)
-class Contexts(Strategy):
+class Nudged(Strategy):
     """Starts are dealt to the words in turn; each loses its word with probability `dropout` and is then a plain one.
 
     The fact `context` is the word's number, from 1, and 0 for none. An attempt with a word is followed by a twin that
@@ -34,7 +34,7 @@ class Contexts(Strategy):
     def __post_init__(self) -> None:
         if not self.words or not all(self.words) or not 0 <= self.dropout <= 1:
             raise ConfigurationError(
-                f"Contexts needs words that are not empty and 0 <= dropout <= 1, got {self.words} and {self.dropout}"
+                f"Nudged needs words that are not empty and 0 <= dropout <= 1, got {self.words} and {self.dropout}"
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:

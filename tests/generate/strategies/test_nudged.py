@@ -9,7 +9,7 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.strategies.contexts import Contexts
+from strop.generate.strategies.nudged import Nudged
 from strop.types import Origin
 from tests.generate.strategies.watched import watched
 
@@ -22,7 +22,7 @@ def reply(prompt: str, key: int) -> str:
 
 
 def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
-    found = watched(tmp_path, reply, WORLD, strategy=Contexts(WORDS, 0.5), budget=Fixed(5))
+    found = watched(tmp_path, reply, WORLD, strategy=Nudged(WORDS, 0.5), budget=Fixed(5))
     engine, groups = found.engine, [group.trajectories for group in found.drawn]
     seen = set()
     for attempts in groups:
@@ -49,7 +49,7 @@ def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("dropout", "nudged"), [(0.0, 5), (1.0, 0)])
 def test_all_or_none(tmp_path: Path, dropout: float, nudged: int) -> None:
-    found = watched(tmp_path, reply, WORLD, 1, strategy=Contexts(WORDS, dropout), budget=Fixed(5))
+    found = watched(tmp_path, reply, WORLD, 1, strategy=Nudged(WORDS, dropout), budget=Fixed(5))
     origins = [[each.origin for each in group.trajectories] for group in found.drawn]
     kind = Origin.GUIDED if nudged else Origin.POLICY
     assert origins == [[kind] * 5 + [Origin.REPLAYED] * nudged] * 4
@@ -57,5 +57,5 @@ def test_all_or_none(tmp_path: Path, dropout: float, nudged: int) -> None:
 
 @pytest.mark.parametrize(("words", "dropout"), [((), 0.5), (("half", ""), 0.5), (("half",), 1.5), (("half",), -0.1)])
 def test_bad_input_is_refused(words: tuple[str, ...], dropout: float) -> None:
-    with pytest.raises(ConfigurationError, match="Contexts needs words that are not empty and 0 <= dropout <= 1"):
-        Contexts(words, dropout)
+    with pytest.raises(ConfigurationError, match="Nudged needs words that are not empty and 0 <= dropout <= 1"):
+        Nudged(words, dropout)
