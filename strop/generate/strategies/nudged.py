@@ -16,6 +16,7 @@ from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.generate.twins import twin
+from strop.generate.worded import worded
 from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Task, Trajectory
 
@@ -53,6 +54,4 @@ class Nudged(Strategy):
     def _begun(self, task: Task, start: Start, context: int) -> Start:
         if not context:
             return start
-        *before, last = task.messages
-        nudged = replace(last, content=f"{self.words[context - 1]}: {last.content}")
-        return replace(start, messages=(*before, nudged), origin=Origin.GUIDED)
+        return replace(start, messages=worded(task, self.words[context - 1]), origin=Origin.GUIDED)

@@ -55,7 +55,7 @@ class Watched:
 
 def watched(tmp_path: Path, script: Any, world: World, steps: int = 2, context: int = 96, **parts: Any) -> Watched:
     """Train on scripted replies."""
-    engine, path = Counting(script), tmp_path / "ledger.db"
+    engine, path = parts.pop("engine", None) or Counting(script), tmp_path / "ledger.db"
     run = make_run(steps, engine=engine, worlds=(world,), sampler=Uniform((world,)), **parts)
     with opened(run, save_pocket_like(tmp_path / "model"), path) as (flow, recorder):
         flow.policy = replace(flow.policy, context=context)

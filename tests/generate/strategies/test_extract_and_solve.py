@@ -1,0 +1,129 @@
+"""Skills and solvers: who reads what, who is compared with whom, and what a skill is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from strop.control.budgets.fixed import Fixed
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.split import is_heldout, prompt_of
+from strop.errors import ConfigurationError
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.noted import Noted
+from strop.generate.policy import attempt_key
+from strop.generate.strategies.extract_and_solve import ExtractAndSolve, related
+from strop.train.advantages.family_weighted import FamilyWeighted
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.families import families
+from strop.train.losses.role_entropy import RoleEntropy
+from strop.types import Origin, Task, Trajectory
+from tests.building import make_batch, make_group, say, written
+from tests.generate.strategies.watched import Watched, watched
+
+WORLD = Arithmetic(3)
+
+
+def reply(prompt: str, key: int) -> str:
+    """Skills are `good`, `bad` or none; solvers are right with the good one, and with the other now and then."""
+    if "Write down" in prompt:
+        return ("good", "bad", "")[key % 3]
+    question = prompt.rpartition("=?")[0]
+    first, second = (int("".join(letter for letter in term if letter.isdigit())) for term in question.split("+"))
+    return str(first + second) if "good" in prompt or key % 5 == 0 else "0"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    folder = tmp_path_factory.mktemp("skills")
+    parts = {"strategy": ExtractAndSolve((WORLD,), 2), "budget": Fixed(3), "rewards": (Noted(Earned()),)}
+    return watched(folder, reply, WORLD, 2, context=200, **parts)
+
+
+def of(attempts: list[Trajectory], family: str) -> list[Trajectory]:
+    return [each for each in attempts if each.family.startswith(family)]
+
+
+def test_each_skill_is_tried_on_each_related_task(found: Watched) -> None:
+    worths = set()
+    for group in found.drawn:
+        skills, solvers = of(group.trajectories, "extractor"), of(group.trajectories, "solver")
+        (source,) = of(group.trajectories, "source")
+        assert source.origin is Origin.POLICY and source.task.id == group.task.id and len(skills) == 3
+        tasks = {each.task.id for each in solvers}
+        formed = [skill for skill in skills if skill.reply]
+        assert len(tasks) == (2 if formed else 0) and group.task.id not in tasks
+        assert len(solvers) == 2 * len(formed) and all(each.origin is Origin.GUIDED for each in (*skills, *solvers))
+        for skill in skills:
+            own = [each for each in solvers if each.parent == skill.id]
+            assert {each.task.id for each in own} == (tasks if skill.reply else set())
+            assert skill.reward == (sum(each.reward for each in own) / 2 if own else 0.0)
+            worths.add((skill.reply, skill.reward))
+            for each in own:
+                read = found.engine.prompts[attempt_key(0, each.id)]
+                assert f"{skill.reply}<|end|>" in read and each.task.messages[0].content in read
+                assert found.engine.prompt_of(each) == read, "trained behind the skill"
+            assert source.reply in found.engine.prompt_of(skill)
+    assert ("good", 1.0) in worths and ("", 0.0) in worths and min(worth for _, worth in worths) == 0.0
+    assert found.is_counted_once()
+
+
+def test_roles_and_tasks_are_compared_apart(found: Watched) -> None:
+    """GRPO of each family alone, and 0.2 of it for skills."""
+    for group in found.drawn:
+        FamilyWeighted(GroupStandard(), "extractor", 0.2)(families([group]))
+        for name in {each.family for each in group.trajectories}:
+            attempts = [each for each in group.trajectories if each.family == name]
+            rewards = [each.reward for each in attempts]
+            mean = sum(rewards) / len(rewards)
+            spread = (sum((r - mean) ** 2 for r in rewards) / max(len(rewards) - 1, 1)) ** 0.5
+            factor = 0.2 if name == "extractor" else 1.0
+            for each in attempts:
+                expected = factor * (each.reward - mean) / (spread + 1e-6)
+                assert each.advantages is not None
+                assert each.advantages.tolist() == pytest.approx([expected] * each.num_tokens, abs=1e-5)
+    figures = FamilyWeighted(GroupStandard(), "extractor").learn(found.drawn)
+    assert 0 < figures["credit_of/extractor"] < 0.5
+
+
+def test_equal_skills_have_no_credit_and_a_constant_factor_changes_no_solver() -> None:
+    group, tenfold = make_group([1.0, 1.0, 1.0]), make_group([10.0, 0.0, 10.0])
+    for each in group.trajectories:
+        each.family = "extractor"
+    once = make_group([1.0, 0.0, 1.0])
+    rule = FamilyWeighted(GroupStandard(), "extractor")
+    rule([group, tenfold, once])
+    assert all(each.advantages is not None and each.advantages.tolist() == [0.0] for each in group.trajectories)
+    for one, other in zip(once.trajectories, tenfold.trajectories, strict=True):
+        np.testing.assert_allclose(one.advantages, other.advantages, rtol=1e-5)  # type: ignore[arg-type]
+
+
+def test_only_marked_turns_pay_for_entropy() -> None:
+    batch, output = make_batch([[-1.0, -1.0], [-1.0]]), say([[-1.0, -1.0], [-1.0]], [[0.5, 0.7], [0.9]])
+    batch.aux = {"extractor": torch.tensor([1.0, 1.0, 1.0, 0.0, 0.0], dtype=torch.float64)}
+    loss, figures = RoleEntropy("extractor")(output, batch)
+    assert written(batch, loss) == pytest.approx([0.5, 0.7, 0.0])
+    assert figures == {"entropy_of/extractor": pytest.approx(1.2 / 3)}
+
+
+def test_related_tasks_share_most_with_the_source() -> None:
+    task = WORLD.task(0)
+    near = related(WORLD, task, 3, key=5)
+    assert len({each.id for each in near} | {task.id}) == 4 and not any(is_heldout(prompt_of(each)) for each in near)
+    assert related(WORLD, task, 3, key=5) == near != related(WORLD, task, 3, key=6)
+    terms = set(prompt_of(task).removesuffix("=?").split("+"))
+    shared = [len(terms & set(prompt_of(each).removesuffix("=?").split("+"))) for each in near]
+    assert shared == sorted(shared, reverse=True)
+
+
+class Alone(Arithmetic):
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return super().task(0, heldout)
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="related >= 1, got 0"):
+        ExtractAndSolve((WORLD,), 0)
+    with pytest.raises(ConfigurationError, match="has no task beside"):
+        related(Alone(3), Alone(3).task(0), 2, key=1)
