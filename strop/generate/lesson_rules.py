@@ -17,8 +17,17 @@ def lesson(text: str) -> str:
     """The answer to one of the questions in reflection.py; empty where the rules find nothing."""
     parts = parts_of(text)
     match parts.get("wanted"):
-        case "insight":
+        case "insight" | "skill":
             return word_for(parts.get("task", ""), parts.get("reply", ""))
+        case "experience":
+            word = word_for(parts.get("task", ""), parts.get("reply", ""))
+            return f"add: {word}" if word else ""
+        case "subtasks":
+            return parts.get("task", "")
+        case "adapted" | "merged" | "shortened":
+            return parts.get("ideas", "")
+        case "skills":
+            return " ".join(dict.fromkeys(f"{parts.get('ideas', '')} {parts.get('other', '')}".split()))
     return ""
 
 

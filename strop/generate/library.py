@@ -81,7 +81,7 @@ class Library:
     # ---- reading
 
     def on(self, shelf: str) -> list[Lesson]:
-        """All lessons of a shelf, the oldest first."""
+        """All lessons of a shelf, in the order in which they were written."""
         return [self._lessons[name] for name in self._texts[shelf].texts] if shelf in self._texts else []
 
     def get(self, name: str) -> Lesson | None:
@@ -96,7 +96,7 @@ class Library:
         return self._near(self._texts, text, shelf, count)
 
     def best(self, shelf: str, count: int) -> list[Lesson]:
-        """Of the highest scores, of equals the older."""
+        """Of the highest scores, of equals what was written first."""
         return heapq.nlargest(count, self.on(shelf), key=lambda lesson: lesson.score)
 
     def closest(self, shelf: str) -> tuple[float, Lesson, Lesson] | None:
@@ -166,6 +166,7 @@ class Library:
         return told
 
     def _put(self, lesson: Lesson) -> None:
+        self._lessons.pop(lesson.name, None)  # what is rewritten goes to the end here as there: a restart keeps order
         self._lessons[lesson.name] = lesson
         self._texts.setdefault(lesson.shelf, Similar()).add(lesson.name, lesson.text)
         self._about.setdefault(lesson.shelf, Similar()).add(lesson.name, lesson.about)

@@ -19,6 +19,15 @@ _SILENT = " Never say an answer."
 REFLECTIONS: Mapping[str, str] = {
     "insight": "The reply to the task failed; the other one was right, there or at a similar task. Say in one short "
     "sentence what to do differently at tasks like these." + _SILENT,
+    "experience": "The replies are attempts at the task; the ideas are what is known, each with its name. Say what is "
+    "to be learned from them, in at most two lines: `add: ` and a short experience, or `modify NAME: ` and what shall "
+    "stand in its place." + _SILENT,
+    "merged": "Say the idea and the other one as one, in one short sentence.",
+    "subtasks": "Name the parts of the task, one per line and nothing else.",
+    "adapted": "Say the ideas as they are to be followed at this task, one per line." + _SILENT,
+    "skill": "Say in a few sentences how tasks like this one are done, as the replies show it." + _SILENT,
+    "skills": "The ideas are a document of skills. Write it anew with the other ones in it, and nothing twice.",
+    "shortened": "Write the ideas in half as many words.",
 }
 
 

@@ -132,6 +132,17 @@ def test_changes_wait_for_a_later_version_and_their_order_is_that_of_admission()
     assert there.state() == again.state() and there.on("")[0].name == "/3"
 
 
+def test_after_a_restart_equals_come_in_the_same_order() -> None:
+    library = Library(same=1.1)
+    carried_out(library, *(add(f"text {number}", "same", "a") for number in range(3)))
+    carried_out(library, Change("rewrite", replace(library.on("a")[0], text="new")), used(library.on("a")[0], 1, 1))
+    again = Library(same=1.1)
+    again.restore(json.loads(json.dumps(library.state())))
+    for each in (library, again):
+        assert [lesson.text for _, lesson in each.about("same", "a", 3)] == ["text 1", "text 2", "new"]
+        assert each.on("a") == each.best("a", 3) == library.on("a")
+
+
 def test_what_is_alike_is_found_by_topic_and_by_text() -> None:
     library = Library(same=1.1)
     carried_out(library, add("use abcd", "sums", "a", 1), add("use abce", "games", "a", 3), add("no", "games", "a", 2))
