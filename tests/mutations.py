@@ -143,7 +143,7 @@ def _changed(node: ast.AST) -> Found:
         case ast.Tuple(ctx=ast.Load()) if any(isinstance(each, ast.Call) for each in node.elts):
             for at in range(len(node.elts)):
                 yield "dropped element", ast.Tuple([*node.elts[:at], *node.elts[at + 1 :]], ast.Load())
-        case ast.If() if not isinstance(node.test, ast.Compare):
+        case ast.If() if not isinstance(node.test, ast.Compare) and ast.unparse(node.test) != "TYPE_CHECKING":
             yield "condition", ast.If(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
         case ast.IfExp() if not isinstance(node.test, ast.Compare):
             yield "condition", ast.IfExp(node.test, node.orelse, node.body)
@@ -156,6 +156,11 @@ def _of_operation(node: ast.BinOp) -> Found:
         yield "operator", ast.BinOp(node.left, OPPOSITE[type(node.op)](), node.right)
     if isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
         yield "dropped term", node.left
+
+
+def _is_symmetric(node: ast.Call, name: str) -> bool:
+    """np.clip(x, low, high) is min(max(x, low), high); a method has its limits alone."""
+    return name in SYMMETRIC or (name == "clip" and len(node.args) == 3)
 
 
 def _of_call(node: ast.Call) -> Found:
@@ -176,5 +181,9 @@ def _of_call(node: ast.Call) -> Found:
     plain = [each for each in node.args if not isinstance(each, ast.Starred)]
     if name == "where" and len(plain) == 3 == len(node.args):
         yield "swapped arguments", ast.Call(node.func, [plain[0], plain[2], plain[1]], node.keywords)
-    elif len(plain) == len(node.args) >= 2 and name not in SYMMETRIC and ast.unparse(plain[0]) != ast.unparse(plain[1]):
+    elif (
+        len(plain) == len(node.args) >= 2
+        and not _is_symmetric(node, name)
+        and ast.unparse(plain[0]) != ast.unparse(plain[1])
+    ):
         yield "swapped arguments", ast.Call(node.func, [plain[1], plain[0], *plain[2:]], node.keywords)

@@ -4,8 +4,8 @@ The table beside this file (`defaults.json`) holds each class of these rooms in 
 strop.train.losses, strop.train.advantages, strop.train.corrections, strop.train.reductions, strop.train.values,
 strop.train.trainers, strop.train.step_scales, strop.filter.gates, strop.filter.rewards, strop.replay,
 strop.environments, strop.generate.strategies, strop.generate.guidances, strop.models, strop.control,
-strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers, strop.control.writers.
-To renew it on purpose, and look at what `git diff` says:
+strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers and strop.control.writers ;
+to renew it on purpose, and look at what `git diff` says:
 python -m tests.test_defaults
 """
 

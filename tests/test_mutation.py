@@ -31,6 +31,8 @@ from tests.mutations import changes, with_change
         ("y = a if b else c", ["y = c if b else a"]),
         ("if a:\n    b()", ["if not a:\n    b()"]),
         ("y = a.softmax(-1)", []),
+        ("y = np.clip(a, b, c)", []),
+        ("if TYPE_CHECKING:\n    import a", []),
         ("y: int = a", []),
         ("raise E(f'{a - 1} of 2')", []),
     ],

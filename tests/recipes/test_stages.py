@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
+from strop.abilities import inside
 from strop.control.beliefs.counts import Counts
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.hardest import Hardest
+from strop.control.samplers.staged import Staged
+from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.unsolved import Unsolved
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.choice import Choice
+from strop.environments.judged import Judged
 from strop.recipes import build, recipe_named
 from strop.run import Run
+from strop.train.step_scales.root_of_attempts import RootOfAttempts
+from strop.train.trainers.torch import TorchTrainer
 from tests.control.samplers.trying import group_of
 
 
@@ -33,6 +41,24 @@ def _steps_of_sets(run: Run) -> Counter[float]:
         for place, task in enumerate(drawn):
             sampler.observe(group_of(task, [float(place % 2), 0.0], version=step))
     return found
+
+
+def test_brorl_scales_from_the_attempts_of_one_optimizer_step() -> None:
+    """4 groups of 8 in 4 steps: 8 attempts in each before it is broad."""
+    trainer = build(recipe_named("brorl"), {"groups_per_step": 4}).trainer
+    assert isinstance(trainer, TorchTrainer) and trainer.step_scale == RootOfAttempts(8)
+
+
+def test_curr_reft_asks_about_all_worlds_in_each_of_its_stages() -> None:
+    run = build(recipe_named("curr_reft"), {"world": "arithmetic:1+arithmetic:2", "steps": 9})
+    assert run.warmup is not None and isinstance(run.warmup.sampler, Staged) and isinstance(run.sampler, Uniform)
+    stages = [
+        [(type(world), world.level) for world in inside(stage, Uniform)[0].worlds]
+        for stage in run.warmup.sampler.stages
+    ]
+    kinds = (Judged, Choice, Arithmetic)
+    assert stages == [[(kind, 1), (kind, 2)] for kind in kinds] and run.warmup.sampler.steps == (3, 3)
+    assert run.sampler.worlds == (Arithmetic(1), Arithmetic(2))
 
 
 def test_acereason_has_six_stages_of_the_papers_lengths_attempts_and_filters() -> None:

@@ -27,7 +27,7 @@ def drawn(buffer: ConfidentSuccesses, count: int, step: int) -> list[tuple[int, 
 
 def test_perplexities_from_one_over_the_upper_to_below_one_over_the_lower_come_back() -> None:
     buffer = ConfidentSuccesses(low=0.5, high=0.95, most=1.0)
-    buffer.add(group_of(0, [0.499, 0.501, 0.94, 0.96, 0.7, 0.7], [1, 1, 1, 1, 0, 1]))
+    buffer.add(group_of(0, [0.499, 0.501, 0.94, 0.96, 0.7, 0.7], [1, 1, 0.6, 1, 0.5, 1]))
     assert drawn(buffer, 1, 0) == [(0, [f"0-{i}" for i in range(6)])], "new groups come whole"
     buffer.add(group_of(1, [0.3], [1.0]))
     assert drawn(buffer, 1, 1) == [(1, ["1-0"]), (0, ["0-1", "0-2", "0-5"])]

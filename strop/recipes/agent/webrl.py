@@ -44,7 +44,7 @@ def webrl(
     again: float = 2.0,  # old groups with successes for each new one
     unsure: float = 0.5,  # probability of a token, in the geometric mean, above which a success comes back
     sure: float = 0.95,  # and up to which
-    value_learning_rate: float = 1e-4,  # of the critic, and of the value model of prompts
+    value_learning_rate: float = 1e-4,  # of the critic
 ) -> Run:
     """An agent's curriculum that grows out of its failures."""
     policy, reference = (TorchTrainer(learning_rate=setting.learning_rate, device=setting.device) for _ in range(2))
@@ -52,7 +52,7 @@ def webrl(
         "webrl",
         TurnProgress(trace),
         (AdvantageRegression(beta),),
-        belief=PromptValue(value_learning_rate, device=setting.device),
+        belief=PromptValue(device=setting.device),
         values=Success(value_learning_rate, device=setting.device),
         buffer=ConfidentSuccesses(unsure, sure, again, setting.seed),
         reduction=SequenceMean(),

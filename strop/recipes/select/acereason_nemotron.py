@@ -38,7 +38,7 @@ _STAGES = (
 
 
 def acereason_nemotron(
-    setting: Setting = Setting(world="arithmetic:4", steps=30),
+    setting: Setting = Setting(steps=30),
     code: str = "countdown:4",  # the world of the stages on code
     tasks: int = 64,  # of a stage in which solved ones drop out
     most: float = 0.375,  # share of right attempts up to which a task is tried again

@@ -5,7 +5,9 @@ Paper: arXiv 2302.14003 (2023)
 Claim: Less toxic text than other controlled decoding, by a small value model that needs only the output distribution.
 Reading: Undesired is a wrong answer. Run it twice: the policy rests while the value learns, then `values`, its
     `checkpoints/step-N/values`, caps the next token's probability at 1 + Q - margin. As released: three passes over
-    what was sampled, a slow copy that follows by 0.1, a margin of 0.1.
+    what was sampled, a slow copy that follows by 0.1, a margin of 0.1. The value is that of the replies that were seen,
+    so where most of them are wrong every cap is low: after 4 steps of learning on arithmetic:4, 0 of 8 held-out tasks
+    were solved with caps and 2 without. It is for worlds in which most replies end well, as most texts are not toxic.
 Left out: A value model that is smaller than the policy.
 Acts: value_grad_norm > 0
 """

@@ -50,6 +50,7 @@ def test_attention_by_hand() -> None:
     weights = [math.exp(math.sqrt(2)), 1.0, math.exp(-math.sqrt(2))]
     expected = (weights[0] + 0.5 * weights[1]) / sum(weights)
     assert attended(np.array([[2.0, 0.0]]), known, shares) == pytest.approx([expected])
+    assert attended(np.array([[2e3, 0.0], [-2e3, 0.0]]), known, shares) == pytest.approx([1.0, 0.0]), "no overflow"
 
 
 def test_where_all_references_agree_everybody_is_foretold_that() -> None:
@@ -162,6 +163,7 @@ def test_what_cannot_work_is_refused(model: Path) -> None:
         ReferenceAttention(references=2)
     with pytest.raises(ConfigurationError, match="support >= 1"):
         Generalist(support=0)
+    assert (ReferenceAttention(references=3).references, Generalist(support=1).support) == (3, 1)
     for belief in (ReferenceAttention(), Generalist()):
         with pytest.raises(ConfigurationError, match="open"):
             belief.foresee(EASY, 0)

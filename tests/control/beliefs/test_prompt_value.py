@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
+from strop.models.names import model_folder
+from strop.recipes import build, recipe_named
 from strop.types import Group, IntArray, Origin, Sampling, Task
 from tests.building import make_group
 from tests.models import save_pocket_like
@@ -163,3 +166,19 @@ def test_it_says_what_it_misses(model: Path) -> None:
     belief.open(model, 0)
     with pytest.raises(ConfigurationError, match="meet"):
         belief.foresee(TASKS, 0)
+
+
+def test_recipes_tell_easy_worlds_from_impossible_ones_after_sixteen_steps_of_eight_tasks() -> None:
+    """Half of the tasks are always solved, half never; judged on tasks that it has not seen."""
+    (belief, same), folder = (build(recipe_named(name), {}).belief for name in ("pcl", "webrl")), model_folder("pocket")
+    assert isinstance(belief, PromptValue) and belief == same
+    belief.open(folder, 0)
+    belief.meet(Policy.load(folder, Scripted(lambda prompt, key: ""), Sampling(), 256))
+    for number in range(128):
+        is_easy = number % 2 == 0
+        task = Arithmetic(1 if is_easy else 8).task(number)
+        belief.observe(replace(make_group([float(is_easy)] * 4, number=number), task=task))
+        if number % 8 == 7:
+            belief.learn([])
+    easy, hard = (belief.foresee([Arithmetic(level).task(1000 + i) for i in range(8)], 16)[0] for level in (1, 8))
+    assert easy.mean() > 0.75 and hard.mean() < 0.25

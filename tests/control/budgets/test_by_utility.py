@@ -84,7 +84,8 @@ def test_the_mean_is_kept_over_many_groups() -> None:
 
 def test_a_group_is_asked_for_once() -> None:
     budget = ByUtility()
-    assert budget.attempts(Group(0, make_group([]).task, [])) in range(2, 17), "nothing foreseen: as at one half"
+    assert budget.attempts(Group(0, make_group([]).task, [])) == asked(budget, 0.5), "nothing foreseen: as at one half"
+    assert asked(budget, 0.5) != asked(budget, 0.85)
     assert budget.attempts(make_group([1.0])) == 0
 
 
@@ -92,7 +93,9 @@ def test_memory_and_figures() -> None:
     first, second = ByUtility(), ByUtility()
     first.observe(make_group([0.0] * 16))
     second.restore(json.loads(json.dumps(first.state())))
-    assert second.learn([]) == first.learn([]) != ByUtility().learn([])
+    assert (
+        second.learn([]) == first.learn([]) != ByUtility().learn([]) == {"attempts_spread": 0.0, "attempt_price": 0.5}
+    )
     assert first.learn([make_group([0.0] * 2), make_group([0.0] * 6)])["attempts_spread"] == pytest.approx(2.0)
 
 

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from strop.control.beliefs.counts import Counts
 from strop.control.samplers.few import Few
 from strop.control.samplers.mixture import Mixture
 from strop.control.samplers.unsolved import Unsolved
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.types import Origin
-from tests.control.samplers.trying import draws, group_of, restored
+from tests.control.samplers.trying import Noting, draws, group_of, restored
 
 WORLD = Arithmetic(3)
 TASKS = [WORLD.task(index) for index in range(4)]
@@ -61,6 +62,16 @@ def test_where_all_are_solved_one_is_tried_after_all() -> None:
     for task in TASKS:
         used.observe(group_of(task, [1.0]))
     assert draws(used, 2) == [TASKS[0], TASKS[1]] and used.learn([])["passed_over"] == 8.0
+
+
+def test_after_a_thousand_solved_ones_the_next_is_tried_whatever_it_is() -> None:
+    world, belief = Arithmetic(6), Counts()
+    inner = Noting(world)
+    used = Unsolved(inner)
+    for index in range(1100):
+        used.observe(group_of(world.task(index), [1.0]))
+    assert used.next(3, belief) == world.task(1000) and used.learn([])["passed_over"] == 1000
+    assert inner.asked == [(3, belief)] * 1001
 
 
 def test_goes_on_where_it_was_and_lets_its_inner_one_learn() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from strop.control.beliefs.counts import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.where import Where
 from strop.environments.arithmetic import Arithmetic
@@ -12,7 +13,7 @@ from strop.environments.countdown import Countdown
 from strop.environments.keyvalue import KeyValue
 from strop.errors import ConfigurationError, DataError
 from strop.roles import World
-from tests.control.samplers.trying import draws, group_of, prompt, restored
+from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
 from tests.test_pipeline import make_run
 
 WORLDS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
@@ -33,6 +34,11 @@ def test_two_that_meet_at_a_bound_part_all_tasks() -> None:
     everything = draws(Uniform(WORLDS), 120)
     assert sorted(map(prompt, [*low, *high])) == sorted(map(prompt, everything)), "none lost, none in both"
     assert {task.level for task in draws(where(low=2.0, high=3.0), 20)} == {3, 4}
+
+
+def test_the_inner_sampler_is_asked_with_step_and_belief() -> None:
+    inner, belief = Noting(WORLDS[0]), Counts()
+    assert Where(inner, WORLDS).next(3, belief) == WORLDS[0].task(0) and inner.asked == [(3, belief)]
 
 
 def test_scores_of_a_file(tmp_path: Path) -> None:

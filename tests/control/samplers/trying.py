@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from strop.control.beliefs.counts import Counts
-from strop.roles import Belief, Sampler
+from strop.roles import Belief, Sampler, World
 from strop.types import FloatArray, Group, Message, Task
 from tests.building import make_group
 
@@ -42,6 +42,18 @@ class Told(Belief):
 
     def observe(self, group: Group) -> None:
         return None
+
+
+@dataclass
+class Noting(Sampler):
+    """Task after task of a world, and what it was asked with."""
+
+    world: World
+    asked: list[tuple[int, Belief]] = field(default_factory=list)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        self.asked.append((step, belief))
+        return self.world.task(len(self.asked) - 1)
 
 
 def prompt(task: Task) -> str:

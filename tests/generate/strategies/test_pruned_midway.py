@@ -297,9 +297,10 @@ def test_it_says_what_it_did() -> None:
 
 
 def test_refuses_what_cannot_work() -> None:
-    for wrong in ({"at": 0}, {"keep": 0.0}, {"keep": 1.5}, {"right": 0.0}, {"right": 1.0}):
+    for wrong in ({"at": 0}, {"keep": 0.0}, {"keep": 1.001}, {"right": 0.0}, {"right": 1.0}):
         with pytest.raises(ConfigurationError, match="PrunedMidway needs"):
             PrunedMidway(**wrong)  # type: ignore[arg-type]
+    assert PrunedMidway(at=1, keep=1.0, right=0.999).at == PrunedMidway(at=1, keep=0.001, right=0.001).at
     run = make_run(strategy=PrunedMidway(at=16))
     run.sampling = replace(run.sampling, max_tokens=16)
     with pytest.raises(ConfigurationError, match="nobody is given up at 16 tokens: replies have at most 16"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,7 +15,8 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.keyvalue import KeyValue
 from strop.generate.strategies.reformulated import Reformulated
 from strop.pipeline import train
-from strop.types import Origin
+from strop.roles import Reward
+from strop.types import Group, Origin
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading, reply
 from tests.models import save_pocket_like
@@ -22,7 +25,22 @@ from tests.test_pipeline import make_run, opened
 WORLD = Arithmetic(3)
 
 
-def played(tmp_path: Path, answer_alone: bool = False) -> tuple[Ledger, Reading, list[dict[str, float]]]:
+@dataclass(frozen=True)
+class Nearly(Reward):
+    """Right but for rounding, or partly right; whoever read no solution is wrong."""
+
+    name: ClassVar[str] = "outcome"
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        guided = [attempt.origin is Origin.GUIDED for attempt in group.trajectories]
+        earned = [sum(attempt.turn_rewards) > 0 for attempt in group.trajectories]
+        return [
+            float(is_read) * (1 - 1e-7 if is_right else 0.4) for is_read, is_right in zip(guided, earned, strict=True)
+        ]
+
+
+def played(tmp_path: Path, answer_alone: bool = False, **parts: Any) -> tuple[Ledger, Reading, list[dict[str, float]]]:
     """Right in about half of the attempts with a solution; without one, only at sums of an even first term."""
     model, engine = save_pocket_like(tmp_path / "model"), Reading(reply)
     run = make_run(
@@ -32,6 +50,7 @@ def played(tmp_path: Path, answer_alone: bool = False) -> tuple[Ledger, Reading,
         engine=engine,
         budget=AgainWhenLost(3, 4),
         strategy=Reformulated((WORLD,), answer_alone),
+        **parts,
     )
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
@@ -55,6 +74,14 @@ def test_what_is_right_joins_the_group_and_what_is_wrong_is_thrown_away(tmp_path
     assert set(wrong) == {"pruned"} and len(made) == len(wrong) + len(guided)
     sampled = sum(tokens for (tokens,) in ledger._rows("SELECT tokens FROM attempts"))
     assert rows[-1]["tokens_generated"] == sampled, "and every token counts"
+
+
+def test_partly_right_is_thrown_away_and_a_rounding_error_is_not(tmp_path: Path) -> None:
+    ledger, _, _ = played(tmp_path, rewards=(Nearly(),))
+    found = [each for step in (1, 2, 3) for group in ledger.draw(step) for each in group.trajectories]
+    guided = [each.reward for each in found if each.origin is Origin.GUIDED]
+    assert len(guided) > 4 and min(guided) > 0.99, "0.4 is not right"
+    assert ledger._rows("SELECT COUNT(*) FROM attempts WHERE outcome='pruned'")[0][0] > 4
 
 
 def test_solved_tasks_are_not_tried_again(tmp_path: Path) -> None:
