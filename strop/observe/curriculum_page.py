@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import jinja2
 from markupsafe import Markup
 
 from strop.control.beliefs.counts import Counts
 from strop.observe.curriculum import Curriculum
 from strop.observe.overlay import STYLE_OF_LINES, colour_of, draw
+from strop.observe.templates import compiled
 
 _TEMPLATE = """\
 <h2>The curriculum</h2>
@@ -56,8 +56,7 @@ def section(curriculum: Curriculum, belief: str) -> Markup:
     if len(curriculum.levels) < 2 and belief in ("", Counts.__name__):  # which knows one figure for all
         return Markup("")
     names = curriculum.shown
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    text = environment.from_string(_TEMPLATE).render(
+    text = compiled(_TEMPLATE).render(
         words=_words(curriculum),
         panels=curriculum.panels() if len(curriculum.levels) > 1 else [],
         told=curriculum.calibration,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
 from strop.observe.charts import figure, ticks
 from strop.observe.page import STYLE
+from strop.observe.templates import compiled
 
 WIDTH, HEIGHT = 520, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 24
@@ -53,9 +53,8 @@ class Row:
 
 def write_page(path: Path, title: str, words: str, rows: Sequence[Row], panels: Sequence[Panel]) -> Path:
     """Write the page; nothing in it is fetched, and there is no script."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     names = [row.name for row in rows]
-    text = environment.from_string(_TEMPLATE).render(
+    text = compiled(_TEMPLATE).render(
         title=title,
         words=words,
         rows=rows,

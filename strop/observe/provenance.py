@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def compiler() -> str:
     return _told(command, "--version").partition("\n")[0]
 
 
+@cache
 def code() -> str:
-    """A hash of the package's source: equal hashes, equal code, with or without a commit."""
+    """A hash of the package's source as this process found it: equal hashes, equal code, with or without a commit."""
     state = hashlib.sha256()
     for path in sorted(path for ending in ("py", "c", "h") for path in _PACKAGE.rglob(f"*.{ending}")):
         state.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())

@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup, escape
 
 from strop.disk.folder import RunFolder, read_rows
@@ -27,6 +26,7 @@ from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
+from strop.observe.templates import compiled
 from strop.observe.transcripts import Decode, Utterance, decoder, lines, telling
 from strop.types import Trajectory
 
@@ -86,11 +86,10 @@ def write_report(folder: RunFolder) -> Path:
 
 def render(folder: RunFolder) -> str:
     """The page as text; everything a model or a task wrote is escaped."""
-    environment = jinja2.Environment(autoescape=True, trim_blocks=False, undefined=jinja2.StrictUndefined)
     facts = read_facts(folder)
     rows = _joined(read_rows(folder.metrics), read_rows(folder.timing))
     shown, worlds, others = _charts(rows)
-    return environment.from_string(TEMPLATE).render(
+    return compiled(TEMPLATE).render(
         facts=facts,
         gain=_gain(facts),
         figures=_figures(facts),

@@ -175,8 +175,14 @@ def _conduct(
 
 
 @contextmanager
-def _heap_at_rest() -> Iterator[None]:
-    """What lives as long as a run is not looked through for garbage within its steps, which took 15 ms each time."""
+def heap_at_rest() -> Iterator[None]:
+    """What lives as long as a run is not looked through for garbage within its steps, which took 15 ms each time.
+
+    Where somebody has put it to rest before, it is theirs to wake.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
     gc.collect()
     gc.freeze()
     try:
@@ -215,7 +221,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread, heldout=ids_of(asked))
-    with Status(folder, flow), gentle_stop(progress), _heap_at_rest():
+    with Status(folder, flow), gentle_stop(progress), heap_at_rest():
         try:
             await (_restore(flow, folder, journal) if resume else _begin(flow))
             await train(flow)
