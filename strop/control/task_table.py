@@ -56,8 +56,9 @@ class TaskTable:
         return self._keys.nbytes + sum(column.nbytes for column in self._columns.values())
 
     def rows(self) -> Rows:
-        """All that was touched, to be saved."""
+        """All that was touched, to be saved; by key, so that the same memory is the same bytes, however it came in."""
         slots = np.flatnonzero(self._keys)
+        slots = slots[np.argsort(self._keys[slots])]
         found = np.empty(len(slots), self.row)
         found["key"] = self._keys[slots]
         for name, column in self._columns.items():

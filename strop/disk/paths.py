@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,7 +66,7 @@ def own_code(run: Any) -> list[Path]:
     if not (roots := {root_of(module) for module in own_modules(run)}):
         return []
     loaded = [module for module in list(sys.modules.values()) if is_own(module)]
-    files = [Path(str(module.__file__)).resolve() for module in loaded]
+    files = [Path(_resolved(str(module.__file__))) for module in loaded]
     return sorted({file for file in files if any(root in file.parents for root in roots)})
 
 
@@ -74,5 +75,11 @@ def is_own(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or not file.endswith(".py"):
         return False
-    path = str(Path(file).resolve())
+    path = _resolved(file)
     return not path.startswith((str(_PACKAGE), *_INSTALLED)) and "site-packages" not in path
+
+
+@cache
+def _resolved(file: str) -> str:
+    """Asked of thousands of modules whenever a run begins."""
+    return str(Path(file).resolve())

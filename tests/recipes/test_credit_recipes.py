@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.source import from_source, to_source
 from strop.recipes import build, recipe_named
@@ -55,6 +54,19 @@ RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "vas": ({}, {"explained_variance"}),
 }
 RESTING = {"b_coder", "dvpo", "q_sharp", "vas"}  # a value model learns, the policy does not
+REMEMBERING = {
+    "archer_hierarchical",
+    "b_coder",
+    "effective_rank",
+    "fixpo",
+    "moving_reference",
+    "mssr",
+    "poise",
+    "seeupo",
+    "spa_rl",
+    "stop_regressing",
+}  # state of their own, in checkpoints
+REPLAYED = {"aapo", "mc_grpo", "mssr", "noisygrpo", "nsr_psr", "poise", "seeupo", "turn_mean"}
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "steps": 2, "learning_rate": 1e-3}
 
 
@@ -64,9 +76,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_two_steps(model: Path, tmp_path: Path, name: str) -> None:
+def test_it_runs_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_path: Path, name: str) -> None:
+    """What is remembered is in checkpoints, what gates measured and strategies marked in the ledger."""
     values, figures = RECIPES[name]
-    run = build(recipe_named(name), {"model": str(model), **SIZES, **values})
+    longer = {"steps": 4, "checkpoint_every": 2} if name in REMEMBERING else {}
+    run = build(recipe_named(name), {"model": str(model), **SIZES, **values, **longer})
     run.rewards = (EvenOrOdd(), *run.rewards[1:])  # a random model solves nothing
     assert run.recipe == name
     check(run)
@@ -78,10 +92,23 @@ def test_two_steps(model: Path, tmp_path: Path, name: str) -> None:
     assert to_source(from_source(folder.recipe), "") == written
     rows = read_rows(folder.metrics)
     last = rows[-1]
-    assert last["step"] == 2 and all(math.isfinite(value) for value in last.values())
+    assert last["step"] == run.steps and all(math.isfinite(value) for value in last.values())
     moved = max(row["grad_norm"] for row in rows[1:])
     assert moved == 0 if name in RESTING else moved > 0
     assert figures <= set(last)
+    if name in REMEMBERING:
+        before = bits(folder)
+        shutil.rmtree(folder.checkpoints / "step-4")  # as if it had been killed before
+        relaunch(folder.path)
+        assert bits(folder) == before
+    if name in REPLAYED:
+        made = retrain(folder.path)
+        assert [each.step for each in made] == list(range(run.steps + 1)) and all(each.is_equal for each in made)
+
+
+def bits(folder: RunFolder) -> tuple[str, str]:
+    """Weights and figures after the fourth step."""
+    return fingerprint(load_file(folder.checkpoints / "step-4" / "model.safetensors")), folder.metrics.read_text()
 
 
 @pytest.mark.parametrize(
@@ -94,44 +121,3 @@ def test_what_a_value_model_learned_serves_a_second_run(model: Path, tmp_path: P
         launch(run, tmp_path, f"run{index}")
     last = read_rows(RunFolder(tmp_path / "run1").metrics)[-1]
     assert last["step"] == 2 and all(math.isfinite(value) for value in last.values())
-
-
-REMEMBERING = [
-    "archer_hierarchical",
-    "b_coder",
-    "effective_rank",
-    "fixpo",
-    "moving_reference",
-    "mssr",
-    "poise",
-    "seeupo",
-    "spa_rl",
-    "stop_regressing",
-]
-
-
-@pytest.mark.parametrize("name", REMEMBERING)
-def test_resumed_in_the_middle_it_ends_with_the_same_bits(model: Path, tmp_path: Path, name: str) -> None:
-    values = RECIPES[name][0] | {"steps": 4, "checkpoint_every": 2}
-    run = build(recipe_named(name), {"model": str(model), **SIZES, **values})
-    run.rewards = (EvenOrOdd(), *run.rewards[1:])
-    launch(run, tmp_path, "run")
-    folder = RunFolder(tmp_path / "run")
-    found = []
-    for _ in range(2):
-        last = checkpoint.listed(folder.checkpoints)[-1]
-        assert last.name == "step-4"
-        found.append((fingerprint(load_file(last / "model.safetensors")), folder.metrics.read_text()))
-        shutil.rmtree(last)  # as if it had been killed before
-        relaunch(folder.path)
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("name", ["aapo", "mc_grpo", "mssr", "noisygrpo", "nsr_psr", "poise", "seeupo", "turn_mean"])
-def test_it_can_be_trained_again_from_its_ledger_alone(model: Path, tmp_path: Path, name: str) -> None:
-    """What gates measured and strategies marked is in the ledger, so credit comes out the same."""
-    run = build(recipe_named(name), {"model": str(model), **SIZES, **RECIPES[name][0]})
-    run.rewards = (EvenOrOdd(), *run.rewards[1:])
-    launch(run, tmp_path, "run")
-    made = retrain(tmp_path / "run")
-    assert [each.step for each in made] == [0, 1, 2] and all(each.is_equal for each in made)
