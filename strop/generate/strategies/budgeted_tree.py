@@ -73,11 +73,15 @@ class BudgetedTree(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         return [await self._search(start, play) for start in starts]
 
+    def left(self, calls: int, tokens: int) -> float:
+        """The smaller share of both budgets that is left after so many."""
+        return min(1 - calls / self.calls, 1 - tokens / self.tokens)
+
     async def _search(self, start: Start, play: Player) -> Trajectory:
         random, spent = np.random.default_rng(start.key), 0
         live, ended, made = [_Node(None, _FIRST)], list[_Node](), list[_Node]()
         for call in range(self.calls):
-            left = min(1 - call / self.calls, 1 - spent / self.tokens)
+            left = self.left(call, spent)
             if left <= 0 or not live:
                 break
             parent = live[int(random.choice(len(live), p=chances([node.value for node in live], left)))]

@@ -30,6 +30,13 @@ def test_the_papers_chances() -> None:
     assert chances([0.0, 0.0], 0.5) == pytest.approx([0.5, 0.5])
 
 
+def test_what_is_left_is_the_smaller_share_of_both_budgets() -> None:
+    tree = BudgetedTree(Judging([]), calls=10, tokens=200)
+    assert [tree.left(*spent) for spent in ((0, 0), (8, 20), (3, 120), (0, 300))] == pytest.approx(
+        [1.0, 0.2, 0.4, -0.5]
+    )
+
+
 def test_questions_and_answers() -> None:
     text = question("guess 1..8 in 3", ["4 -> higher"], "6 ->\nlast step: x".replace("\n", " "))
     assert steps_in(text) == (["4 -> higher"], "6 -> last step: x")

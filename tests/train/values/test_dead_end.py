@@ -34,9 +34,12 @@ def test_it_learns_who_goes_wrong_and_a_slow_copy_follows(tmp_path: Path) -> Non
     assert right.values is not None and right.values.tolist() == [1.0] * 4 and failed.values is None, (
         "it begins at Q = 0"
     )
+    figures = values.learn([group])
+    assert (figures["value_loss"], figures["value_bias"]) == (0.5, 0.5), "one of two was not foretold to go wrong"
     for _ in range(12):
-        figures = values.learn([group])
         values.predict([group])
+        figures = values.learn([group])
+    values.predict([group])
     assert figures["value_grad_norm"] > 0
     assert right.values is not None and right.values.mean() > 0.8, "0 is its value"
     assert wrong.values is not None and wrong.values[-1] < 0.2 and wrong.values[0] < 0.5, (
