@@ -31,6 +31,7 @@ from strop.effects import (
     write_result,
 )
 from strop.errors import ConfigurationError
+from strop.observe.curves import mean_curve, share_of_tokens
 from strop.observe.intervals import Difference
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
@@ -68,7 +69,11 @@ def test_lower_may_be_better() -> None:
 
 
 def rows(*values: float) -> list[dict[str, Any]]:
-    return [{"seed": seed, "heldout_after": value, "heldout_area": value / 2} for seed, value in enumerate(values)]
+    """Each on a straight line from 0 to its value at 1000 tokens."""
+    return [
+        {"seed": seed, "heldout_after": value, "heldout_area": value / 2, "heldout_curve": [[0, 1000], [0.0, value]]}
+        for seed, value in enumerate(values)
+    ]
 
 
 def a_result(*seeds: int, tokens: int = 1000) -> dict[str, Any]:
@@ -81,9 +86,11 @@ def test_a_result_on_disk(tmp_path: Path) -> None:
     assert result["verdict"] == "holds" and result["seeds"] == [0, 1]
     assert result["means"] == pytest.approx({"treatment": 0.65, "control": 0.55, "negative": 0.25})
     assert result["area"]["against_control"]["difference"] == pytest.approx(0.05)
+    assert result["tokens_to_end_of_control"] == {"treatment": pytest.approx(0.55 / 0.65), "negative": None}
     path = write_result(tmp_path, result)
     assert path == tmp_path / "alpha.json"
     assert json.loads(path.read_text()) == result
+    assert "treatment 0.85, negative never gets there" in path.with_suffix(".md").read_text()
     assert "| 1 | 0.700 | 0.600 | 0.300 |" in path.with_suffix(".md").read_text()
 
 
@@ -96,6 +103,14 @@ def test_tokens_to_the_target_are_told_where_there_is_one() -> None:
             row.update(target=0.4, tokens_to_target=tokens)
     told = as_markdown(judge(EXPERIMENT, arms)).splitlines()[-1]
     assert told == "Tokens until more than half of the runs were at 0.4: treatment 90, control never, negative 7."
+
+
+def test_the_mean_of_curves_goes_as_far_as_all_of_them() -> None:
+    """At 50 the first is half way between 0 and 0.4; the second ends at 150, where the first is at 0.7."""
+    found = mean_curve([([0, 100, 200], [0.0, 0.4, 1.0]), ([0, 50, 150], [0.2, 0.4, 0.5])])
+    assert found[0] == [0, 50, 100, 150]
+    assert found[1] == pytest.approx([0.1, 0.3, (0.4 + 0.45) / 2, (0.7 + 0.5) / 2])
+    assert share_of_tokens(found, ([0, 300], [0.0, 0.3])) == pytest.approx(50 / 300)
 
 
 def test_the_area_may_be_the_metric() -> None:

@@ -22,6 +22,7 @@ from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
 from strop.models.computing import device_problem
 from strop.observe.comparison import figures_of
+from strop.observe.curves import mean_curve, share_of_tokens
 from strop.observe.intervals import Difference, paired
 from strop.observe.provenance import code, commit, hardware, versions
 from strop.recipes.setting import Setting
@@ -166,6 +167,7 @@ def judge(experiment: Experiment, figures: Mapping[str, Sequence[Figures]]) -> F
             "against_control": _plain(_difference(figures, "heldout_area", "control")),
             "against_negative": _plain(_difference(figures, "heldout_area", "negative")),
         },
+        "tokens_to_end_of_control": _shares(figures),
         "means": {arm: sum(_values(figures[arm], experiment.metric)) / len(figures[arm]) for arm in ARMS},
         "smallest": experiment.smallest,
         "higher_is_better": experiment.higher_is_better,
@@ -173,6 +175,12 @@ def judge(experiment: Experiment, figures: Mapping[str, Sequence[Figures]]) -> F
         "seeds": [row["seed"] for row in figures["treatment"]],
         "arms": {arm: list(figures[arm]) for arm in ARMS},
     }
+
+
+def _shares(figures: Mapping[str, Sequence[Figures]]) -> dict[str, float | None]:
+    """Tokens to where the control ends, as a share of the control's, by mean curves; None: never got there."""
+    curves = {arm: mean_curve([row["heldout_curve"] for row in rows]) for arm, rows in figures.items()}
+    return {arm: share_of_tokens(curves[arm], curves["control"]) for arm in ARMS if arm != "control"}
 
 
 def _values(rows: Sequence[Figures], metric: str) -> list[float]:
@@ -239,6 +247,9 @@ def as_markdown(result: Figures) -> str:
         f"Treatment minus control: {_interval(result)}. "
         f"Treatment minus negative control: {_interval(result['against_negative'])}.",
         f"Area under the held-out curve, treatment minus control: {_interval(result['area']['against_control'])}.",
+        "Tokens to where the control ends, as a share of its own: "
+        + ", ".join(f"{arm} {_share(share)}" for arm, share in result["tokens_to_end_of_control"].items())
+        + ".",
         *_to_target(result["arms"]),
     ]
     return "\n".join(lines) + "\n"
@@ -259,3 +270,7 @@ def _reached(row: Figures) -> float:
 
 def _interval(figures: Mapping[str, float]) -> str:
     return f"{figures['difference']:+.3f} (95% interval {figures['low']:+.3f} to {figures['high']:+.3f})"
+
+
+def _share(share: float | None) -> str:
+    return "never gets there" if share is None else f"{share:.2f}"

@@ -74,14 +74,15 @@ def summarize(arms: Arms) -> dict[str, Any]:
 
 
 def figures_of(folder: RunFolder) -> dict[str, Any]:
-    """What came of one run: its summary, and the area under its held-out curve."""
+    """What came of one run: its summary, its held-out curve (tokens, accuracies) and the area under it."""
     summary = read_summary(folder)
     if summary.get("heldout_after") is None:
         raise DataError(f"{folder.path} has no held-out accuracy after training: it is unfinished, or measured none")
     names = ["seed", "heldout_before", "heldout_after", "tokens_generated", "tokens_trained", "steps", "seconds"]
     names += ["tokens_advised"] if summary.get("tokens_advised") else []  # spent as well, though not by the policy
     names += ["target", "tokens_to_target"] if "target" in summary else []
-    return {**{name: summary[name] for name in names}, "heldout_area": area(curve(folder, "heldout"))}
+    found = curve(folder, "heldout")
+    return {**{name: summary[name] for name in names}, "heldout_area": area(found), "heldout_curve": [*found]}
 
 
 def _of_arm(runs: Sequence[Mapping[str, Any]], first: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:

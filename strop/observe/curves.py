@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
+
+import numpy as np
 
 from strop.disk.folder import RunFolder, read_rows
 
@@ -41,3 +44,16 @@ def tokens_to(found: Curve, target: float) -> float | None:
         if high >= target:
             return left + (right - left) * (target - low) / (high - low)
     return None
+
+
+def mean_curve(found: Sequence[Curve]) -> Curve:
+    """Of several runs: their mean at all tokens where one of them was measured, as far as all of them went."""
+    end = min(tokens[-1] for tokens, _ in found)
+    places = sorted({token for tokens, _ in found for token in tokens if token <= end})
+    return places, np.mean([np.interp(places, tokens, values) for tokens, values in found], axis=0).tolist()
+
+
+def share_of_tokens(found: Curve, other: Curve) -> float | None:
+    """How many tokens it took to come as high as the other one ends, as a share of what that took; None: never."""
+    taken = tokens_to(found, other[1][-1])
+    return None if taken is None else taken / other[0][-1]

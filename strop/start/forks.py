@@ -22,6 +22,9 @@ def warm() -> ForkServerContext:
     """Let it begin to import, if it has not, and give what starts processes from it."""
     # a library that asks on import whether there is a GPU must not open it: a fork could not use it any more
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    # numpy's products take all cores in every process, and no later call tells them otherwise: 18 runs on 16 cores were
+    # 40 times slower so. torch is told by each run
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(IMPORTED))
     ensure_running()

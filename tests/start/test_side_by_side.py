@@ -56,6 +56,15 @@ def test_side_by_side_or_one_by_one_all_bits_are_the_same(tmp_path: Path) -> Non
     assert len({metrics for metrics, _, _ in found[0]}) == 3, "seeds differ, or nothing was compared"
 
 
+def told(model: str) -> Run:
+    raise ConfigurationError(f"numpy has {os.environ.get('OPENBLAS_NUM_THREADS')} thread")
+
+
+def test_side_by_side_numpy_has_one_thread(tmp_path: Path) -> None:
+    with pytest.raises(StropError, match="numpy has 1 thread"):
+        SideBySide(tmp_path, 1).run([Job("told", partial(told, ""))])
+
+
 def test_a_failed_run_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     model = str(save_pocket_like(tmp_path / "model"))
     root = tmp_path / "runs"
