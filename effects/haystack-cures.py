@@ -5,7 +5,9 @@ Papers: cures
 
 from __future__ import annotations
 
-from strop.effects.curricula import HAYSTACK, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, HAYSTACK, curriculum
 from strop.recipes.select.cures import cures
 
-experiment = curriculum("haystack-cures", HAYSTACK, cures, pool=POOL, name="cures")
+experiment = curriculum("haystack-cures", HAYSTACK, partial(cures, tasks=FEW), pool=FEW, name="cures")

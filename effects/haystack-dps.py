@@ -5,7 +5,9 @@ Papers: dps
 
 from __future__ import annotations
 
-from strop.effects.curricula import HAYSTACK, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, HAYSTACK, curriculum
 from strop.recipes.select.dps import dps
 
-experiment = curriculum("haystack-dps", HAYSTACK, dps, pool=POOL, name="dps")
+experiment = curriculum("haystack-dps", HAYSTACK, partial(dps, tasks=FEW), pool=FEW, name="dps")

@@ -5,7 +5,9 @@ Papers: vade
 
 from __future__ import annotations
 
-from strop.effects.curricula import HAYSTACK, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, HAYSTACK, curriculum
 from strop.recipes.select.vade import vade
 
-experiment = curriculum("haystack-vade", HAYSTACK, vade, pool=POOL, name="vade")
+experiment = curriculum("haystack-vade", HAYSTACK, partial(vade, tasks=FEW), pool=FEW, name="vade")

@@ -5,7 +5,9 @@ Papers: cures
 
 from __future__ import annotations
 
-from strop.effects.curricula import LYING_LEVELS, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, LYING_LEVELS, curriculum
 from strop.recipes.select.cures import cures
 
-experiment = curriculum("lying-levels-cures", LYING_LEVELS, cures, pool=POOL, name="cures")
+experiment = curriculum("lying-levels-cures", LYING_LEVELS, partial(cures, tasks=FEW), pool=FEW, name="cures")

@@ -5,7 +5,9 @@ Papers: dps
 
 from __future__ import annotations
 
-from strop.effects.curricula import LYING_LEVELS, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, LYING_LEVELS, curriculum
 from strop.recipes.select.dps import dps
 
-experiment = curriculum("lying-levels-dps", LYING_LEVELS, dps, pool=POOL, name="dps")
+experiment = curriculum("lying-levels-dps", LYING_LEVELS, partial(dps, tasks=FEW), pool=FEW, name="dps")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from strop.effects.curricula import LYING_LEVELS, POOL, curriculum
+from strop.effects.curricula import FEW, LYING_LEVELS, curriculum
 from strop.recipes.select.pcl import pcl
 
-experiment = curriculum("lying-levels-pcl", LYING_LEVELS, partial(pcl, pool=POOL), pool=POOL, name="pcl")
+experiment = curriculum("lying-levels-pcl", LYING_LEVELS, partial(pcl, pool=FEW), pool=FEW, name="pcl")

@@ -5,7 +5,9 @@ Papers: vade
 
 from __future__ import annotations
 
-from strop.effects.curricula import LYING_LEVELS, POOL, curriculum
+from functools import partial
+
+from strop.effects.curricula import FEW, LYING_LEVELS, curriculum
 from strop.recipes.select.vade import vade
 
-experiment = curriculum("lying-levels-vade", LYING_LEVELS, vade, pool=POOL, name="vade")
+experiment = curriculum("lying-levels-vade", LYING_LEVELS, partial(vade, tasks=FEW), pool=FEW, name="vade")

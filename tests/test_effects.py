@@ -163,6 +163,16 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         run_experiment(Plan(EXPERIMENT, 2, Setting(device="cuba"), tmp_path))
 
 
+def test_who_remembers_tasks_is_compared_among_the_same_few() -> None:
+    experiment = load_experiment(EFFECTS / "haystack-vade.py")
+    treatment, control = (getattr(experiment, name)(Setting(seed=2)) for name in ("treatment", "control"))
+    assert treatment.worlds == control.worlds and [world.num_tasks() for world in control.worlds] == [48] * 5
+    # sums of one digit repeat themselves
+    drawn = [control.sampler.next(0, control.belief).id for _ in range(481)]
+    assert 200 < len(set(drawn)) <= 240 and drawn[0] == drawn[240] == drawn[480]
+    assert treatment.sampler.next(0, treatment.belief).id in drawn
+
+
 def test_curricula_differ_in_what_chooses_alone() -> None:
     """One learner, one set of tasks, accuracy of the target; the negative control is the treatment, permuted."""
     experiment = load_experiment(EFFECTS / "broken-keys-pcl.py")

@@ -22,7 +22,8 @@ from strop.recipes.worlds import parse_worlds
 from strop.roles import World
 from strop.run import Run
 
-POOL = 256  # tasks of each world, for those who remember single tasks
+POOL = 256  # tasks of the one world there is, for those who remember single tasks
+FEW = 48  # of each of five worlds: 880 groups are tried in all, and who remembers tasks must meet them again
 _MIXED = "arithmetic:1+countdown:4+compose:3+arithmetic:8+countdown:5"
 _BETTER = "higher mean held-out accuracy over the same sampled tokens than uniform choice, or its own choices permuted"
 
@@ -72,16 +73,21 @@ GUESS = Field(
 )
 
 
+def _first(tasks: int, world: World) -> World:
+    """So many tasks of an endless world, over and over, with their true keys."""
+    return Miskeyed(world, tasks, share=0.0) if tasks and world.num_tasks() is None else world
+
+
 def curriculum(key: str, field: Field, recipe: Callable[[Setting], Run], pool: int = 0, name: str = "") -> Experiment:
     """The experiment of one recipe's control parts in one field.
 
-    `pool`: tasks of each world that it chooses among; 0: it chooses among worlds.
+    `pool`: tasks of each world that there are, for the controls as well; 0: it chooses among worlds, which are endless.
     """
 
     def control(setting: Setting) -> Run:
         """Uniform choice, eight attempts at every task."""
         setting = replace(setting, group_size=8, groups_per_step=8, heldout_tasks=384, heldout_every=5)
-        run, worlds = poise(setting), field.worlds(setting.seed)
+        run, worlds = poise(setting), tuple(_first(pool, each) for each in field.worlds(setting.seed))
         evaluation = replace(run.evaluation, worlds=field.target(setting.seed))
         return replace(run, worlds=worlds, sampler=moved(run.sampler, worlds, setting.seed), evaluation=evaluation)
 
