@@ -30,11 +30,7 @@ def pcl(
     candidates: int = 4,  # tasks that are looked at for each one that is tried
     target: float = 0.5,  # the chance of success that is looked for
     pool: int = 0,  # tasks of each world that are drawn from again and again; 0: each is looked at once
-<<<<<<< HEAD
     value_learning_rate: float = 1e-3,  # of the value model
-=======
-    value_learning_rate: float = 1e-3,  # of the value model: 1e-4 tells tasks of a pocket model apart too late
->>>>>>> 3e1deb3 (Who remembers single tasks is compared with uniform choice among the same few; pcl's value model learns as fast as the pocket model needs)
 ) -> Run:
     """The value model learns after each step from all that was tried."""
     run = setting.run(
