@@ -159,6 +159,13 @@ class Hints(Protocol):
 
 
 @runtime_checkable
+class Relates(Protocol):
+    """A world that can make another task of the same scenario, on the same side of the split."""
+
+    def relative(self, task: Task, key: int) -> Task: ...
+
+
+@runtime_checkable
 class Opens(Protocol):
     """A reward that loads something before the first attempt's clock runs."""
 

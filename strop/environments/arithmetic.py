@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer, final_number, sum_steps, think
 from strop.environments.single_turn import SingleTurn
-from strop.environments.split import draw, prompt_of, require_level
+from strop.environments.split import draw, is_heldout, prompt_of, require_level
+from strop.errors import ConfigurationError
 from strop.roles import World
 from strop.types import Message, Task
 
@@ -57,8 +59,16 @@ class Arithmetic(World):
         """The first steps of the working."""
         return " ".join(sum_steps(terms_of(task))[0][:steps])
 
-    def _make(self, stream: random.Random) -> Task:
+    def relative(self, task: Task, key: int) -> Task:
+        """Another sum that begins with the same two numbers; of two numbers there is none."""
+        first, (_, count) = terms_of(task)[:2], SHAPES[self.level]
+        if count < 3:
+            raise ConfigurationError(f"sums of {self.name}:{self.level} have no relatives: need 3 numbers, got {count}")
+        stream = f"{self.name}/{self.seed}/{self.level}/relative/{key}"
+        return draw(stream, is_heldout(prompt_of(task)), lambda chance: self._make(chance, first))
+
+    def _make(self, stream: random.Random, first: Sequence[int] = ()) -> Task:
         digits, count = SHAPES[self.level]
-        terms = [stream.randrange(10 ** (digits - 1), 10**digits) for _ in range(count)]
+        terms = [*first, *(stream.randrange(10 ** (digits - 1), 10**digits) for _ in range(count - len(first)))]
         prompt = "+".join(map(str, terms)) + "=?"
         return Task((Message("user", prompt),), str(sum(terms)), self.name, self.level)

@@ -1,0 +1,51 @@
+"""SAGE's reward (2512.17102): beside its own outcome a task earns what the skills of its chain were good for.
+
+Papers: sage-skills
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.skills import skills_of
+from strop.errors import ConfigurationError
+from strop.filter.paid import Paid
+from strop.roles import Reward
+from strop.types import Group
+
+_NOTHING = -1.0  # for an attempt that makes no skill
+_ROUNDING = 1e-6  # of a weighted sum
+
+
+@dataclass(frozen=True)
+class SkillUsed(Reward):
+    """The first of a chain: r1 + u where both are right. The second: r2 + u where it is right. Without a skill: -1.
+
+    r is what `inner` says and u the fact `used` of the second, whose parent is the first.
+    """
+
+    inner: Reward
+    weight: float = 1.0  # of this reward beside others
+
+    is_relative: ClassVar[bool] = True
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
+
+    def __call__(self, group: Group) -> list[float]:
+        told, attempts = self.inner(group), group.trajectories
+        if isinstance(told, Awaitable):
+            raise ConfigurationError(f"SkillUsed needs marks at once, and {type(self.inner).__name__} is a coroutine")
+        paid = [mark.end if isinstance(mark, Paid) else float(mark) for mark in told]
+        right = {each.id: mark >= 1 - _ROUNDING for each, mark in zip(attempts, paid, strict=True)}
+        earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in attempts}
+        for each in attempts:
+            if right.get(each.parent, False):
+                earned[each.parent] = earned[each.id]
+        return [
+            mark + earned[each.id] if skills_of(each.reply) else _NOTHING
+            for each, mark in zip(attempts, paid, strict=True)
+        ]
