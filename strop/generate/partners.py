@@ -37,6 +37,13 @@ class Player(Protocol):
         """The same replies as if these messages had been read: sampled with a hint, trained without it (GUIDED)."""
         ...
 
+    def joined(self, pieces: Sequence[Trajectory]) -> Trajectory:
+        """Pieces, each of which was given all before it, as one attempt with the last one's id and row.
+
+        Those that were joined to another attempt before stay given.
+        """
+        ...
+
 
 class Dialogue(Protocol):
     """One attempt's conversation as tokens; made by `generate/policy.py`, the only code that touches tokens."""

@@ -1,4 +1,4 @@
-"""Turns as pieces of tokens: cut, given, said, extended; pure functions for whoever goes on from the middle of one."""
+"""Turns as pieces of tokens: cut, given, joined, said, extended; for whoever goes on from the middle of one."""
 
 from __future__ import annotations
 
@@ -40,6 +40,32 @@ def given(turns: Sequence[Turn]) -> tuple[Turn, ...]:
             given=turn.given + len(turn.tokens),
         )
         for turn in turns
+    )
+
+
+def joined(before: Sequence[Turn], after: Sequence[Turn]) -> tuple[Turn, ...]:
+    """`after`, which was given all of `before`, with that as written: the inverse of `given`."""
+    pairs = zip(before, after[: len(before)], strict=True)
+    return (*(_joined(first, then) for first, then in pairs), *after[len(before) :])
+
+
+def noted(turns: Sequence[Turn], name: str, values: NDArray[Any]) -> tuple[Turn, ...]:
+    """With a number [N] for each written token, and 0 for each that was read, under this name."""
+    parts = np.split(values, np.cumsum([len(turn.tokens) for turn in turns])[:-1])
+    return tuple(
+        replace(turn, aux={**turn.aux, name: np.concatenate([np.zeros(len(turn.prompt), part.dtype), part])})
+        for turn, part in zip(turns, parts, strict=True)
+    )
+
+
+def _joined(first: Turn, then: Turn) -> Turn:
+    return replace(
+        then,
+        prompt=first.prompt,
+        tokens=np.concatenate([first.tokens, then.tokens]),
+        logprobs=np.concatenate([first.logprobs, then.logprobs]),
+        versions=np.concatenate([first.versions, then.versions]),
+        given=first.given,
     )
 
 

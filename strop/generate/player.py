@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from strop.environments.of_task import world_of
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
+from strop.generate.pieces import joined
 from strop.generate.play import play
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import NO_LIMITS, Limits
@@ -42,6 +44,7 @@ class GroupPlayer(Player):
     keys: list[int] = field(default_factory=list, init=False)  # random keys of all that may be running
     made: dict[str, Trajectory] = field(default_factory=dict, init=False)  # by id, in its last state
     _count: int = field(default=0, init=False)
+    _joined: dict[str, str] = field(default_factory=dict, init=False)  # pieces, and the attempt that each is part of
 
     async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
         tried = task or self.group.task
@@ -74,8 +77,28 @@ class GroupPlayer(Player):
         turns = self.policy.retold(attempt.turns, messages, attempt.task)
         return replace(attempt, turns=turns, origin=Origin.GUIDED)
 
+    def joined(self, pieces: Sequence[Trajectory]) -> Trajectory:
+        own = [piece for piece in pieces if piece.id not in self._joined]
+        if not own:
+            raise ValueError(f"{pieces[-1].id} is part of {self._joined[pieces[-1].id]} already")
+        turns = own[0].turns
+        for before, piece in pairwise(own):
+            turns = joined(turns, piece.turns)
+            self._joined[before.id] = own[-1].id
+            del self.made[before.id]
+        whole = replace(own[-1], turns=turns, origin=own[0].origin, parent=self._owner(own[0].parent))
+        self.made[whole.id] = whole
+        return whole
+
+    def _owner(self, name: str) -> str:
+        """The attempt that a piece is part of."""
+        while name in self._joined:
+            name = self._joined[name]
+        return name
+
     def unused(self, brought: Sequence[Trajectory]) -> list[Trajectory]:
         """Attempts that were made and are not among those brought; given up, whatever came of them."""
         known = {attempt.id for attempt in brought}
-        left = [attempt for attempt in self.made.values() if attempt.id not in known]
+        made = [replace(each, parent=self._owner(each.parent)) for each in self.made.values()]
+        left = [attempt for attempt in made if attempt.id not in known]
         return [a if a.outcome is Outcome.FAILED else replace(a, outcome=Outcome.PRUNED) for a in left]

@@ -16,7 +16,7 @@ import numpy as np
 from strop.abilities import Learns, outermost
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
-from strop.train.arithmetic.lineage import lines
+from strop.train.arithmetic.lineage import counts, lines
 from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("sum", "mean")
@@ -47,27 +47,18 @@ class AlongTree(Advantage):
                 credit = _credit(attempts[name])
                 for owner, size in line.items():
                     sums[owner][:size] += credit
-            counts = _counts(group)
+            times = counts(group)
             for name, attempt in attempts.items():
-                total = sums[name] / counts[name] if self.rule == "mean" else sums[name]
+                total = sums[name] / times[name] if self.rule == "mean" else sums[name]
                 attempt.advantages = total.astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """The share of written tokens that stand in more than one attempt, and what is learned within."""
-        counts = np.concatenate([np.zeros(0), *(each for group in groups for each in _counts(group).values())])
-        figures = {"shared_token_share": float((counts > 1).mean()) if len(counts) else 0.0}
+        times = np.concatenate([np.zeros(0), *(each for group in groups for each in counts(group).values())])
+        figures = {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
         for _, part in outermost(self.inner, Learns):
             figures |= part.learn(groups)
         return figures
-
-
-def _counts(group: Group) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float64]]]:
-    """How many attempts go through each token of each attempt: [N]."""
-    counts = {attempt.id: np.zeros(attempt.num_tokens) for attempt in group.scored}
-    for line in lines(group.scored).values():
-        for owner, size in line.items():
-            counts[owner][:size] += 1
-    return counts
 
 
 def _credit(attempt: Trajectory) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.types import IntArray, Trajectory
+from strop.types import Group, IntArray, Trajectory
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -31,6 +31,15 @@ def lines(attempts: Sequence[Trajectory]) -> dict[str, dict[str, int]]:
         return found[attempt.id]
 
     return {attempt.id: line(attempt) for attempt in attempts}
+
+
+def counts(group: Group) -> dict[str, NDArray[np.float64]]:
+    """How many of the attempts that count go through each token of each: [N]."""
+    found = {attempt.id: np.zeros(attempt.num_tokens) for attempt in group.scored}
+    for line in lines(group.scored).values():
+        for owner, size in line.items():
+            found[owner][:size] += 1
+    return found
 
 
 def _shared(owner: Trajectory, attempt: Trajectory) -> int:

@@ -1,0 +1,71 @@
+"""Trees of half-written attempts: pieces of so many tokens, each given all that stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from strop.generate.partners import Player
+from strop.generate.pieces import given
+from strop.generate.together import together
+from strop.types import Origin, Outcome, Start, Trajectory
+
+
+@dataclass(eq=False)
+class TreeNode:
+    """A piece of an attempt, and what a search thinks of it."""
+
+    piece: Trajectory | None = None  # None: nothing was said yet
+    above: TreeNode | None = None
+    below: list[TreeNode] = field(default_factory=list)
+    visits: int = 0
+    value: float = 0.0
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.above is None else self.above.depth + 1
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can go on: it was paused and neither ended nor failed."""
+        return self.piece is None or self.piece.outcome is Outcome.PRUNED
+
+    @property
+    def is_ended(self) -> bool:
+        return self.piece is not None and self.piece.is_scored
+
+    @property
+    def surprise(self) -> float:
+        """The mean of -log p over its tokens."""
+        return surprise([self])
+
+    def walk(self) -> Iterator[TreeNode]:
+        """Itself and all below, a parent before its children."""
+        yield self
+        for node in self.below:
+            yield from node.walk()
+
+
+def line(node: TreeNode) -> list[TreeNode]:
+    """From the first piece to this one."""
+    return [] if node.above is None else [*line(node.above), node]
+
+
+def surprise(nodes: Sequence[TreeNode]) -> float:
+    """The mean of -log p over the tokens of some nodes; 0 where there is none."""
+    turns = [turn for node in nodes if node.piece is not None for turn in node.piece.turns]
+    logprobs = np.concatenate([np.zeros(0), *(turn.logprobs for turn in turns)])
+    return float(-logprobs.mean()) if len(logprobs) else 0.0
+
+
+async def grow(node: TreeNode, starts: Sequence[Start], pause: int, play: Player) -> list[TreeNode]:
+    """Go on from a node once for each start, for `pause` tokens (0: to the end); they are its children then."""
+    begun = () if node.piece is None else given(node.piece.turns)
+    parent = "" if node.piece is None else node.piece.id
+    # selected by what came of them, none is a plain attempt of the policy
+    asked = [replace(each, turns=begun, parent=parent, origin=Origin.BRANCHED, pause=pause) for each in starts]
+    made = [TreeNode(piece, node) for piece in await together(play(start) for start in asked)]
+    node.below += made
+    return made

@@ -1,0 +1,176 @@
+"""ECHO's tree (2602.02150): paths branch where they are uncertain and not confident, and are given up where that lasts.
+
+At each token H is the entropy of the ten likeliest among themselves, C the mean probability of the five likeliest;
+group confidence is the mean of the last four C, tail confidence that of the last eight, and H rises by what it is above
+the mean of the four before. Readings: the release's thresholds (3.5 for H, 1.2 for group confidence) lie outside what
+these figures can be, so they are quantiles of what the group's paths have shown so far, and its other thresholds keep
+their proportion to these two: H rose by 0.2 / 3.5 to branch, by 0.5 / 3.5 three times in a row to be given up; group
+confidence below a third, or tail confidence three times lower in a row and below 1 / 1.2. A path branches at the first
+such place, no more than once; it is itself one of the fan, the others begin with the likeliest other tokens.
+Papers: echo-ec
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError
+from strop.generate.live import LivePath
+from strop.generate.partners import Player
+from strop.generate.policy import Policy
+from strop.generate.together import together
+from strop.roles import Strategy
+from strop.train.tops import confidences, entropies, top
+from strop.types import Group, Start, Trajectory
+
+_TOP = top(10)
+_GROUP, _TAIL, _BEFORE, _RUNNING = 4, 8, 4, 3  # tokens
+FAN = "fan"  # the fact of how many paths leave the place where this one began
+GIVEN_UP = "given_up"  # the fact of how many paths of its tree were
+
+
+@dataclass(eq=False)
+class _Watched:
+    """A path, and H and C at each token of its replies."""
+
+    path: LivePath
+    entropy: NDArray[np.float64]  # [L]
+    confidence: NDArray[np.float64]  # [L]
+    tops: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 20)))  # [N, 20], of written tokens
+    fan: int = 0  # paths that leave its first fork; 0: it has not branched
+
+    @property
+    def group_confidence(self) -> NDArray[np.float64]:
+        return _means(self.confidence, _GROUP)
+
+    @property
+    def rises(self) -> NDArray[np.float64]:
+        """By how much entropy is above the mean of the tokens before; 0 where there are too few: [L]."""
+        before = np.concatenate([[0.0], _means(self.entropy, _BEFORE)[:-1]]) if len(self.entropy) else self.entropy
+        return np.where(np.arange(len(self.entropy)) >= _BEFORE, self.entropy - before, 0.0)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What is uncertain, and what is not confident, for the paths of one group."""
+
+    entropy: float
+    confidence: float
+
+    def branches(self, entropy: float, confidence: float, rise: float) -> bool:
+        is_uncertain = entropy >= self.entropy and confidence <= self.confidence
+        return is_uncertain and rise >= 0.2 / 3.5 * self.entropy
+
+    def fan(self, entropy: float, confidence: float) -> int:
+        """How many paths leave a place, 1 to 4: more where entropy is higher, fewer where there is more confidence."""
+        least = self.entropy / 3.5
+        above = (entropy - least) / max(self.entropy - least, 1e-12)
+        surer = (confidence - self.confidence) / max(self.confidence, 1e-12)
+        return min(max(math.floor(1 + 2 * above - surer + 0.5), 1), 4)
+
+    def gives_up(self, watched: _Watched) -> bool:
+        """Whether a path was hopeless for long, at any of its own tokens."""
+        own = slice(watched.path.born, None)
+        tail = _means(watched.confidence, _TAIL)[own]
+        low = watched.group_confidence[own] < self.confidence / 3
+        sinking = _lasting(np.diff(tail, prepend=tail[:1]) < 0) & (tail <= self.confidence / 1.2)
+        rises = watched.rises[own]
+        doubting = _lasting(rises > 0) & (rises > 0.5 / 3.5 * self.entropy)
+        return bool((low | sinking | doubting).any())
+
+
+@dataclass
+class ConfidentTree(Strategy):
+    """`roots` starts are paths from the beginning; the others are for branches, and played plainly where none came."""
+
+    roots: int = 16  # paths from the beginning
+    uncertain: float = 0.95  # quantile of entropies, from which on a path may branch
+    unsure: float = 0.5  # quantile of group confidence, up to which it may
+    piece: int = 8  # tokens between two looks
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.roots < 1 or self.piece < 1 or not 0 <= self.uncertain <= 1 or not 0 <= self.unsure <= 1:
+            raise ConfigurationError(f"ConfidentTree needs roots and piece >= 1, quantiles from 0 to 1, got {self}")
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        spare, size, dropped = list(starts[self.roots :]), 0, 0
+        nothing = np.zeros(0)
+        live = [_Watched(LivePath(start), nothing, nothing) for start in starts[: self.roots]]
+        while any(each.path.is_open for each in live):
+            before, size = size, size + self.piece
+            await together(each.path.extend(size, play) for each in live)
+            await self._look(live, play)
+            known = self.thresholds(live)
+            hopeless = [each for each in live if each.path.is_open and known.gives_up(each)]
+            hopeless = hopeless[len(hopeless) == len(live) :]  # somebody has to vote
+            live, dropped = [each for each in live if each not in hopeless], dropped + len(hopeless)
+            live += [child for each in live for child in self._offshoots(each, before, known, spare)]
+        made = [_told(each, dropped) for each in live]
+        return [*made, *await together(play(start) for start in spare)]
+
+    async def _look(self, live: Sequence[_Watched], play: Player) -> None:
+        open_ = [each for each in live if each.path.attempt is not None and each.path.attempt.num_tokens]
+        attempts = [each.path.attempt for each in open_ if each.path.attempt is not None]
+        looks = await play.look(attempts, frozenset({_TOP})) if attempts else []
+        for each, look in zip(open_, looks, strict=True):
+            each.tops = look[_TOP.name].astype(np.float64)
+            given = each.path.num_given
+            each.entropy = np.concatenate([each.entropy[:given], entropies(each.tops)])
+            each.confidence = np.concatenate([each.confidence[:given], confidences(each.tops)])
+
+    def thresholds(self, live: Sequence[_Watched]) -> Thresholds:
+        """Quantiles over the tokens of all paths, each token once."""
+        own = [(each, slice(each.path.born, None)) for each in live]
+        entropy = np.concatenate([np.zeros(0), *(each.entropy[part] for each, part in own)])
+        sure = np.concatenate([np.zeros(0), *(each.group_confidence[part] for each, part in own)])
+        if not len(entropy):
+            return Thresholds(math.inf, 0.0)
+        return Thresholds(float(np.quantile(entropy, self.uncertain)), float(np.quantile(sure, self.unsure)))
+
+    def _offshoots(self, each: _Watched, since: int, known: Thresholds, spare: list[Start]) -> list[_Watched]:
+        """The other paths that leave the first place where this one should branch."""
+        if each.fan or not spare or self._policy is None:
+            return []
+        figures = (each.entropy, each.group_confidence, each.rises)
+        places = [int(place) for place in each.path.places if place >= max(since, _BEFORE, each.path.born + 1)]
+        place = next((p for p in places if known.branches(*(float(column[p]) for column in figures))), None)
+        if place is None:
+            return []
+        each.fan = known.fan(float(each.entropy[place]), float(each.group_confidence[place]))
+        at = int(np.flatnonzero(each.path.places == place)[0])
+        others = [int(token) for token in each.tops[at, 10:] if int(token) != int(each.path.tokens[place])]
+        found = []
+        for token in others[: min(each.fan - 1, len(spare))]:
+            path = each.path.offshoot(at, token, spare.pop(0), self._policy.template)
+            found.append(_Watched(path, each.entropy[:place], each.confidence[:place]))
+        return found
+
+
+def _told(each: _Watched, dropped: int) -> Trajectory:
+    assert each.path.attempt is not None
+    facts = {GIVEN_UP: float(dropped)} | ({FAN: float(each.fan)} if each.fan else {})
+    return replace(each.path.attempt, facts=each.path.attempt.facts | facts)
+
+
+def _means(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """At each place the mean of the last `count` values, of as many as there are before it: [L]."""
+    sums = np.cumsum(np.concatenate([[0.0], values]))
+    ends = np.arange(1, len(values) + 1)
+    firsts = np.maximum(ends - count, 0)
+    return np.asarray((sums[ends] - sums[firsts]) / (ends - firsts))
+
+
+def _lasting(is_so: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Where it was so here and at the two places before: [L]."""
+    before = np.concatenate([np.zeros(_RUNNING - 1, dtype=bool), is_so])
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(before, _RUNNING).all(1)) if len(is_so) else is_so

@@ -1,0 +1,145 @@
+"""LATR's tree: which runners-up open a path, which paths are dropped, and how all are sampled to their ends."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.generate.live import instead
+from strop.generate.player import GroupPlayer
+from strop.generate.strategies.lookahead import Lookahead, distance
+from strop.train.needs import Note
+from strop.types import Group, Origin, Trajectory
+from tests.generate.strategies.test_entropy_forks import Replies, player
+from tests.generate.talking import END, ids
+
+Close = dict[tuple[str, int], tuple[float, float, str]]
+
+
+def looked(folder: Path, replies: list[str], close: Close, world: Replies) -> GroupPlayer:
+    """Of the written tokens (attempt, place) named, first and second probability and the second's letter."""
+
+    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
+        for attempt in groups[0].scored:
+            rows = np.tile(np.array([0.9, 0.1, 0.0, 0.0], np.float32), (attempt.num_tokens, 1))
+            for (name, place), (first, second, letter) in close.items():
+                if name == attempt.id and place < len(rows):
+                    rows[place] = first, second, 0, ids(letter)[0]
+            attempt.notes["top 2"] = rows
+
+    play = player(folder, replies, {}, world)
+    play.note = note
+    return play
+
+
+def grown(play: GroupPlayer, strategy: Lookahead, starts: int, version: int = 0) -> list[Trajectory]:
+    strategy.meet(play.policy)
+    play.group.version = version
+    return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
+
+
+REPLIES = ["abc", "c", "def", "z", "gh|", "w|", "k|"]
+CLOSE: Close = {("0/0", 1): (0.4, 0.3, "x"), ("0/0", 4): (0.4, 0.3, "y")}
+
+
+def test_a_look_alike_is_dropped_and_the_next_close_call_opens_a_path(tmp_path: Path) -> None:
+    """`axc` beside `abc`: one edit in the two tokens after the fork. `abcdyz` beside `abcdef`: two."""
+    play = looked(tmp_path, REPLIES, CLOSE, Replies(1))
+    strategy = Lookahead(edits=0.6, ages=(2,), longest=6, piece=3)
+    root, other, copy = found = grown(play, strategy, 3)
+    assert [each.reply for each in found] == ["abcdefgh", "abcdyzw", "abcdefk"]
+    assert (root.origin, other.origin, other.parent) == (Origin.POLICY, Origin.BRANCHED, root.id)
+    assert other.turns[0].begun.tolist() == ids("abcd") and other.turns[0].tokens.tolist() == ids("yzw|")
+    assert other.turns[0].versions.tolist()[0] == -1 and (other.turns[0].versions[1:] > 0).all(), "nobody drew y"
+    assert other.num_sampled == 3 and copy.turns[0].begun.tolist() == ids("abcdef") and copy.parent == root.id
+    (alike,) = play.unused(found)
+    assert alike.turns[0].message.content == "axc" and alike.turns[0].sampling.temperature == 0.0
+    assert {each.turns[0].sampling.temperature for each in found} == {1.0}, "sampled from there on"
+    assert [each.facts["lookalikes"] for each in found] == [1.0] * 3
+    assert sum(each.num_sampled for each in (*found, alike)) == sum(map(len, REPLIES))
+
+
+def test_less_of_a_difference_may_be_enough(tmp_path: Path) -> None:
+    """The same with 0.4 edits per token: `axc` stays, and only one further path has room."""
+    replies = ["abc", "c", "def", "fgh", "z", "gh|", "w|", "k|"]
+    found = grown(looked(tmp_path, replies, CLOSE, Replies(1)), Lookahead(edits=0.4, ages=(2,), longest=6, piece=3), 3)
+    assert [each.reply for each in found] == ["abcdefgh", "axcfghw", "abcdyzk"]
+    full = grown(looked(tmp_path, replies, CLOSE, Replies(1)), Lookahead(edits=0.4, ages=(2,), longest=6, piece=3), 2)
+    assert len(full) == 2 and full[1].reply.startswith("axc"), "never more than there is room for"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "branches"),
+    [
+        (Lookahead(0.2, 0.3, ages=(2,), longest=3, piece=3), 1),
+        (Lookahead(0.25, 0.3, ages=(2,), longest=3, piece=3), 0),  # p2 is not above
+        (Lookahead(0.2, 0.25, ages=(2,), longest=3, piece=3), 0),  # p1 - p2 is not below
+        (Lookahead(0.5, 1.0, ages=(2,), longest=3, piece=3), 0),  # no runner-up has more than a half
+        (Lookahead(0.0, 0.0, ages=(2,), longest=3, piece=3), 0),
+    ],
+)
+def test_thresholds(tmp_path: Path, strategy: Lookahead, branches: int) -> None:
+    close: Close = {("0/0", 1): (0.5, 0.25, "x")}
+    replies = ["abc", "qr", "s|", "t|"] if branches else ["abc", "s|", "t|"]
+    found = grown(looked(tmp_path, replies, close, Replies(1)), strategy, 2)
+    assert sum(each.reply.startswith("ax") for each in found) == branches
+
+
+def test_the_tree_ends_once_it_is_full_and_its_youngest_is_old_enough(tmp_path: Path) -> None:
+    """The second path was born at 1: at 3 tokens that is 2 ago, as old as its comparison; at 6 of 9 it is enough."""
+    close: Close = {("0/0", 1): (0.4, 0.3, "x")}
+    play = looked(tmp_path, ["abc", "qr", "def", "stu", "v|", "w|"], close, Replies(1))
+    found = grown(play, Lookahead(ages=(2,), longest=9, piece=3), 2)
+    assert [each.reply for each in found] == ["abcdefv", "axqstuw"]
+
+
+def test_shares_by_version_and_plain_attempts_beside_the_tree(tmp_path: Path) -> None:
+    strategy = Lookahead()
+    assert [strategy.share(version) for version in (0, 9, 10, 20, 79, 80, 200, 900)] == [
+        1.0, 1.0, 0.75, 0.5, 0.5, 0.25, 0.0, 0.0,
+    ]  # fmt: skip
+    plain = grown(looked(tmp_path, ["a|", "b|"], {}, Replies(1)), Lookahead(), 2, version=200)
+    assert [each.reply for each in plain] == ["a", "b"] and all(each.facts == {} for each in plain)
+    mixed = grown(looked(tmp_path, ["ab", "c|", "d|"], {}, Replies(1)), Lookahead(longest=2, piece=2, ages=(1,)), 2, 20)
+    assert [each.reply for each in mixed] == ["abc", "d"]
+
+
+def test_what_ended_is_left_alone_and_a_path_may_open_in_a_later_reply(tmp_path: Path) -> None:
+    close: Close = {("0/0", 2): (0.4, 0.3, "x")}
+    play = looked(tmp_path, ["a|", "bc", "q", "u|", "v|"], close, Replies(2))
+    found = grown(play, Lookahead(ages=(1,), longest=4, piece=4), 2)
+    assert [turn.message.content for turn in found[0].turns] == ["a", "bcu"]
+    assert [turn.message.content for turn in found[1].turns] == ["a", "xqv"]
+    assert [turn.given for turn in found[1].turns] == [2, 0] and found[1].turns[1].tokens.tolist() == ids("xqv|")
+    ended = grown(looked(tmp_path, ["a|", "b|"], {}, Replies(1)), Lookahead(longest=4, piece=4), 2)
+    assert [each.reply for each in ended] == ["a", "b"], "what ended cannot be gone on from"
+
+
+def test_a_runner_up_that_ends_the_reply(tmp_path: Path) -> None:
+    play = player(tmp_path, ["abc|"], {}, Replies(1))
+    root = asyncio.run(play(play.another()))
+    (turn,) = instead(root.turns, 2, END, play.policy.template)
+    assert turn.whole.tolist() == ids("ab|") and turn.message.content == "ab" and turn.given == 2
+    branch = asyncio.run(play(play.another(turns=(turn,))))
+    assert branch.reply == "ab" and branch.num_sampled == 0
+
+
+def test_edit_distance() -> None:
+    pairs = [("kitten", "sitting", 3), ("abc", "abc", 0), ("abc", "", 3), ("abcd", "bcde", 2), ("ab", "ba", 2)]
+    for one, other, expected in pairs:
+        assert distance(np.array(ids(one)), np.array(ids(other))) == expected
+
+
+def test_refuses_nonsense() -> None:
+    for wrong in ({"ages": ()}, {"ages": (3, 2)}, {"ages": (0,)}, {"longest": 0}, {"piece": 0}):
+        with pytest.raises(ConfigurationError, match="ages that rise"):
+            Lookahead(**wrong)  # type: ignore[arg-type]
+    for shares in ((), ((1, 0.5),), ((0, 1.5),)):
+        with pytest.raises(ConfigurationError, match="shares from 0 to 1"):
+            Lookahead(shares=shares)
+    with pytest.raises(ConfigurationError, match="call meet"):
+        asyncio.run(Lookahead()(Group(0, None, []), [None], None))  # type: ignore[arg-type, list-item]
