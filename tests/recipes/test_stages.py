@@ -31,6 +31,13 @@ def test_drive_shares_out_what_is_left_of_other_sizes() -> None:
     assert _steps_of_sets(build(recipe_named("drive"), sizes)) == {24: 3, 6: 10, 4: 5, 2: 5}
 
 
+def test_drive_gives_each_set_a_step_where_hardly_any_are_left() -> None:
+    """24 tasks in 3 steps of 8, and one more step."""
+    sizes = {"steps": 4, "groups_per_step": 8, "tasks": 24, "first": 6, "second": 4, "third": 2}
+    sampler = build(recipe_named("drive"), sizes).sampler
+    assert isinstance(sampler, Hardest) and sampler.steps == (1, 1)
+
+
 def _steps_of_sets(run: Run) -> Counter[float]:
     """How many steps have each number of tasks to choose from."""
     sampler, found = run.sampler, Counter[float]()

@@ -56,7 +56,7 @@ def test_a_bin_learns_from_all_groups_of_earlier_weights_at_once() -> None:
     budget.attempts(asked(0.5, 2))
     assert budget.state()["variances"] == pytest.approx([0.125])
     # 4 * sqrt(.125 / .25) / exp(.05 * (11 / 4 - 4))
-    assert budget.learn([])["price"] == pytest.approx(exp(0.05 * (11 / 4 - 4)))
+    assert budget.learn([]) == {"price": pytest.approx(exp(0.05 * (11 / 4 - 4))), "attempts_spread": 0.0}
     assert budget.attempts(asked(0.5, 2)) == 3
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,9 @@ def test_refuses_pilots_that_say_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="count >= 1, got 0"):
         MostVaried("", 0)
     assert "does not exist" in MostVaried(str(tmp_path / "none.db")).problems(make_run())[0]
+    with pytest.raises(sqlite3.OperationalError):
+        draws(MostVaried(str(tmp_path / "none.db")), 1)
+    assert not (tmp_path / "none.db").exists(), "a pilot is read and never written"
     path = pilot(tmp_path / "ledger.db", groups())
     assert MostVaried(path, 2).problems(make_run()) == []
     assert "no more than 2 tasks" in MostVaried(path, 3).problems(make_run())[0]
