@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit benchmark chaos mutants pages clean
+.PHONY: demo test lint types unit slow benchmark chaos mutants pages clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -23,6 +23,10 @@ types: $(VENV)/dev
 
 unit: $(VENV)/dev
 	$(BIN)/pytest -n 2
+
+# what is too large for every change: memories of 20,000 tasks, killed and gone on with; minutes on two cores
+slow: $(VENV)/dev
+	$(BIN)/pytest -n 2 -m slow
 
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.building import make_group
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 
@@ -177,3 +179,17 @@ def test_beliefs_are_compared_with_the_truth(benchmark: ModuleType, monkeypatch:
     learner.learn(np.array([0, 1]))  # p(1 - p) = 1/4 at its own kind, a third of it at the next
     assert learner.skills == pytest.approx([benchmark.RATE / 4, benchmark.RATE / 12])
     assert learner.chances[1] < 1e-12
+
+
+@pytest.mark.parametrize("benchmark", ["pruning_head"], indirect=True)
+def test_what_a_head_foretells_is_compared_with_what_came(benchmark: ModuleType) -> None:
+    """Right ones were foretold .9 and .4, wrong ones .4 and .1: of four pairs three and a half are in order."""
+    groups = [make_group([1.0, 0.0, 0.0], pruned=[2]), make_group([0.0, 1.0])]
+    for group, chances in zip(groups, ((0.9, 0.4, 1.0), (0.1, 0.4)), strict=True):
+        for attempt, chance in zip(group.trajectories, chances, strict=True):
+            attempt.facts["foretold"] = chance
+    assert benchmark.auc(groups) == pytest.approx(3.5 / 4) and benchmark.within(groups) == 1.0
+    assert np.isnan(benchmark.auc([make_group([])])) and np.isnan(benchmark.within([]))
+    found = benchmark.measure(1, versions=2, learned=1, groups=2, attempts=2)
+    assert [row["share"] for row in found["rows"]] == [eighth / 8 for eighth in range(1, 9)]
+    assert "| 0.500 |" in benchmark.table(found)

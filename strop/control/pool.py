@@ -40,14 +40,18 @@ class Pool:
     def task(self, place: int) -> Task:
         if place not in self._tasks:
             world = self.world(place)
-            task = self.worlds[world].task(place - self._starts[world])
-            self._tasks[place] = task
-            self._places.setdefault(task.id, place)
+            self._tasks[place] = self.worlds[world].task(place - self._starts[world])
         return self._tasks[place]
 
     def tasks(self, places: Sequence[int]) -> list[Task]:
         return [self.task(place) for place in places]
 
     def place(self, task: Task) -> int | None:
-        """Where a task stands; None: it was never taken from here. A world that repeats itself has it once."""
+        """Where a task stands, None: not here; a world that repeats itself has it once, at its first place.
+
+        All are made for it, once: which place is the first must not depend on who was chosen before.
+        """
+        if not self._places:
+            for place in range(len(self)):
+                self._places.setdefault(self.task(place).id, place)
         return self._places.get(task.id)

@@ -15,6 +15,7 @@ from strop.control.shelves import Shelves
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.countdown import Countdown
 from strop.errors import ConfigurationError
+from strop.types import Task
 
 
 class Three(Arithmetic):
@@ -31,8 +32,22 @@ def test_a_pool_holds_finite_worlds_whole_and_a_part_of_endless_ones() -> None:
     pool = Pool((Arithmetic(1), Three(2)), 5)
     assert len(pool) == 5 + 3 and [pool.world(place) for place in range(8)] == [0] * 5 + [1] * 3
     assert pool.task(2) == Arithmetic(1).task(2) and pool.place(pool.task(6)) == 6
-    assert pool.place(Arithmetic(1).task(4)) is None, "nobody asked for it yet"
+    assert pool.place(Arithmetic(1).task(4)) == 4 and pool.place(Arithmetic(3).task(0)) is None
     assert pool.tasks([7, 0]) == [pool.task(7), pool.task(0)]
+
+
+class Again(Arithmetic):
+    """Repeats itself after three tasks."""
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return super().task(index % 3, heldout)
+
+
+def test_where_a_repeated_task_stands_does_not_depend_on_who_was_asked_for_first() -> None:
+    """A new pool after a stop is asked in another order: evidence must not move to another place by that."""
+    one, two = Pool((Again(4),), 8), Pool((Again(4),), 8)
+    late = one.task(7)
+    assert one.place(late) == two.place(late) == 1
 
 
 def test_pools_of_nothing_are_refused() -> None:

@@ -121,7 +121,6 @@ class Dynamics(Sampler):
         self._counts, self._now = np.array(state["counts"]), np.array(state["now"])
         self._versions = [int(version) for version in state["versions"]]
         self._shown = (float(state["shown"][0]), float(state["shown"][1]))
-        self._pool.tasks(range(len(self._pool)))  # so that groups in flight are known when they come
 
 
 def _transitions(counts: Doubles) -> Doubles:

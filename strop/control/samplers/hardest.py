@@ -84,7 +84,6 @@ class Hardest(Sampler):
         return {"kept": list(self._kept), "begun": list(self._begun), "tried": self._tried, "rates": rates}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._pool.tasks(range(len(self._pool)))  # or it would not know those that were tried
         self._kept, self._begun = [int(p) for p in state["kept"]], [int(step) for step in state["begun"]]
         self._tried = int(state["tried"])
         self._rates = {int(p): (int(phase), float(right), float(c)) for p, phase, right, c in state["rates"]}

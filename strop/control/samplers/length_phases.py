@@ -114,7 +114,6 @@ class LengthPhases(Sampler):
 
     def restore(self, state: dict[str, Any]) -> None:
         self._num_drawn, self._tried = int(state["num_drawn"]), [int(count) for count in state["tried"]]
-        self._pool.tasks(range(len(self._pool)))  # or it would not know those that were tried
         self._first = {int(p): (int(v), int(n), float(right), float(c)) for p, v, n, right, c in state["first"]}
 
     def _members(self) -> list[list[int]]:

@@ -115,4 +115,3 @@ class LevelReplay(Sampler):
         self._seen = {int(place): (int(v), int(number), float(score)) for place, v, number, score in state["seen"]}
         self._taken, self._step, self._draws = int(state["taken"]), int(state["step"]), int(state["draws"])
         self._tried = [int(place) for place in state["tried"]]
-        self._pool.tasks(range(len(self._pool)))  # so that groups in flight are known when they come

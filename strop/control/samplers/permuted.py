@@ -32,7 +32,6 @@ class Permuted(Sampler):
     _shelves: Shelves = field(init=False, repr=False, compare=False)
     _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
     _others: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # by place, or by world
-    _is_known: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._shelves = Shelves(self.worlds)
@@ -48,15 +47,8 @@ class Permuted(Sampler):
         if self._pool is None:
             arm = self._shelves.arm(task)
             return task if arm is None else self._shelves.take(self._others[arm])
-        place = self._place(self._pool, task)
+        place = self._pool.place(task)
         return task if place is None else self._pool.task(self._others[place])
-
-    def _place(self, pool: Pool, task: Task) -> int | None:
-        """Where a task stands; all of the pool are made once, because an id tells no place."""
-        if not self._is_known:
-            pool.tasks(range(len(pool)))
-            self._is_known = True
-        return pool.place(task)
 
     def state(self) -> dict[str, Any]:
         return self._shelves.state()

@@ -1,0 +1,145 @@
+"""How near beliefs come to the truth on the bundled model: a short run's groups against an oracle's table.
+
+    python benchmarks/foresight_pocket.py [--seeds 3] [--json] [--save NAME]
+
+GRPO trains on 16 tasks each of six worlds and levels, in turn, 16 groups of 8 attempts a step, until each task was
+tried 8 times; the beliefs are shown every group as it came, with the version of its weights, then asked about all 96
+tasks. The truth is the share of right ones among 256 new attempts a task with the last weights, whose own error of
+0.03 at most is in all figures alike. The Brier score is that of one of these attempts. The `ratio` is the error of
+offsets to that of the last seen share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from foresight import BELIEFS, Doubles, rank_correlation
+
+from strop.control.samplers.few import Few
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.evaluation import evaluate
+from strop.filter.score import Scorer
+from strop.generate.policy import Policy
+from strop.recipes.classics.grpo import grpo
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.start.launch import launch
+from strop.types import Group, Task
+
+WORLD = "arithmetic:1+arithmetic:4+arithmetic:6+countdown:3+countdown:4+keyvalue:3"
+TASKS, VISITS, ATTEMPTS, GROUPS, ORACLE = 16, 8, 8, 16, 256  # tasks of each world
+
+
+def run_of(seed: int, tasks: int, visits: int) -> Run:
+    """A run that tries the same tasks over and over."""
+    sizes = {"groups_per_step": GROUPS, "group_size": ATTEMPTS, "heldout_tasks": 1, "heldout_every": 0}
+    run = grpo(Setting(world=WORLD, seed=seed, checkpoint_every=1000, **sizes))  # type: ignore[arg-type]
+    run.sampler = Few(run.worlds, tasks)
+    run.steps = -(-visits * tasks * len(run.worlds) // GROUPS)
+    return run
+
+
+def trained(run: Run, root: Path) -> tuple[list[Group], Path]:
+    """What a run's groups were, in order, and the folder of its last weights."""
+    launch(run, root, "run")
+    folder = RunFolder(root / "run")
+    ledger = Ledger(folder.ledger, read_only=True)
+    groups = list(ledger.history())
+    ledger.close()
+    return groups, checkpoint.listed(folder.checkpoints)[-1]
+
+
+async def asked(run: Run, model: Path, tasks: int, attempts: int) -> Doubles:
+    """The share of right ones among many attempts at each task of each world: [W * N]."""
+    run.engine.open(model)
+    policy = Policy.load(model, run.engine, run.sampling, run.context)
+    evaluation = replace(run.evaluation, attempts=attempts)
+    scorer = Scorer(evaluation.rewards)
+    shares: list[float] = []
+    for world in run.worlds:
+        those = [world.task(index) for index in range(tasks)]
+        (score,) = await evaluate([(world, those)], evaluation, policy, scorer, run.seed + 1000)
+        shares += [right / count for right, count in zip(score.right, score.counted, strict=True)]
+    await scorer.close()
+    return np.array(shares)
+
+
+def foreseen(groups: list[Group], tasks: list[Task], step: int) -> dict[str, Doubles]:
+    """What each belief says of all tasks after it saw all groups, as they came."""
+    found = {}
+    for name, kind in BELIEFS.items():
+        belief = kind()
+        for group in groups:
+            belief.foresee([group.task], group.version)
+            belief.observe(group)
+        found[name] = belief.foresee(tasks, step)[0].astype(np.float64)
+    return found
+
+
+def figures(means: Doubles, truth: Doubles) -> Doubles:
+    """Squared error, Brier score and rank correlation."""
+    error = float(np.square(means - truth).mean())
+    return np.array([error, error + float((truth * (1 - truth)).mean()), rank_correlation(means, truth)])
+
+
+def measure(seeds: int, tasks: int = TASKS, visits: int = VISITS, oracle: int = ORACLE) -> dict[str, Any]:
+    found: dict[str, list[Doubles]] = {name: [] for name in BELIEFS}
+    truths = []
+    for seed in range(seeds):
+        run = run_of(seed, tasks, visits)
+        with tempfile.TemporaryDirectory() as root:
+            groups, model = trained(run, Path(root))
+            truth = asyncio.run(asked(run_of(seed, tasks, visits), model, tasks, oracle))
+        truths.append(truth.reshape(len(run.worlds), tasks).mean(1).tolist())
+        everyone = [world.task(index) for world in run.worlds for index in range(tasks)]
+        for name, means in foreseen(groups, everyone, run.steps).items():
+            found[name].append(figures(means, truth))
+    rows = []
+    for name, runs in found.items():
+        error, brier, correlation = np.mean(runs, axis=0).tolist()
+        rows.append({"belief": name, "rmse": error**0.5, "brier": brier, "rank_correlation": correlation})
+    errors = {row["belief"]: row["rmse"] for row in rows}
+    shares = dict(zip(WORLD.split("+"), np.mean(truths, axis=0).tolist(), strict=True))
+    sizes = {"seeds": seeds, "tasks": tasks, "visits": visits, "oracle": oracle}
+    ratio = errors["offsets"] / errors["last seen"]
+    return {"ratio": ratio, "limit": 2 / 3, **sizes, "shares": shares, "rows": rows}
+
+
+def table(found: dict[str, Any]) -> str:
+    lines = ["| belief | RMSE | Brier | rank correlation |", "|---|---|---|---|"]
+    for row in found["rows"]:
+        told = " | ".join(f"{row[name]:.3f}" for name in ("rmse", "brier", "rank_correlation"))
+        lines.append(f"| {row['belief']} | {told} |")
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in found["shares"].items())
+    lines.append(f"solved at the end: {shares}")
+    lines.append(f"offsets / last seen {found['ratio']:.2f}, wanted at most {found['limit']:.2f}")
+    return "\n".join(lines)
+
+
+def main(words: list[str] | None = None) -> None:
+    from machine import circumstances, publish
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--save", default="", metavar="NAME", help="also write results/NAME.json")
+    arguments = parser.parse_args(words)
+    found = measure(arguments.seeds)
+    publish(found | circumstances("cpu"), table(found), arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""How much the head that prunes midway (arrol) knows of an attempt's end, by how much of the reply it has read.
+
+    python benchmarks/pruning_head.py [--seeds 6] [--json] [--save NAME]
+
+The bundled model writes 16 groups of 8 attempts at arithmetic:6 for each of 8 versions. The strategy itself reads each
+attempt up to a share of its tokens, lets all go on, is shown what became of them, and learns as in a run: groups of a
+version are foretold from those of earlier ones. AUC is the chance that of a right and a wrong attempt of the last 4
+versions, which it has not seen, the right one was foretold the higher success; 1/2 knows nothing. The attempts are the
+same for every share. *Within*: the same over pairs of one group alone, where knowing the task does not help. The
+`ratio` is the AUC at half of the reply.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from strop.control.evidence import success
+from strop.environments.arithmetic import Arithmetic
+from strop.filter.rewards.earned import Earned
+from strop.filter.score import Scorer
+from strop.generate.agents.chat import Chat
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.partners import Player
+from strop.generate.player import GroupPlayer
+from strop.generate.policy import Policy
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway
+from strop.models.names import model_folder
+from strop.roles import Agent
+from strop.train.needs import HIDDEN, Note
+from strop.train.trainers.torch import TorchTrainer
+from strop.types import Group, Outcome, Sampling, Start, Task, Trajectory, Turn
+
+SHARES = tuple(eighth / 8 for eighth in range(1, 9))
+VERSIONS, LEARNED, GROUPS, ATTEMPTS, LEVEL = 8, 4, 16, 8, 6
+
+
+@dataclass
+class Recorded(Player):
+    """Attempts that were written before: first a share of each, then the rest."""
+
+    attempts: dict[str, Trajectory]
+    share: float
+    cuts: dict[str, int] = field(default_factory=dict)
+
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+        whole = self.attempts[start.id]
+        if not start.pause:
+            return replace(whole, facts={})
+        (turn,) = whole.turns
+        self.cuts[whole.id] = max(1, math.ceil(self.share * len(turn.tokens)))
+        return replace(whole, turns=(first(turn, self.cuts[whole.id]),), outcome=Outcome.PRUNED)
+
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[dict[str, Any]]:
+        return [{HIDDEN.name: self.attempts[t.id].notes[HIDDEN.name][: self.cuts[t.id]]} for t in attempts]
+
+    def another(self, **changes: Any) -> Start:
+        raise NotImplementedError
+
+    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+        raise NotImplementedError
+
+
+def first(turn: Turn, count: int) -> Turn:
+    """A turn as it was after `count` tokens."""
+    kept = {"tokens": turn.tokens, "logprobs": turn.logprobs, "versions": turn.versions}
+    return replace(turn, **{name: array[:count] for name, array in kept.items()})
+
+
+async def written(seed: int, versions: int, groups: int, attempts: int) -> list[Group]:
+    """Scored groups of the bundled model, with its state at every token."""
+    model = model_folder("pocket")
+    world, engine, trainer = Arithmetic(LEVEL, seed), TorchEngine(), TorchTrainer()
+    engine.open(model)
+    trainer.open(model, seed)
+    policy, scorer = Policy.load(model, engine, Sampling(max_tokens=64), 512), Scorer((Earned(),))
+
+    async def made(number: int) -> Group:
+        group = Group(number, world.task(number), [], number // groups)
+        player = GroupPlayer(group, policy, [world], Chat(), seed, scorer)
+        group.trajectories = await Independent()(group, [player.another() for _ in range(attempts)], player)
+        await scorer(group)
+        return group
+
+    found = list(await asyncio.gather(*(made(number) for number in range(versions * groups))))
+    trainer.note(found, frozenset({HIDDEN}))
+    await scorer.close()
+    return found
+
+
+async def foretold(groups: Sequence[Group], share: float) -> list[Group]:
+    """The same groups with what the head said of each attempt after a share of it, version by version."""
+    strategy, told = PrunedMidway(keep=1.0), list[Group]()
+    for group in groups:
+        player = Recorded({t.id: t for t in group.trajectories}, share)
+        starts = [Start(t.id, number) for number, t in enumerate(group.trajectories)]
+        told.append(replace(group, trajectories=await strategy(group, starts, player)))
+        strategy.observe(told[-1])
+    return told
+
+
+def auc(groups: Sequence[Group]) -> float:
+    """How often a right attempt was foretold more than a wrong one, a tie for a half; NaN where there is no pair."""
+    judged = [(t.facts[FORETOLD], success(t) >= 0.5) for group in groups for t in group.trajectories if t.is_scored]
+    right, wrong = (np.array([chance for chance, is_right in judged if is_right is wanted]) for wanted in (True, False))
+    if not len(right) or not len(wrong):
+        return math.nan
+    gaps = right[:, None] - wrong  # [R, W]
+    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())
+
+
+def within(groups: Sequence[Group]) -> float:
+    """The mean of the groups' own, over those that have a pair."""
+    found = [each for group in groups if not math.isnan(each := auc([group]))]
+    return float(np.mean(found)) if found else math.nan
+
+
+def measure(
+    seeds: int, versions: int = VERSIONS, learned: int = LEARNED, groups: int = GROUPS, attempts: int = ATTEMPTS
+) -> dict[str, Any]:
+    """AUC by share, of versions from `learned` on."""
+    found: dict[float, list[tuple[float, float]]] = {share: [] for share in SHARES}
+    rates: list[float] = []
+    for seed in range(seeds):
+        made = asyncio.run(written(seed, versions, groups, attempts))
+        rates.append(float(np.mean([success(t) for group in made for t in group.scored])))
+        for share in SHARES:
+            late = [group for group in asyncio.run(foretold(made, share)) if group.version >= learned]
+            found[share].append((auc(late), within(late)))
+    rows = []
+    for share, pairs in found.items():
+        means, spreads = np.nanmean(pairs, axis=0), np.nanstd(pairs, axis=0)
+        figures = {"auc": means[0], "auc_spread": spreads[0], "within": means[1], "within_spread": spreads[1]}
+        rows.append({"share": share} | {name: float(value) for name, value in figures.items()})
+    half = next(row["auc"] for row in rows if row["share"] == 0.5)
+    return {"ratio": half, "seeds": seeds, "right": float(np.mean(rates)), "rows": rows}
+
+
+def table(found: dict[str, Any]) -> str:
+    lines = ["| share of the reply | AUC | within a group |", "|---|---|---|"]
+    for row in found["rows"]:
+        own = f"{row['within']:.2f} ± {row['within_spread']:.2f}"
+        lines.append(f"| {row['share']:.3f} | {row['auc']:.2f} ± {row['auc_spread']:.2f} | {own} |")
+    lines.append(f"{found['seeds']} seeds with their deviation; {found['right']:.0%} of all attempts were right")
+    return "\n".join(lines)
+
+
+def main(words: list[str] | None = None) -> None:
+    from machine import circumstances, publish
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--save", default="", metavar="NAME", help="also write results/NAME.json")
+    arguments = parser.parse_args(words)
+    found = measure(arguments.seeds)
+    publish(found | circumstances("cpu"), table(found), arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Stopped and gone on with: every sampler, budget and belief has the same memory and makes the same choices after.
+
+They are shown groups of many tasks, written into a checkpoint and read from its files by new ones; then both go on. The
+whole size, 20,000 tasks and 200 choices, takes minutes for all: `make slow`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, is_dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.abilities import Learns, Loads, Meets, Observes, inside, outermost
+from strop.control.beliefs.counts import Counts
+from strop.control.samplers.angle_ranked import AngleRanked
+from strop.control.samplers.dynamics import Dynamics
+from strop.control.samplers.few import Few
+from strop.control.samplers.hardest import Hardest
+from strop.control.samplers.learnability import Learnability
+from strop.control.samplers.learning_progress import LearningProgress
+from strop.control.samplers.length_phases import LengthPhases
+from strop.control.samplers.level_bandit import LevelBandit
+from strop.control.samplers.level_replay import LevelReplay
+from strop.control.samplers.mixture import Mixture
+from strop.control.samplers.most_varied import MostVaried
+from strop.control.samplers.near_target import NearTarget
+from strop.control.samplers.nearest import Nearest
+from strop.control.samplers.permuted import Permuted
+from strop.control.samplers.resorted import Resorted
+from strop.control.samplers.scheduled import Scheduled
+from strop.control.samplers.staged import Staged
+from strop.control.samplers.thompson import Thompson
+from strop.control.samplers.uniform import Uniform
+from strop.control.samplers.unsolved import Unsolved
+from strop.control.samplers.upper_confidence import UpperConfidence
+from strop.control.samplers.variance_weighted import VarianceWeighted
+from strop.control.samplers.where import Where
+from strop.control.samplers.with_written import WithWritten
+from strop.disk import checkpoint
+from strop.environments.arithmetic import Arithmetic
+from strop.generate.engines.scripted import Scripted
+from strop.generate.policy import Policy
+from strop.roles import Belief, Budget, Sampler, World
+from strop.simulate.course import Control
+from strop.types import Group, Outcome, Sampling, Task, Trajectory
+from tests.building import turn
+from tests.models import save_pocket_like
+
+WORLDS: tuple[World, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
+TURNS = (turn(3),)
+DRAW = 20  # groups of a step
+SMALL, WHOLE = (60, 3 * DRAW), (20_200, 200)  # tasks remembered, some of them twice, and later choices
+
+Make = Callable[[int], Any]  # from the number of tasks
+# `many` is of all tasks; each world has half of them
+SAMPLERS: dict[str, Make] = {
+    "AngleRanked": lambda many: AngleRanked(WORLDS, many // 2),
+    "Dynamics": lambda many: Dynamics(WORLDS, many // 2),
+    "Few": lambda many: Few(WORLDS, many),
+    "Hardest": lambda many: Hardest(WORLDS, many // 2, (many // 2, many // 4, many // 8), (many // DRAW, 2)),
+    "Learnability": lambda many: Learnability(WORLDS, many // 2),
+    "LearningProgress": lambda many: LearningProgress(WORLDS),
+    "LengthPhases": lambda many: LengthPhases(WORLDS, (10, 100), (many // DRAW // 2,), many // 2, most=0.5),
+    "LevelBandit": lambda many: LevelBandit(WORLDS),
+    "LevelReplay": lambda many: LevelReplay(WORLDS, many // 2),
+    "Mixture": lambda many: Mixture(WORLDS, (0.3, 0.7)),
+    "NearTarget": lambda many: NearTarget(WORLDS, many // 2),
+    "Nearest": lambda many: Nearest(WORLDS, pool=many // 2),
+    "Permuted": lambda many: Permuted(Dynamics(WORLDS, many // 2), WORLDS, many // 2),
+    "Resorted": lambda many: Resorted(WORLDS, many // 4),
+    "Scheduled": lambda many: Scheduled(WORLDS, many),
+    "Staged": lambda many: Staged((Dynamics(WORLDS, many // 2), Thompson(WORLDS, many // 2)), (many // DRAW + 2,)),
+    "Thompson": lambda many: Thompson(WORLDS, many // 2),
+    "Uniform": lambda many: Uniform(WORLDS),
+    "Unsolved": lambda many: Unsolved(Uniform(WORLDS)),
+    "UpperConfidence": lambda many: UpperConfidence(WORLDS),
+    "VarianceWeighted": lambda many: VarianceWeighted(WORLDS, many // 2),
+    "Where": lambda many: Where(Uniform(WORLDS), WORLDS, low=3.0),
+    "WithWritten": lambda many: WithWritten(Uniform(WORLDS)),
+}
+
+
+def mechanisms(room: str) -> Iterator[Any]:
+    package = importlib.import_module(f"strop.control.{room}")
+    for each in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{each.name}")
+        for kind in vars(module).values():
+            is_own = isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
+            if is_own and {Sampler, Budget, Belief} & set(kind.__mro__):
+                yield kind
+
+
+BUDGETS = {kind.__name__: kind for kind in mechanisms("budgets")}
+BELIEFS = {kind.__name__: kind for kind in mechanisms("beliefs")}
+# a new one is made from worlds alone, unless it stands above; MostVaried remembers a count alone, see below
+SAMPLERS |= {
+    kind.__name__: lambda many, kind=kind: kind(WORLDS)  # type: ignore[misc]
+    for kind in mechanisms("samplers")
+    if kind.__name__ not in {*SAMPLERS, "MostVaried"}
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+def together() -> list[tuple[str, str, str]]:
+    """Each sampler once; each budget and each belief once with some sampler, then plain ones."""
+    return [
+        (sampler, budget or "Fixed", belief or "Offsets")
+        for sampler, budget, belief in zip_longest(SAMPLERS, BUDGETS, BELIEFS)
+    ]
+
+
+def control_of(names: tuple[str, str, str], many: int, model: Path) -> Control:
+    """New parts, ready for a run."""
+    sampler, budget, belief = names
+    control = Control(SAMPLERS[sampler](many), BELIEFS[belief](), BUDGETS[budget]())
+    for part in inside(control, Loads):
+        part.open(model, 0)
+    for met in inside(control, Meets):
+        met.meet(Policy.load(model, Scripted(lambda prompt, key: ""), Sampling(), 96))
+    return control
+
+
+@dataclass
+class Course:
+    """Groups one after the other; whether an attempt is right depends on task and number alone."""
+
+    control: Control
+    number: int = 0
+    draw: list[Group] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        return self.number // DRAW
+
+    def show(self, group: Group) -> None:
+        for part in inside(self.control, Observes):
+            part.observe(group)
+        self.draw.append(group)
+        self.number += 1
+        if self.number % DRAW == 0:
+            for _, each in outermost(self.control, Learns):
+                each.learn(self.draw)
+            self.draw = []
+
+    def choose(self) -> tuple[str, int, tuple[float, float] | None]:
+        """The task, its attempts and what was foreseen of it."""
+        task = self.control.sampler.next(self.version, self.control.belief)
+        means, variances = self.control.belief.foresee([task], self.version)
+        group = self.of(task, (float(means[0]), float(variances[0])))
+        while count := self.control.budget.attempts(group):
+            group.trajectories += made_up(group, count)
+        self.show(group)
+        return task.id, len(group.trajectories), group.foreseen
+
+    def of(self, task: Task, foreseen: tuple[float, float] = (0.5, 1 / 12)) -> Group:
+        return Group(self.number, task, [], self.version, foreseen=foreseen)
+
+
+def made_up(group: Group, count: int) -> list[Trajectory]:
+    first, chance = len(group.trajectories), zlib.crc32(group.task.id.encode()) % 101
+    marks = [float(zlib.crc32(f"{group.number}/{first + i}".encode()) % 100 < chance) for i in range(count)]
+    return [
+        Trajectory(f"{group.number}/{first + i}", group.task, TURNS, Outcome.FINISHED, reward=mark,
+                   rewards={"outcome": mark})
+        for i, mark in enumerate(marks)
+    ]  # fmt: skip
+
+
+def taught(course: Course, many: int) -> Course:
+    """What has chosen a few tasks and was shown a group of each of `many`; stopped in the middle of a draw."""
+    for _ in range(DRAW):
+        course.choose()
+    for index in range(many // 2):
+        for world in WORLDS:
+            group = course.of(world.task(index))
+            group.trajectories += made_up(group, 4)
+            course.show(group)
+    for _ in range(DRAW // 2):
+        course.choose()
+    return course
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(("many", "later"), [SMALL, pytest.param(*WHOLE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("names", together(), ids="-".join)
+def test_memory_and_choices_are_those_of_one_that_was_never_stopped(
+    names: tuple[str, str, str], many: int, later: int, model: Path, tmp_path: Path
+) -> None:
+    course = taught(Course(control_of(names, many, model)), many)
+    written = checkpoint.write(tmp_path, 1, course.control, {})
+    again = Course(control_of(names, many, model), course.number, list(course.draw))
+    checkpoint.read(written, again.control, lambda number: course.draw[0])
+    assert files_of(checkpoint.write(tmp_path / "again", 1, again.control, {})) == files_of(written)
+    choices = [[each.choose() for _ in range(later)] for each in (course, again)]
+    assert choices[0] == choices[1]
+    after = [checkpoint.write(tmp_path / str(i), 2, each.control, {}) for i, each in enumerate((course, again))]
+    assert files_of(after[0]) == files_of(after[1]) != files_of(written)
+
+
+def test_a_choice_among_the_tasks_of_a_pilot_goes_on_where_it_was() -> None:
+    """MostVaried reads what it chose from the pilot's ledger again, and remembers how many it has given out."""
+    used, fresh = MostVaried("ledger.db", 3), MostVaried("ledger.db", 3)
+    for sampler in (used, fresh):
+        sampler._chosen = [(WORLDS[0].task(index), 0.5) for index in range(3)]
+    for _ in range(20_000):
+        used.next(0, Counts())
+    fresh.restore(json.loads(json.dumps(used.state())))
+    assert [fresh.next(0, Counts()) for _ in range(200)] == [used.next(0, Counts()) for _ in range(200)]
