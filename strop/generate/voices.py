@@ -4,3 +4,4 @@ from __future__ import annotations
 
 REFERENCE = "reference"  # the model that training began with
 NOISE = "noise:"  # and the number of a level
+ANNEALED = "annealed:"  # and the version of the weights when the attempt was admitted

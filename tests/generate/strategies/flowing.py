@@ -98,8 +98,8 @@ def flown(model: Path, ledger: Path, strategy: Strategy, engine: Engine, **parts
         groups = [*book.draw(1), *book.draw(2)]
         _spoken_once(made.values(), groups, flow.policy)
     sampled = sum(attempt.num_sampled for attempt in made.values())
-    told = engine.sampled if isinstance(engine, Counting) else sampled
-    assert row["tokens_generated"] == sampled == told, "every sampled token is in exactly one row"
+    (counted,) = inside(engine, Counting)
+    assert row["tokens_generated"] == sampled == counted.sampled, "every sampled token is in exactly one row"
     heard = worlds[0].heard if isinstance(worlds[0], Hearing) else []
     return Flown(groups[:4], made, row, heard)
 
