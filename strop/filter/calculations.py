@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 from strop.environments.countdown import Exact, Expression
 from strop.filter.paid import Span
@@ -15,8 +16,16 @@ from strop.types import Trajectory
 _STEP = re.compile(r"\S*=\S*")
 
 
+class StepJudge(Protocol):
+    """How right is an attempt up to the end of each of its steps?"""
+
+    def steps(self, attempt: Trajectory) -> list[Span]:
+        """A place for each step that is not empty, in order; its value is from 0 to 1."""
+        ...
+
+
 @dataclass(frozen=True)
-class Calculations:
+class Calculations(StepJudge):
     """Steps are what holds a `=`, and whatever follows the last one: the answer.
 
     A step's value is 1 while all calculations so far hold (`12+3=15`), and 0 from the first on that does not. A reply

@@ -69,6 +69,18 @@ def _joined(first: Turn, then: Turn) -> Turn:
     )
 
 
+def handed_on(turn: Turn, size: int) -> Turn:
+    """A turn whose first written tokens became another attempt's: read here, and written there."""
+    return replace(
+        turn,
+        prompt=np.concatenate([turn.prompt, turn.tokens[:size]]),
+        tokens=turn.tokens[size:],
+        logprobs=turn.logprobs[size:],
+        versions=turn.versions[size:],
+        given=turn.given + size,
+    )
+
+
 def _shortened(turn: Turn, size: int) -> Turn:
     """Its message is emptied: a stop string in it would make the reply look finished."""
     rows = len(turn.prompt) + size

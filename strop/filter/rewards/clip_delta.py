@@ -7,23 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.calculations import Calculations
+from strop.filter.calculations import Calculations, StepJudge
 from strop.filter.paid import Paid, Span
 from strop.roles import Reward
-from strop.types import Group, Trajectory
+from strop.types import Group
 
 FORMS = ("clip-delta", "clip", "delta", "raw")
-
-
-class StepJudge(Protocol):
-    """How right is an attempt up to the end of each of its steps?"""
-
-    def steps(self, attempt: Trajectory) -> list[Span]:
-        """A place for each step that is not empty, in order; its value is from 0 to 1."""
-        ...
 
 
 @dataclass(frozen=True)
