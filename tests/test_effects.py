@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from strop.abilities import OnDevice, inside
 from strop.cli.effect import run_effect, setting_of
 from strop.control.samplers.permuted import Permuted
 from strop.control.samplers.uniform import Uniform
@@ -194,7 +195,9 @@ def test_arms_keep_the_seed_and_device_they_are_given(path: Path) -> None:
     runs = [run_of(path, name, setting, 77) for name in ARMS]
     assert [run.seed for run in runs] == [3, 3, 3]
     assert len({run.worlds for run in runs}) == 1
-    assert {run.engine.device for run in runs} == {run.trainer.device for run in runs} == {"cuda"}  # type: ignore[attr-defined]
+    for run in runs:
+        places = [[part.device for part in inside(machine, OnDevice)] for machine in (run.engine, run.trainer)]
+        assert places == [["cuda"]] * 2
     assert all(run.max_generated_tokens == 77 for run in runs)
 
 
