@@ -23,7 +23,7 @@ def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
     for turn in turns:
         if at <= 0 and (kept or len(turn.tokens)):
             break
-        kept.append(turn if at >= len(turn.tokens) else _shortened(turn, at))
+        kept.append(turn if at >= len(turn.tokens) else shortened(turn, at))
         at -= len(turn.tokens)
     return tuple(kept)
 
@@ -81,7 +81,7 @@ def handed_on(turn: Turn, size: int) -> Turn:
     )
 
 
-def _shortened(turn: Turn, size: int) -> Turn:
+def shortened(turn: Turn, size: int) -> Turn:
     """Its message is emptied: a stop string in it would make the reply look finished."""
     rows = len(turn.prompt) + size
     return replace(

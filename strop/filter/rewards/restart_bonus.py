@@ -1,0 +1,38 @@
+"""Satori's reward (2502.02508): right or wrong, more for a wrong beginning mended, less for a right one spoiled.
+
+Papers: satori
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.control.evidence import RESTART
+from strop.filter.marks import plain_marks
+from strop.roles import Reward
+from strop.types import Group, Trajectory
+
+_RIGHT = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class RestartBonus(Reward):
+    """0 where `judge` gives at least 1, else -1; `bonus` more if a wrong attempt was restarted and mended, `bonus` less
+    if a right one was restarted and spoiled."""
+
+    judge: Reward
+    bonus: float = 0.5
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where its judge is
+
+    def __call__(self, group: Group) -> list[float]:
+        marks = plain_marks(self.judge, group)
+        return [self._mark(attempt, mark >= _RIGHT) for attempt, mark in zip(group.trajectories, marks, strict=True)]
+
+    def _mark(self, attempt: Trajectory, is_right: bool) -> float:
+        began = attempt.facts.get(RESTART, 0.0)
+        if is_right:
+            return self.bonus if began < 0 else 0.0
+        return -1.0 - (self.bonus if began > 0 else 0.0)

@@ -1,0 +1,101 @@
+"""Satori's restarts (2502.02508): attempts begin at the prompt, or where an earlier attempt at the task is looked over.
+
+Readings: the beginnings come from this run, not from samples made before it: of each task the newest right and the
+newest wrong attempt of the policy's own in one turn. Steps are what stands between two `separator`s. Versions that a
+group began with decide what it may know, so that it does not matter who was scored first.
+Papers: satori
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from strop.control.evidence import RESTART, success
+from strop.errors import ConfigurationError
+from strop.generate.partners import Player
+from strop.generate.together import together
+from strop.roles import Strategy
+from strop.types import Group, Origin, Start, Trajectory
+
+_VERSIONS = 4  # of each task, of which something is remembered
+_TASKS = 1024  # that are remembered, the last ones
+_LONGEST = 2000  # characters of a reply that is remembered
+
+
+@dataclass
+class Restarts(Strategy):
+    """Each attempt begins at the prompt, within a right reply or within a wrong one, whichever of them are known.
+
+    Of a reply the last 1 to `dropped` steps are left out, and `reflect` is said in their place; both are given, so that
+    the policy is trained on what it makes of them. A restart is BRANCHED, its parent the attempt of which it has the
+    beginning.
+    """
+
+    reflect: str = "?"  # said where an earlier reply is cut
+    dropped: int = 2  # steps that are left out at most
+    separator: str = " "  # between two steps
+
+    # by task: version, number of the group, whether it was right, id of the attempt, its reply
+    _known: dict[str, list[tuple[int, int, bool, str, str]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if not self.reflect or not self.separator or self.dropped < 1:
+            raise ConfigurationError(
+                "Restarts needs a text for reflect and separator, and dropped >= 1, got "
+                f"{self.reflect!r}, {self.separator!r} and {self.dropped}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        known = self.known(group.task.id, group.version)
+        return await together(self._played(start, known, play) for start in starts)
+
+    def known(self, task: str, version: int) -> dict[bool, tuple[str, str]]:
+        """The newest right and the newest wrong attempt of earlier versions: id and reply."""
+        earlier = [each for each in self._known.get(task, []) if each[0] < version]
+        return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last one of each kind stays
+
+    def begins(self, reply: str, steps: int) -> str:
+        """The reply without its last `steps` steps, and what is said then."""
+        parts = reply.split(self.separator)
+        return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
+
+    async def _played(self, start: Start, known: dict[bool, tuple[str, str]], play: Player) -> Trajectory:
+        chance = np.random.default_rng(start.key)
+        choice = [None, *sorted(known)][int(chance.integers(1 + len(known)))]
+        if choice is None:
+            attempt = await play(start)
+            return replace(attempt, facts=attempt.facts | {RESTART: 0.0})
+        parent, reply = known[choice]
+        begins = self.begins(reply, int(chance.integers(1, self.dropped + 1)))
+        attempt = await play(replace(start, begins=begins, origin=Origin.BRANCHED, parent=parent))
+        return replace(attempt, facts=attempt.facts | {RESTART: 1.0 if choice else -1.0})
+
+    def observe(self, group: Group) -> None:
+        """Remember the first right and the first wrong reply of the policy's own."""
+        told: dict[bool, tuple[str, str]] = {}
+        for attempt in group.own:
+            if len(attempt.turns) == 1 and len(attempt.reply) <= _LONGEST:
+                told.setdefault(success(attempt) >= 1, (attempt.id, attempt.reply))
+        if not told:
+            return
+        rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in told.items())]
+        self._known[group.task.id] = sorted(rows)[-2 * _VERSIONS :]
+        while len(self._known) > _TASKS:
+            del self._known[next(iter(self._known))]
+
+    def state(self) -> dict[str, Any]:
+        return {"known": [[task, [list(row) for row in rows]] for task, rows in self._known.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._known = {
+            str(task): [
+                (int(at), int(number), bool(right), str(id_), str(text)) for at, number, right, id_, text in rows
+            ]
+            for task, rows in state["known"]
+        }
