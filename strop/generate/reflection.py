@@ -28,6 +28,15 @@ REFLECTIONS: Mapping[str, str] = {
     "skill": "Say in a few sentences how tasks like this one are done, as the replies show it." + _SILENT,
     "skills": "The ideas are a document of skills. Write it anew with the other ones in it, and nothing twice.",
     "shortened": "Write the ideas in half as many words.",
+    "memory": "The replies are attempts that went badly, the other ones went well. Write the ideas anew: strategies "
+    "that work, pitfalls, guidelines." + _SILENT,
+    "summary": "Say in one sentence what the reply is: what it kept of the other one, where there is one, and what it "
+    "changed.",
+    "direction": "The ideas are candidates with their scores, the oldest first. Say in one sentence what to try next.",
+    "note": "Condense the reply to a short note: what was done, in which order, and what came of it.",
+    "vote": "Which is more likely right, the ideas (1) or the other (2)? Write 1 or 2 and nothing else.",
+    "plan": "Say a short plan for the task from what the reply shows: steps, what depends on what, what to mind; one "
+    "per line." + _SILENT,
 }
 
 

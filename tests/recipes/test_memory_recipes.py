@@ -35,11 +35,17 @@ RECIPES: dict[str, dict[str, Any]] = {
     "core": {"most": 1},
     "xskill": {"most": 1},
     "slea_rl": {"most_golden": 1, "most_warnings": 1, "start": 1},
+    "lightsearcher": {"most": 1, "every": 1, "tasks": 2},
+}
+SEARCHES: dict[str, dict[str, Any]] = {
+    "contextevolve": {"iterations": 2},
+    "rtv_pdr": {"rollouts": 3, "kept": 2, "votes": 2},
+    "sage_abstraction": {},
 }
 
 
 def made(recipe: str) -> Run:
-    return replace(build(recipe_named(recipe), SIZES | RECIPES[recipe]), checkpoint_every=1)
+    return replace(build(recipe_named(recipe), SIZES | (RECIPES | SEARCHES)[recipe]), checkpoint_every=1)
 
 
 def left(path: Path) -> tuple[str, str, dict[str, Any]]:
@@ -71,3 +77,16 @@ def test_stopped_and_resumed_it_goes_on_with_its_memory(recipe: str, tmp_path: P
     assert shelves and max(shelves.values()) == max(library.most for library in libraries), "not one too many"
     asked = [prompt_of(run.worlds[0].task(index, heldout=True)) for index in range(SIZES["heldout_tasks"])]
     assert not any(prompt in lesson["about"] for lesson in lessons for prompt in asked), "a held-out task left a lesson"
+
+
+@pytest.mark.parametrize("recipe", SEARCHES)
+def test_a_search_has_the_same_bits_twice_and_from_its_ledger(recipe: str, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        launch(made(recipe), tmp_path, name)
+    one, other = left(tmp_path / "one"), left(tmp_path / "other")
+    assert one == other and all(each.is_equal for each in retrain(tmp_path / "one"))
+    rows = [json.loads(line) for line in one[0].splitlines()]
+    ledger = Ledger(tmp_path / "one" / "ledger.db", read_only=True)
+    sampled = sum(tokens for (tokens,) in ledger._rows("SELECT tokens FROM attempts"))
+    ledger.close()
+    assert rows[-1]["tokens_generated"] == sampled > rows[-1]["tokens_trained"], "what was thrown away is paid for"

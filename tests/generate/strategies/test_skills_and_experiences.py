@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.questions import parts_of
-from strop.errors import AdviserError, ConfigurationError
+from strop.errors import ConfigurationError
 from strop.generate.library import Library, add
 from strop.generate.similar import overlap
 from strop.generate.strategies.skills_and_experiences import EXPERIENCES, FRAGMENTS, SKILL, SkillsAndExperiences
-from strop.roles import Adviser
-from strop.types import Group, Message, Origin, Sampling, Task
+from strop.types import Group, Message, Origin, Task
 from tests.generate.asking import Speaking, player_of
+from tests.generate.critic import Critic
 
 WORLD = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
-
-
-@dataclass
-class Critic(Adviser):
-    """Answers what is wanted, and notes what it read; what it has no answer to, it does not answer."""
-
-    answers: dict[str, str]
-    asked: list[dict[str, str]] = field(default_factory=list)
-
-    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
-        self.asked.append(parts_of(messages[-1].content))
-        if (wanted := self.asked[-1]["wanted"]) not in self.answers:
-            raise AdviserError(wanted)
-        return self.answers[wanted]
-
-    def read(self, wanted: str) -> list[dict[str, str]]:
-        return [each for each in self.asked if each["wanted"] == wanted]
 
 
 def played(folder: Path, strategy: SkillsAndExperiences, version: int = 0) -> Speaking:

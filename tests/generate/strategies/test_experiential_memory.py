@@ -1,0 +1,148 @@
+"""LightSearcher by hand: its reward, how few calls are enough, and the text that good and bad attempts are told by."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.environments.keyvalue import KeyValue
+from strop.errors import ConfigurationError
+from strop.filter.calls import LEAST
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.fewest_calls import FewestCalls
+from strop.generate.library import Library
+from strop.generate.strategies.experiential_memory import BAD, GOOD, MEMORY, ExperientialMemory
+from strop.roles import Reward
+from strop.types import Group, Message, Origin, Task, Trajectory
+from tests.building import make_group, turn
+from tests.generate.asking import Counsel, player_of
+
+WORLD = KeyValue(2)
+
+
+def task(prompt: str = "sum red blue") -> Task:
+    return Task((Message("user", prompt),), '{"store": {}, "total": 7}', "keyvalue", 2)
+
+
+def attempt(calls: int, paid: float, reply: str = "7", least: float | None = None, reward: float = 0.0) -> Trajectory:
+    made = make_group([reward]).trajectories[0]
+    answers = [replace(turn(1), told=(Message("tool", "3"),)) for _ in range(calls)]
+    turns = [turn(1), *answers]
+    turns[-1] = replace(turns[-1], message=Message("assistant", reply))
+    facts = {} if least is None else {LEAST: least}
+    return replace(made, task=task(), turns=tuple(turns), turn_rewards=(paid,), facts=facts, rewards={"outcome": paid})
+
+
+def test_the_reward_by_hand() -> None:
+    told = [
+        attempt(2, 1.0, least=2),  # as few as any
+        attempt(1, 1.0, least=2),  # fewer
+        attempt(4, 1.0, least=2),  # two beyond: exp(-1.5)
+        attempt(9, 1.0),  # nobody was right before
+        attempt(0, 0.5, least=2),  # not right enough for a share of the other half
+        attempt(3, 0.8, least=2),  # right enough: exp(-0.75)
+        attempt(0, 0.0, least=2),
+        attempt(0, 1.0, "<think>never ends", least=2),
+        attempt(0, 1.0, " "),
+    ]
+    expected = [1.0, 1.0, 0.5 + math.exp(-1.5) / 2, 1.0, 0.25, 0.4 + math.exp(-0.75) / 2, 0.0, -1.0, -1.0]
+    assert FewestCalls(Earned())(Group(0, task(), told)) == pytest.approx(expected)
+    assert FewestCalls(Earned(), price=0.0)(Group(0, task(), told[2:3])) == [1.0] and FewestCalls(Earned()).is_inline
+
+
+class Soon:
+    def __await__(self) -> Iterator[None]:
+        yield None
+
+
+class Later(Reward):
+    def __call__(self, group: Group) -> Any:
+        return Soon()
+
+
+def test_a_reward_that_takes_its_time_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="Later is a coroutine"):
+        FewestCalls(Later())(Group(0, task(), []))
+
+
+def group(number: int, version: int, attempts: Sequence[Trajectory], prompt: str = "sum red blue") -> Group:
+    return Group(number, task(prompt), list(attempts), version)
+
+
+def test_the_fewest_calls_are_of_earlier_versions_and_of_right_attempts() -> None:
+    memory = ExperientialMemory(Library())
+    assert memory.least(task(), 9) is None
+    memory.observe(group(0, 0, [attempt(3, 1.0), attempt(1, 0.5), attempt(4, 1.0)]))
+    memory.observe(group(1, 2, [attempt(2, 0.8)]))
+    memory.observe(group(2, 3, [attempt(9, 1.0)]))
+    memory.observe(
+        group(3, 3, [replace(attempt(0, 1.0), outcome=make_group([0.0], failed=[0]).trajectories[0].outcome)])
+    )
+    again = ExperientialMemory(Library())
+    again.restore(json.loads(json.dumps(memory.state())))
+    for each in (memory, again):
+        assert [each.least(task(), version) for version in (0, 1, 2, 3, 4)] == [None, 3, 3, 2, 2]
+    assert memory.least(task("sum red gold"), 9) is None
+
+
+def read(
+    folder: Path, memory: ExperientialMemory, version: int, prompt: str = "sum red blue"
+) -> tuple[str, Trajectory]:
+    play, engine = player_of(folder, WORLD, task(prompt), lambda text, call: "7")
+    play.group = group(version, version, [], prompt)
+    (made,) = asyncio.run(memory(play.group, [play.another()], play))
+    memory.observe(play.group)
+    return engine.prompts[0], made
+
+
+def test_the_text_is_written_every_so_many_versions_from_good_and_bad_attempts(tmp_path: Path) -> None:
+    adviser = Counsel(["ask less", None, "ask even less"])
+    memory = ExperientialMemory(Library(), adviser, every=2)
+    memory.observe(group(0, 0, [attempt(2, 1.0, "7", reward=1.0), attempt(2, 1.0, "8", reward=1.0)]))
+    memory.observe(group(1, 0, [attempt(1, 0.0, "9", reward=0.29), attempt(1, 0.0, "6", reward=0.3)], "sum red gold"))
+    first, made = read(tmp_path, memory, 1, "sum red pink")
+    assert adviser.asked == [] and "sum red blue 2 -> 3 2 -> 3 7 -> sum red pink" in first, (
+        "an example is there at once"
+    )
+    assert made.facts == {"memory": 0.0, "examples": 1.0} and made.origin is Origin.GUIDED
+    assert len(memory.library.on(GOOD)) == len(memory.library.on(BAD)) == 1
+    read(tmp_path, memory, 2)
+    (asked,) = adviser.asked
+    assert "[reply]\nsum red gold 2 -> 3 9 ->" in asked and "[other]\nsum red blue 2" in asked
+    read(tmp_path, memory, 2)
+    assert len(adviser.asked) == 1, "by the first group of a version"
+    third, made = read(tmp_path, memory, 3)
+    assert "ask less sum red blue" in third and made.facts == {"memory": 1.0, "examples": 0.0, LEAST: 2.0}
+    assert "7 ->" not in third, "no example of the task itself"
+    assert memory.library.on(BAD) == [], "a bad attempt is contrasted once"
+    memory.observe(group(5, 3, [attempt(0, 0.0, reward=0.0)]))
+    read(tmp_path, memory, 4)
+    memory.library.catch_up()
+    assert [lesson.text for lesson in memory.library.on(MEMORY)] == ["ask less"], "nobody answered: it stays"
+    memory.observe(group(6, 5, [attempt(0, 0.0, reward=0.0)]))
+    read(tmp_path, memory, 6)
+    memory.library.catch_up()
+    assert [lesson.text for lesson in memory.library.on(MEMORY)] == ["ask even less"]
+
+
+def test_examples_are_the_newest_and_chosen_by_the_key(tmp_path: Path) -> None:
+    memory = ExperientialMemory(Library(most=2, same=1.1))
+    for number, reply in enumerate("abc"):
+        memory.observe(group(number, number, [attempt(0, 1.0, reply, reward=1.0)], "sum red gold"))
+    play, _ = player_of(tmp_path, WORLD, task(), lambda text, call: "7")
+    memory.library.catch_up()
+    found = {memory.example(task(), [play.another()]) for _ in range(20)}
+    assert found == {"sum red gold b ->", "sum red gold c ->"} and memory.example(task(), []) == ""
+
+
+def test_bad_numbers_are_refused() -> None:
+    for bad in ({"every": 0}, {"worst": 1.1}):
+        with pytest.raises(ConfigurationError, match="ExperientialMemory needs"):
+            ExperientialMemory(Library(), **bad)  # type: ignore[arg-type]
