@@ -80,6 +80,7 @@ class Sampling:
     max_tokens: int = 128  # of one reply
     stop: tuple[str, ...] = ()  # texts that end a reply
     voice: str = ""  # who speaks, where it is not simply the policy: the reference, a teacher, a role of a team
+    begun: int = 0  # the prompt's last tokens that begin the reply: a text that ends it may begin there
 
     @property
     def is_truncated(self) -> bool:

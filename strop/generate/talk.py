@@ -135,7 +135,8 @@ class Talk:
         limit = min(bound for bound in bounds if bound is not None)
         if limit <= 0:  # its beginning alone is as long as a reply may be
             return self._append(turn, Stop.LENGTH)
-        limited = asked if asked.max_tokens == limit else replace(asked, max_tokens=limit)
+        begun = len(turn.whole) if asked.stop else 0
+        limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, begun=begun)
         self._main._promised += limit  # asides that reply at the same time share what is left
         try:
             written = await self.policy.engine.sample(context, limited, self.key)

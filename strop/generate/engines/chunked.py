@@ -44,6 +44,8 @@ class Chunked(Engine):
             pieces.append(piece)
             prompt = np.concatenate([prompt, piece.tokens])
             left -= len(piece.tokens)
+            if sampling.stop:  # which may span the cut
+                sampling = replace(sampling, begun=sampling.begun + len(piece.tokens))
             # a piece shorter than asked for met the end of the context
             is_whole = piece.stop is not Stop.LENGTH or left == 0 or len(piece.tokens) < size
         return joined(pieces, pieces[-1].stop if is_whole else Stop.ABORTED)

@@ -42,9 +42,9 @@ class Request:
 
     def is_cut_at_string(self, strings: StopStrings) -> bool:
         """Whether a stop string is complete in its new tokens; it then ends there."""
-        begin = max(self.prompt, self.checked)
+        begin, begun = max(self.prompt, self.checked), self.sampling.begun
         for end in range(begin + 1, len(self.tokens) + 1):
-            if strings.is_complete(self.tokens[self.prompt : end], self.sampling.stop):
+            if strings.is_complete(self.tokens[self.prompt - begun : end], self.sampling.stop, begun):
                 self.tokens, self.logprobs, self.versions = self.tokens[:end], self.logprobs[:end], self.versions[:end]
                 return True
         self.checked = len(self.tokens)

@@ -41,7 +41,8 @@ class Scripted(Engine):
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """The scripted reply with an end token, cut at the token limit or after a stop string."""
-        planned, stop = self._plan(self._reply(self._tokenizer.decode(prompt.tolist()), key), sampling)
+        begun = self._tokenizer.decode(prompt[len(prompt) - sampling.begun :].tolist())
+        planned, stop = self._plan(self._reply(self._tokenizer.decode(prompt.tolist()), key), sampling, begun)
         versions = await self._pass_time(len(planned), key)
         if len(versions) < len(planned):
             planned, stop = planned[: len(versions)], Stop.ABORTED
@@ -69,8 +70,10 @@ class Scripted(Engine):
             raise ConfigurationError(f"the script knows no reply to a prompt that ends with {prompt[-80:]!r}")
         return self.script[best]
 
-    def _plan(self, reply: str, sampling: Sampling) -> tuple[list[int], Stop]:
-        ends = [at + len(text) for text in sampling.stop if (at := reply.find(text)) >= 0]
+    def _plan(self, reply: str, sampling: Sampling, begun: str) -> tuple[list[int], Stop]:
+        whole, size = begun + reply, len(begun)
+        places = {text: whole.find(text, max(size - len(text) + 1, 0)) for text in sampling.stop}
+        ends = [place + len(text) - size for text, place in places.items() if place >= 0]
         written = reply[: min(ends)] if ends else reply
         tokens: list[int] = self._tokenizer(written, add_special_tokens=False)["input_ids"]
         if not ends:

@@ -1,5 +1,7 @@
 """Several engines as one: requests go where the fewest tokens are outstanding, siblings where their prompt is read.
 
+Branches go where what they begin with was written.
+
 Balancing by outstanding tokens is AsyncFlow's and FlexMARL's; a request that must leave an engine takes along what is
 written, because random numbers belong to (key, position) and not to an engine.
 """
@@ -17,6 +19,7 @@ import numpy as np
 from strop.abilities import Closes, Hurries, TellsStacks, generated, outermost
 from strop.errors import ConfigurationError, EngineError
 from strop.generate.engines.joined import joined
+from strop.generate.engines.known_contexts import KnownContexts
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.types import IntArray, Sampling
 from strop.weights.delivery import check
@@ -50,6 +53,7 @@ class EngineSeat:
     engine: Engine
     outstanding: int = 0  # tokens
     prompts: set[bytes] = field(default_factory=set)  # read since the last version: their keys are there
+    known: KnownContexts = field(default_factory=KnownContexts)
 
 
 @dataclass
@@ -174,13 +178,20 @@ class Several(Engine):
     # ---- where to
 
     def _choose(self, prompt: IntArray, sampling: Sampling, key: int) -> EngineSeat:
-        """A later turn goes where its keys are, a sibling where its prompt is, all others to who has least to do."""
+        """A later turn goes where its keys are, a branch where its beginning is, a sibling where its prompt is.
+
+        All others go to who has least to do.
+        """
         if key in self._homes:
             return self._homes[key]
         least = min(self._seats, key=lambda seat: seat.outstanding)
         slack = _TOGETHER * (len(prompt) + sampling.max_tokens)
+        near = [seat for seat in self._seats if seat.outstanding - least.outstanding <= slack]
+        shared = max(seat.known.shared(prompt) for seat in near)
+        if shared:  # read anew it would cost as much as many tokens written, which an idle engine is not worth
+            return min((s for s in near if s.known.shared(prompt) == shared), key=lambda seat: seat.outstanding)
         name = prompt.tobytes()
-        holding = [s for s in self._seats if name in s.prompts and s.outstanding - least.outstanding <= slack]
+        holding = [seat for seat in near if name in seat.prompts]
         if holding and least.outstanding:
             return min(holding, key=lambda seat: seat.outstanding)
         return least
@@ -191,7 +202,9 @@ class Several(Engine):
         seat.outstanding += request.cost
         self._running.append(request)
         try:
-            return await seat.engine.sample(request.prompt, request.sampling, request.key)
+            part = await seat.engine.sample(request.prompt, request.sampling, request.key)
+            seat.known.add(request.prompt, part.tokens)
+            return part
         finally:
             self._running.remove(request)
             seat.outstanding -= request.cost
@@ -207,6 +220,7 @@ class Several(Engine):
     def _drop_prefixes(self) -> None:
         """No engine keeps the keys of other weights, so only what is running still ties a key to its engine."""
         for seat in self._seats:
+            seat.known.clear()
             seat.prompts = {request.prompt.tobytes() for request in self._running if request.seat is seat}
         self._homes = {request.key: request.seat for request in self._running if request.seat in self._seats}
 

@@ -40,9 +40,15 @@ class StopStrings:
             except (OSError, ValueError) as error:
                 raise ModelError(f"stop strings need a tokenizer, and {self._folder} has none that loads") from error
 
-    def is_complete(self, written: IntArray, stop: tuple[str, ...]) -> bool:
-        """Whether a string stands in the last tokens; asked after every token, so no earlier place can matter."""
+    def is_complete(self, reply: IntArray, stop: tuple[str, ...], begun: int = 0) -> bool:
+        """Whether a string stands in the last tokens; asked after every token, so no earlier place can matter.
+
+        The first `begun` tokens were there before: what is complete in them did not end the reply.
+        """
         # a token is at least a byte
-        tail = written[-max(len(text.encode()) for text in stop) - _MARGIN :]
-        text = self._tokenizer.decode(tail.tolist(), skip_special_tokens=False)
-        return any(string in text for string in stop)
+        first = max(len(reply) - max(len(text.encode()) for text in stop) - _MARGIN, 0)
+        text, before = self._text(reply[first:]), self._text(reply[first : max(begun, first)])
+        return any(text.count(string) > before.count(string) for string in stop)
+
+    def _text(self, tokens: IntArray) -> str:
+        return str(self._tokenizer.decode(tokens.tolist(), skip_special_tokens=False)) if len(tokens) else ""

@@ -167,8 +167,10 @@ class TorchEngine(Engine):
 
     def _has_stop_string(self, row: int) -> bool:
         table, owner = self._decoder.rows, self._decoder.owners[row]
-        written = table.tokens[row, table.prompt[row] : table.length[row]]
-        return owner is not None and self._strings.is_complete(written, owner.sampling.stop)
+        if owner is None:
+            return False
+        reply = table.tokens[row, table.prompt[row] - owner.sampling.begun : table.length[row]]
+        return self._strings.is_complete(reply, owner.sampling.stop, owner.sampling.begun)
 
     def _finish(self, row: int, stop: Stop) -> None:
         """Hand a row's completion over and free the row."""

@@ -63,6 +63,41 @@ def test_a_large_group_is_shared_rather_than_waited_for() -> None:
     assert abs(len(one.asked) - len(other.asked)) <= 4
 
 
+def test_branches_go_where_their_beginning_was_written() -> None:
+    """And not to an engine that has less to do, nor to one that has read no more than their prompt."""
+    one, other = Letters(), Letters()
+    engine = opened(one, other)
+
+    async def fork() -> None:
+        roots = await ask(engine, [prompt_of(1), prompt_of(1)])  # a prompt that both have read
+        assert (one.asked, other.asked) == ([0], [1])
+        for key, root in ((10, roots[1]), (11, roots[1]), (12, roots[0]), (13, roots[1])):
+            await engine.sample(np.concatenate([prompt_of(1), root.tokens[:4]]), SAMPLING, key)
+        assert (one.asked, other.asked) == ([0, 12], [1, 10, 11, 13])
+        await engine.sample(np.concatenate([prompt_of(1), roots[1].tokens[:4], prompt_of(3)]), SAMPLING, 14)
+        assert other.asked[-1] == 14, "a branch of a branch's beginning, which goes on otherwise"
+        await engine.sample(prompt_of(1), SAMPLING, 15)
+        assert one.asked[-1] == 15, "a sibling is no branch"
+        await engine.load(WeightVersion(1, "new"))
+        await engine.sample(np.concatenate([prompt_of(1), roots[1].tokens[:4]]), SAMPLING, 16)
+        assert one.asked[-1] == 16, "no keys outlive their weights"
+
+    asyncio.run(fork())
+
+
+def test_many_branches_are_shared_rather_than_waited_for() -> None:
+    one, other = Letters(), Letters()
+    engine = opened(one, other)
+
+    async def fork() -> None:
+        root = await engine.sample(prompt_of(1), SAMPLING, 0)
+        branch = np.concatenate([prompt_of(1), root.tokens[:4]])
+        await asyncio.gather(*(engine.sample(branch, SAMPLING, 1 + key) for key in range(32)))
+        assert 12 <= len(other.asked) <= len(one.asked)
+
+    asyncio.run(fork())
+
+
 def test_later_turns_go_home_until_the_weights_change() -> None:
     one, other = Letters(), Letters()
     engine = opened(one, other)
