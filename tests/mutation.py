@@ -135,10 +135,10 @@ def about(path: str) -> list[str]:
 
     A test walks a room if it names the package and nothing of it. A test elsewhere counts if it bears the module's
     name, or if no test of the room names it; those that only use a mechanism say little about it and take long. A
-    recipe is its parts.
+    recipe is its parts, and what is said of it by name.
     """
     if Path(path).parts[:2] == ("strop", "recipes") and len(Path(path).parts) == 4:
-        return [f"{test}[{Path(path).stem}]" for test in OF_A_RECIPE]
+        return about_recipe(Path(path).stem)
     module, stem = path.removesuffix(".py").replace("/", "."), Path(path).stem
     room = next((folder for folder in ROOMS.values() if path.startswith(folder)), str(Path(path).parent))
     body = ast.parse((ROOT / path).read_text()).body
@@ -151,6 +151,13 @@ def about(path: str) -> list[str]:
     found = {test for test in naming if home in test.parents or stem in test.stem} or naming
     found |= {test for test, text in texts.items() if walks.search(text)}
     return [str(test.relative_to(ROOT)) for test in sorted(found)]
+
+
+def about_recipe(name: str) -> list[str]:
+    """What is asked of each recipe, of this one alone; and test files of recipes that build it by name."""
+    texts = {test: test.read_text() for test in sorted((ROOT / "tests" / "recipes").glob("test_*.py"))}
+    naming = [test for test, text in texts.items() if f'recipe_named("{name}")' in text]
+    return [*(f"{test}[{name}]" for test in OF_A_RECIPE), *(str(test.relative_to(ROOT)) for test in naming)]
 
 
 class FirstFailure:

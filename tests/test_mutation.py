@@ -71,7 +71,8 @@ def test_a_modules_tests_name_it_or_walk_its_room() -> None:
     found = about("strop/train/losses/nft.py")
     assert {"tests/train/losses/test_nft.py", "tests/train/losses/test_robust.py"} <= set(found)
     assert "tests/train/losses/test_gspo.py" not in found
-    assert all(test.endswith("[pcl]") for test in about("strop/recipes/select/pcl.py"))
+    parts, devices, *others = about("strop/recipes/rollout/brorl.py")
+    assert parts.endswith("[brorl]") and devices.endswith("[brorl]") and others == ["tests/recipes/test_stages.py"]
 
 
 def test_every_room_is_there_and_every_equivalent_mutant_still_exists_and_has_a_reason() -> None:
