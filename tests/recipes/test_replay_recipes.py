@@ -18,9 +18,11 @@ from strop.start.retrain import retrain
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 
-SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 5}
+SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 4}
 RECIPES: dict[str, dict[str, Any]] = {
     "arpo_gui": {"world": "arithmetic:1", "tasks": 3},
+    "remix": {"reincarnation": 3},
+    "spear": {"world": "arithmetic:1", "size": 2, "rise": 3},
 }
 
 
@@ -39,6 +41,9 @@ def test_what_is_replayed_is_trained_once_a_step_and_again_after_a_crash(
     ledger = Ledger(folder.ledger, read_only=True)
     assert ledger.violations() == []
     assert ledger._rows("SELECT step FROM trainings GROUP BY step, attempt HAVING COUNT(*) > 1") == []
+    for step in ledger.trained_steps():
+        groups = ledger.draw(step)
+        assert all(group.version == step - 1 for group in groups if group.times_trained == 1), "no new one waited"
     sampled = sum(attempt.num_sampled for group in ledger.history() for attempt in group.trajectories)
     rows, digest = read_rows(folder.metrics), ledger.digest()
     ledger.close()

@@ -32,13 +32,15 @@ class MovingReference(Trainer):
     reference: Trainer
     every: int = 50  # versions between two moves
     keep: float = 0.0  # of the old reference in each; 0 resets it
+    times: int = 0  # most moves; 0: no limit
 
     _moved: int = field(default=0, init=False, repr=False, compare=False)  # at this version
 
     def __post_init__(self) -> None:
-        if self.every < 1 or not 0 <= self.keep < 1:
+        if self.every < 1 or not 0 <= self.keep < 1 or self.times < 0:
             raise ConfigurationError(
-                f"MovingReference needs every >= 1 and 0 <= keep < 1, got {self.every} and {self.keep}"
+                f"MovingReference needs every >= 1, 0 <= keep < 1 and times >= 0, got {self.every}, {self.keep} and "
+                f"{self.times}"
             )
 
     @property
@@ -67,7 +69,7 @@ class MovingReference(Trainer):
 
     def _follow(self, version: int) -> None:
         """Move once per due version."""
-        if version % self.every or version <= self._moved:
+        if version % self.every or version <= self._moved or 0 < self.times * self.every < version:
             return
         self._moved = version
         with torch.no_grad():

@@ -138,6 +138,18 @@ def test_a_resumed_reference_is_where_it_was(model: Path, tmp_path: Path) -> Non
         MovingReference(TorchTrainer(), TorchTrainer(), keep=1.0)
 
 
+def test_a_reference_that_moves_once_stays_there(model: Path) -> None:
+    trainer = MovingReference(TorchTrainer(learning_rate=1e-2), TorchTrainer(), every=1, times=1)
+    trainer.open(model, 0)
+    objective = Objective((Clip(), Kl("k3", 0.1)))
+    moved = []
+    for version in range(4):
+        batches = packed(trainer, talked([(3,), (3,)], [1.0, 0.0]), version)
+        trainer.annotate(batches, objective.needs)
+        moved.append(trainer.step(batches, objective)["reference_version"])
+    assert moved == [0.0, 1.0, 1.0, 1.0]
+
+
 def test_turns_are_numbered_within_attempts(model: Path) -> None:
     trainer = TorchTrainer()
     trainer.open(model, 0)

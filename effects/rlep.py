@@ -1,0 +1,95 @@
+"""RLEP (2507.07451), right attempts of an earlier run in every group, against the same training without them.
+
+The earlier run is of the same tasks, 64 of keyvalue:5, and made when it is first needed; it is kept in runs/pools and
+not counted, as in the paper. That of the negative control is the same with right and wrong exchanged in its ledger, so
+that failures are replayed, rewarded as what they are.
+Papers: rlep
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import sqlite3
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from strop.control.samplers.few import Few
+from strop.effects import Experiment
+from strop.generate.strategies.independent import Independent
+from strop.recipes.classics.dapo import dapo
+from strop.recipes.replay.rlep import rlep
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.start.launch import launch
+
+WORLD = "keyvalue:5"
+TASKS = 64
+POOL_STEPS = 100
+POOLS = Path("runs/pools")
+_EXCHANGED = "json_set(rewards, '$.outcome', 1 - json_extract(rewards, '$.outcome'))"
+
+
+def pool(setting: Setting, is_right: bool = True) -> str:
+    """The folder of the earlier run of this seed; the first process that needs it makes it, and others wait."""
+    kept = POOLS / f"keyvalue5-seed{setting.seed}-{POOL_STEPS}"
+    POOLS.mkdir(parents=True, exist_ok=True)
+    with (POOLS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            making = Path(tempfile.mkdtemp(dir=POOLS))
+            launch(_earlier(setting), making, "run")
+            _exchange(making / "run" / "ledger.db", making / "run" / "wrong")
+            (making / "run").rename(kept)
+            shutil.rmtree(making, ignore_errors=True)
+    return str((kept if is_right else kept / "wrong").resolve())
+
+
+def _earlier(setting: Setting) -> Run:
+    sizes = {"steps": POOL_STEPS, "checkpoint_every": POOL_STEPS, "heldout_every": 0, "learning_rate": 1e-4}
+    run = dapo(Setting(world=WORLD, seed=setting.seed, device=setting.device, **sizes), minibatches=1)
+    return replace(run, sampler=Few(run.worlds, TASKS), gates=(), rewards=run.rewards[:1])
+
+
+def _exchange(ledger: Path, folder: Path) -> None:
+    """A copy in which wrong attempts count as right and the other way round."""
+    folder.mkdir()
+    with sqlite3.connect(ledger) as book:
+        book.execute("VACUUM INTO ?", (str(folder / "ledger.db"),))
+    with sqlite3.connect(folder / "ledger.db") as book:
+        book.execute(f"UPDATE attempts SET rewards = {_EXCHANGED} WHERE reward IS NOT NULL")
+
+
+def _run(setting: Setting, folder: str) -> Run:
+    sized = replace(setting, world=WORLD, group_size=8, heldout_tasks=256, heldout_every=4)
+    run = rlep(sized, pool=folder)
+    # without the price of overlong answers, which is meant for one reply and not for several turns
+    return replace(run, sampler=Few(run.worlds, TASKS), rewards=run.rewards[:1])
+
+
+def treatment(setting: Setting) -> Run:
+    """Two right attempts of the earlier run beside eight fresh ones."""
+    return _run(setting, pool(setting))
+
+
+def control(setting: Setting) -> Run:
+    """Eight fresh ones alone."""
+    return replace(_run(setting, pool(setting)), strategy=Independent())
+
+
+def negative(setting: Setting) -> Run:
+    """Two wrong attempts of the earlier run beside eight fresh ones."""
+    return _run(setting, pool(setting, is_right=False))
+
+
+experiment = Experiment(
+    key="rlep",
+    claim="At equal generated tokens, two right attempts of an earlier run in every group reach a higher held-out "
+    "accuracy on the way than fresh attempts alone.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=250_000,
+    metric="heldout_area",
+)
