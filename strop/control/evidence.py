@@ -8,6 +8,7 @@ from strop.types import Group, Task, Trajectory
 SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to its end, where chance decided that
 RESTART = "restart"  # the fact of how an attempt begins: 1 within a right one, -1 within a wrong one, 0 at the prompt
 EXIT = "exit"  # the fact of how many tokens were thought before an answer was forced
+PLAIN = "plain_tokens"  # the fact of how long the first model's plain attempt at the same task was
 
 
 def paid(attempt: Trajectory) -> float:

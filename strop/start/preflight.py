@@ -20,6 +20,7 @@ from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
 from strop.start.supply import shortage
+from strop.train.machine.tokenizers import check_same_words
 from strop.train.needs import Logprobs, folders, listed
 from strop.train.objective import Objective
 from strop.train.stream import problems as problems_of_streaming
@@ -154,10 +155,11 @@ def _annotations(run: Run) -> list[str]:
 
 
 def _teachers(run: Run) -> list[str]:
-    """Another model that is asked for its opinion must have one of its own."""
+    """Another model that is asked for its opinion must have one of its own, on the same tokens."""
     teachers = folders(Objective(run.losses, run.correction).needs)
     for folder in teachers:
         check_model_folder(Path(folder))
+        check_same_words(model_folder(run.model), Path(folder))
     return [
         f"the model in {folder} has the student's own weights and can teach it nothing: give the folder of a better "
         "one, for example a checkpoint of a longer run: runs/NAME/checkpoints/step-100"
