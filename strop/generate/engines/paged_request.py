@@ -27,7 +27,7 @@ class Request:
     slot: int = -1
     pages: list[int] = field(default_factory=list)
     epoch: int = 0
-    stem: bytes = b""  # the digest of its prompt's last whole page
+    stem: bytes = b""  # what its prompt is known by, see `pages.stem_of`
     checked: int = 0  # tokens already looked through for stop strings
 
     def completion(self, stop: Stop) -> Completion:

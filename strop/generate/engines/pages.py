@@ -7,7 +7,7 @@ wrote is digested only when somebody goes on from its prompt: for attempts of on
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -15,6 +15,9 @@ import numpy as np
 
 from strop.kernels.decode import PAGE
 from strop.types import IntArray
+
+_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+_SHORT = b"short:"  # before the tokens of an opening that fills no page and so has no digest
 
 
 class Pages:
@@ -28,7 +31,8 @@ class Pages:
         self._found: dict[bytes, int] = {}
         self._kept: OrderedDict[int, None] = OrderedDict()  # findable and held by nobody, longest unused first
         self._retired: OrderedDict[int, tuple[Sequence[int], IntArray, bytes]] = OrderedDict()  # not digested yet
-        self._by_stem: dict[bytes, list[int]] = {}  # of retired ones, by the last digest of their prompt
+        self._by_stem: dict[bytes, list[int]] = {}  # of retired ones, by `stem_of` their prompt
+        self._short: Counter[int] = Counter()  # lengths of short openings, of retired ones
         self._number = 0
 
     @property
@@ -41,9 +45,9 @@ class Pages:
             self._dismiss(next(iter(self._retired)))
         return count <= self.num_available
 
-    def share(self, digests: Sequence[bytes]) -> list[int]:
-        """Pages that already hold the longest known beginning, now held once more."""
-        for stem in digests[:-1]:  # who goes on for less than a page could share nothing
+    def share(self, digests: Sequence[bytes], tokens: IntArray = _NOTHING) -> list[int]:
+        """Pages that already hold the longest known beginning of these tokens, now held once more."""
+        for stem in self._stems(digests, tokens):
             for number in list(self._by_stem.get(stem, ())):
                 left, tokens, _ = self._retired[number]
                 self.name(left, digests_of(tokens))
@@ -90,6 +94,8 @@ class Pages:
         self._number += 1
         self._retired[self._number] = pages, tokens, stem
         self._by_stem.setdefault(stem, []).append(self._number)
+        if length := _short_length(stem):
+            self._short[length] += 1
 
     def forget(self) -> None:
         """No page is found any more; those that nobody holds are free."""
@@ -105,10 +111,32 @@ class Pages:
         self._by_stem[stem].remove(number)
         if not self._by_stem[stem]:
             del self._by_stem[stem]
+        if length := _short_length(stem):
+            self._short[length] -= 1
+            if not self._short[length]:
+                del self._short[length]
         self.release(pages)
+
+    def _stems(self, digests: Sequence[bytes], tokens: IntArray) -> list[bytes]:
+        """Openings that these tokens may go on from; who goes on for less than a page could share nothing."""
+        if not digests:
+            return []
+        return [*digests[:-1], *(stem_of(tokens[:length], ()) for length in sorted(self._short))]
 
     def _unname(self, page: int) -> None:
         del self._found[self._digest.pop(page)]
+
+
+def stem_of(tokens: IntArray, digests: Sequence[bytes]) -> bytes:
+    """What an opening is known by: the digest of its last whole page, or all of it where it fills none."""
+    if digests or not len(tokens):
+        return digests[-1] if digests else b""
+    return _SHORT + np.ascontiguousarray(tokens, dtype=np.int64).tobytes()
+
+
+def _short_length(stem: bytes) -> int:
+    """Tokens of an opening that fills no page; 0: it fills one."""
+    return (len(stem) - len(_SHORT)) // 8 if stem.startswith(_SHORT) else 0
 
 
 def digests_of(tokens: IntArray) -> list[bytes]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from strop.generate.engines.board import Seat
 from strop.generate.engines.paged_request import Request
-from strop.generate.engines.pages import Pages, digests_of, pages_for
+from strop.generate.engines.pages import Pages, digests_of, pages_for, stem_of
 from strop.generate.engines.random import as_key
 from strop.kernels.decode import PAGE
 
@@ -47,7 +47,7 @@ class Seating:
         content = context[:-1].tobytes()
         if content not in known:
             known[content] = digests_of(context[:-1])
-        pages = self.pages.share(known[content])
+        pages = self.pages.share(known[content], context[:-1])
         start, need = len(pages) * PAGE, pages_for(request.limit) - len(pages)
         if not self.pages.has_room(need):
             self.pages.release(pages)
@@ -55,7 +55,7 @@ class Seating:
         request.pages = pages + self.pages.take(need)
         self.pages.name(request.pages, known[content])
         request.slot, request.epoch = self.free.pop(), self._epoch
-        request.stem = known[content][-1] if known[content] else b""
+        request.stem = stem_of(context[:-1], known[content])
         self.seated[request.slot] = request
         return Seat(request.slot, context, request.limit, as_key(request.key), request.sampling, request.pages, start)
 

@@ -13,7 +13,7 @@ import torch
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
 from strop.generate.engines.board import _bucket, _runs
 from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.pages import Pages, digests_of
+from strop.generate.engines.pages import Pages, digests_of, stem_of
 from strop.generate.engines.torch import TorchEngine
 from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import load_model, parameters
@@ -349,3 +349,34 @@ def test_runs_and_buckets() -> None:
 def test_without_a_gpu_it_says_so(endless: list[Path]) -> None:
     with pytest.raises(ConfigurationError, match="no GPU"):
         paged(endless[0], device="cuda")
+
+
+def test_what_was_written_behind_a_short_prompt_is_found_too(endless: list[Path]) -> None:
+    """A prompt of 6 tokens fills no page; of 6 + 40, which branches begin with, two whole pages are there."""
+    engine, (prompt, other) = paged(endless[0]), prompts_of([6, 6])
+
+    async def forked() -> tuple[list[IntArray], list[Completion]]:
+        root, _ = [await engine.sample(each, Sampling(max_tokens=60), key) for key, each in enumerate((prompt, other))]
+        branches = [np.concatenate([prompt, root.tokens[:40]])] * 3
+        assert engine.num_reused == 0
+        found = await ask(engine, branches, Sampling(max_tokens=10))
+        assert engine.num_reused == 3 * 32
+        await engine.sample(np.concatenate([other[:5], branches[0]]), Sampling(max_tokens=10), 9)
+        assert engine.num_reused == 3 * 32, "another beginning finds nothing"
+        return branches, found
+
+    branches, found = asyncio.run(forked())
+    again = asyncio.run(ask(paged(endless[0]), branches, Sampling(max_tokens=10)))
+    assert [each.tokens.tolist() for each in found] == [each.tokens.tolist() for each in again]
+
+
+def test_short_openings_that_nobody_holds_are_not_looked_for() -> None:
+    pages, tokens = Pages(4), np.arange(40)
+    held = pages.take(3)
+    pages.retire(held, tokens, stem_of(tokens[:5], ()))
+    assert list(pages._short) == [5] and stem_of(tokens[:0], ()) == b"" and not pages.has_room(4)
+    assert list(pages._short) == [], "their room was needed"
+    held = pages.take(3)
+    pages.retire(held, tokens, stem_of(tokens[:5], ()))
+    assert pages.share([], tokens[:9]) == [], "less than a page"
+    assert pages.share(digests_of(tokens[:35]), tokens[:35]) == held[:2] and list(pages._short) == []
