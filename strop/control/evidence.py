@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from strop.control.lineage import is_written
-from strop.types import Group, Task, Trajectory
+from strop.types import Group, Outcome, Task, Trajectory
 
 SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to its end, where chance decided that
 RESTART = "restart"  # the fact of how an attempt begins: 1 within a right one, -1 within a wrong one, 0 at the prompt
@@ -34,3 +36,10 @@ def successes(group: Group) -> tuple[float, float]:
     """
     weights = [1 / attempt.facts.get(SURVIVAL, 1.0) for attempt in group.own]
     return sum(w * success(attempt) for w, attempt in zip(weights, group.own, strict=True)), sum(weights)
+
+
+def is_lost(attempts: Sequence[Trajectory], tolerance: float) -> bool:
+    """Whether all of them that count were paid 0, and at least one of them ended by itself."""
+    scored = [attempt for attempt in attempts if attempt.is_scored]
+    is_finished = any(attempt.outcome is Outcome.FINISHED for attempt in scored)
+    return is_finished and all(abs(paid(attempt)) <= tolerance for attempt in scored)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.types import IntArray, Message, Turn
+from strop.types import IntArray, Message, Sampling, Turn
 
 NOBODY = -1  # the version of tokens that no weights wrote
 
@@ -113,6 +113,13 @@ def said(turn: Turn, tokens: IntArray) -> Turn:
 def by_nobody(turn: Turn) -> Turn:
     """The same tokens as if no weights of this run had written them: their logprobs are not asked, nor their count."""
     return replace(turn, versions=np.full(len(turn.tokens), NOBODY, dtype=np.int64))
+
+
+def unwritten(prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Turn:
+    """A reply of which nobody wrote the first tokens, and which is to go on."""
+    none = np.zeros(0, dtype=np.int64)
+    turn = Turn(prompt, none, none.astype(np.float32), none, Message("assistant", ""), sampling)
+    return said(turn, tokens)
 
 
 def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:

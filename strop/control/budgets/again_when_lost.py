@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import paid
+from strop.control.evidence import is_lost
 from strop.errors import ConfigurationError
 from strop.roles import Budget
-from strop.types import Group, Outcome
+from strop.types import Group
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,4 @@ class AgainWhenLost(Budget):
         if not group.trajectories:
             return self.size
         is_first = len(group.trajectories) <= self.size
-        return self.more if is_first and self._is_lost(group) else 0
-
-    def _is_lost(self, group: Group) -> bool:
-        is_finished = any(attempt.outcome is Outcome.FINISHED for attempt in group.own)
-        return is_finished and all(abs(paid(attempt)) <= self.tolerance for attempt in group.own)
+        return self.more if is_first and is_lost(group.own, self.tolerance) else 0

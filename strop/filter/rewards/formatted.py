@@ -1,7 +1,7 @@
 """A reward for the layout of replies (TON, 2505.16854; ARPO, 2505.16282): working between its tags, then what counts.
 
 A working of nothing is in order: a thought that was skipped is laid out as well as a long one.
-Papers: ton, arpo-gui
+Papers: ton, arpo-gui, ghpo
 """
 
 from __future__ import annotations

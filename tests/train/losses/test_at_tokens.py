@@ -1,0 +1,48 @@
+"""A loss at tokens that were sampled, or at those that nobody sampled: numbers by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+
+import pytest
+import torch
+
+from strop.errors import ConfigurationError
+from strop.train.batch import Batch
+from strop.train.losses.at_tokens import AtTokens
+from strop.train.losses.clip import Clip
+from strop.train.losses.dpo import Dpo
+from strop.train.losses.likelihood import Likelihood
+from tests.building import lay_out, make_batch, say, written
+
+SAID = [[log(0.5), log(0.25)], [log(0.2)]]
+
+
+def batch_with_said() -> Batch:
+    """Of the first attempt the first token is said by nobody; the second attempt is sampled."""
+    batch = make_batch(SAID, advantages=[2.0, -1.0])
+    versions = lay_out([[-1.0, 3.0], [3.0]], -1.0).to(torch.int64)
+    return replace(batch, versions=versions)
+
+
+def test_each_loss_sees_its_own_tokens() -> None:
+    batch, output = batch_with_said(), say(SAID)
+    loss, figures = AtTokens(Clip(0.2, 0.2))(output, batch)
+    assert written(batch, loss) == pytest.approx([0.0, -2.0, 1.0])
+    assert figures["sampled/share"] == pytest.approx(2 / 3) and figures["sampled/ratio"] == pytest.approx(2 / 3)
+    loss.sum().backward()
+    assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -2.0, 1.0])
+
+
+def test_what_was_said_is_imitated_apart() -> None:
+    batch, output = batch_with_said(), say(SAID)
+    part = AtTokens(Likelihood(0.001), sampled=False)
+    loss, figures = part(output, batch)
+    assert part.weight == 0.001 and written(batch, loss) == pytest.approx([log(2), 0.0, 0.0])
+    assert figures == {"said/share": pytest.approx(1 / 3), "said/nll": pytest.approx(log(2) / 3)}
+
+
+def test_refuses_losses_on_more_than_tokens() -> None:
+    with pytest.raises(ConfigurationError, match="AtTokens needs a loss on single written tokens"):
+        AtTokens(Dpo())
