@@ -7,20 +7,17 @@ Papers: rlcf
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import math
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from strop.environments.questions import question
 from strop.errors import AdviserError, ConfigurationError
+from strop.filter.asking import all_of, key_of, text_of
 from strop.filter.items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in
 from strop.roles import Adviser, Reward
 from strop.types import Group, Message, Sampling, Task, Trajectory
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -48,26 +45,26 @@ class Checklist(Reward):
         if not group.trajectories:
             return []
         items = await self._items(group.task)
-        return await _all(self._mark(attempt, items) for attempt in group.trajectories)
+        return await all_of(self._mark(attempt, items) for attempt in group.trajectories)
 
     async def _items(self, task: Task) -> list[Item]:
         """The same list for all attempts."""
-        asked = question(WANTED, task=_text(task))
-        items = items_in(await self.writer.ask([Message("user", asked)], Sampling(temperature=0.0), _key(asked)))
+        asked = question(WANTED, task=text_of(task))
+        items = items_in(await self.writer.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked)))
         if not items:
             raise AdviserError(f"there is no item with an importance in the checklist for task {task.id}")
         return [*items, EVERYWHERE]
 
     async def _mark(self, attempt: Trajectory, items: Sequence[Item]) -> float:
-        scores = await _all(self._score(attempt, item) for item in items)
+        scores = await all_of(self._score(attempt, item) for item in items)
         known = [(place, score) for place, score in enumerate(scores) if score is not None]
         attempt.facts |= {f"{FACT}{place}": score / 100 for place, score in known}
         total = sum(items[place].weight for place, _ in known)
         return sum(items[place].weight * score for place, score in known) / (100 * total) if known else math.nan
 
     async def _score(self, attempt: Trajectory, item: Item) -> float | None:
-        asked = question(JUDGED, task=_text(attempt.task), reply=attempt.reply, requirement=item.text)
-        judged = [score_in(answer) for answer in await _all(self._answers(asked))]
+        asked = question(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
+        judged = [score_in(answer) for answer in await all_of(self._answers(asked))]
         said = [score for score in judged if score is not None]
         found = [sum(said) / len(said)] if said else []
         verified = await self._verified(asked)
@@ -76,7 +73,7 @@ class Checklist(Reward):
 
     def _answers(self, asked: str) -> list[Awaitable[str]]:
         return [
-            self.judge.ask([Message("user", asked)], self.sampling, _key(f"{asked}/{number}"))
+            self.judge.ask([Message("user", asked)], self.sampling, key_of(f"{asked}/{number}"))
             for number in range(self.samples)
         ]
 
@@ -84,25 +81,7 @@ class Checklist(Reward):
         if self.verifier is None:
             return None
         try:
-            answer = await self.verifier.ask([Message("user", asked)], Sampling(temperature=0.0), _key(asked))
+            answer = await self.verifier.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked))
         except AdviserError:
             return None
         return score_in(answer)
-
-
-def _text(task: Task) -> str:
-    return "\n".join(message.content for message in task.messages)
-
-
-def _key(text: str) -> int:
-    """The same question is answered alike, whenever it is asked."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
-async def _all(works: Iterable[Awaitable[Result]]) -> list[Result]:
-    """All at once; the first error is raised when all are done."""
-    found = await asyncio.gather(*works, return_exceptions=True)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return [each for each in found if not isinstance(each, BaseException)]

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.abilities import Demonstrates
-from strop.environments.of_task import world_of
+from strop.environments.of_task import other_task
 from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment, World
 from strop.types import Origin, Task
-
-_TASKS = 1 << 20  # of an endless world
 
 
 @dataclass(frozen=True)
@@ -28,15 +26,6 @@ class DemonstrateAnother(Agent):
             raise ConfigurationError(
                 f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
             )
-        await environment.reset(self._other(task))
+        await environment.reset(other_task(self.worlds, task))
         dialogue.say(environment.demonstrate())
         return ()
-
-    def _other(self, task: Task) -> Task:
-        world = world_of(self.worlds, task)
-        count = world.num_tasks() or _TASKS
-        first = int.from_bytes(task.id.encode()[:8], "big") % count
-        other = next((each for step in (0, 1) if (each := world.task((first + step) % count)).id != task.id), None)
-        if other is None:
-            raise ConfigurationError(f"{world.name}:{world.level} has no other task than {task.id} to show")
-        return other

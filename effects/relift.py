@@ -1,0 +1,45 @@
+"""ReLIFT (2506.07527), supervised steps on what nobody solved, against RL alone and demonstrations of other tasks.
+
+Papers: relift
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.control.budgets.fixed import Fixed
+from strop.effects import Experiment
+from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.shown_when_lost import ShownWhenLost
+from strop.recipes.guide.relift import relift
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+
+def treatment(setting: Setting) -> Run:
+    """Each task that all eight attempts failed at is shown once; a step on eight such follows the others."""
+    return relift(replace(setting, world="compose:2", heldout_tasks=384, heldout_every=5))
+
+
+def control(setting: Setting) -> Run:
+    """The same learner without demonstrations: where nobody is right, there is nothing to learn."""
+    return replace(treatment(setting), strategy=Independent(), budget=Fixed(setting.group_size))
+
+
+def negative(setting: Setting) -> Run:
+    """As many demonstrations, each of another task than the one it stands behind."""
+    run = treatment(setting)
+    return replace(run, strategy=ShownWhenLost(DemonstrateAnother(run.worlds)))
+
+
+experiment = Experiment(
+    key="relift",
+    claim="At equal generated tokens, supervised steps on demonstrations of what nobody solved reach a higher mean "
+    "held-out accuracy over the run than RL alone, or demonstrations of other tasks.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=150_000,
+    metric="heldout_area",
+)

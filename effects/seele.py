@@ -1,0 +1,47 @@
+"""SEELE (2509.06923), as much of a solution as makes half of the attempts right, against none and other tasks' hints.
+
+Papers: seele
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.environments.misguided import Misguided
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.responsive_hints import ResponsiveHints
+from strop.recipes.guide.seele import seele
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+TASKS = 1024  # so many that nothing is learned by heart
+
+
+def treatment(setting: Setting) -> Run:
+    """Four rounds of four attempts, each shown what the rounds before ask for."""
+    sized = replace(setting, world="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5)
+    return seele(sized, tasks=TASKS)
+
+
+def control(setting: Setting) -> Run:
+    """The same sixteen attempts without hints."""
+    return replace(treatment(setting), strategy=Independent())
+
+
+def negative(setting: Setting) -> Run:
+    """As much is shown, of the solutions of other tasks."""
+    run = treatment(setting)
+    return replace(run, strategy=ResponsiveHints(tuple(Misguided(world) for world in run.worlds)))
+
+
+experiment = Experiment(
+    key="seele",
+    claim="At equal generated tokens, hints as long as the rounds before ask for reach a higher mean held-out accuracy "
+    "over the run than no hints, or hints of other tasks.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=150_000,
+    metric="heldout_area",
+)
