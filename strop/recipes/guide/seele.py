@@ -20,7 +20,7 @@ from strop.generate.strategies.responsive_hints import ResponsiveHints
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.at_tokens import AtTokens
+from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
 from strop.train.losses.kl import Kl
 from strop.train.losses.likelihood import Likelihood
@@ -39,7 +39,11 @@ def seele(
     run = setting.run(
         "seele",
         GroupStandard(),
-        (AtTokens(Clip(0.2, 0.2)), AtTokens(Likelihood(imitation), sampled=False), AtTokens(Kl(weight=kl))),
+        (
+            Among(Clip(0.2, 0.2), sampled=True),
+            Among(Likelihood(imitation), sampled=False),
+            Among(Kl(weight=kl), sampled=True),
+        ),
         budget=InWaves(setting.group_size, _ROUNDS),
     )
     run.sampler = Few(run.worlds, tasks)

@@ -21,10 +21,9 @@ from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.advantage_aware import AdvantageAware
 from strop.train.losses.among import Among
-from strop.train.losses.at_tokens import AtTokens
 from strop.train.losses.clip import Clip
+from strop.train.losses.outside.advantage_aware import AdvantageAware
 from strop.types import Origin
 
 _RULE = "strop.environments.corrections:slip"
@@ -40,7 +39,7 @@ def thinktuning(
 ) -> Run:
     """Few replies get feedback, ever fewer, and none after a seventh of the run."""
     plain, shaped = Clip(0.2, 0.2, dual=_DUAL), AdvantageAware(lean)
-    apart = (AtTokens(plain), AtTokens(shaped, sampled=False))
+    apart = (Among(plain, sampled=True), Among(shaped, sampled=False))
     joined = (Among(plain, (Origin.POLICY,)), Among(shaped, (Origin.GUIDED,)))
     return setting.run(
         "thinktuning",

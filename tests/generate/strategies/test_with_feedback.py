@@ -21,7 +21,6 @@ from strop.generate.strategies.with_feedback import FEEDBACK, WithFeedback
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.train.losses.among import Among
-from strop.train.losses.at_tokens import AtTokens
 from strop.types import Group, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually
@@ -144,7 +143,10 @@ def test_the_rule_names_the_slip_and_not_the_answer(said: str, told: str) -> Non
 
 def test_what_is_shaped() -> None:
     apart, whole = (build(recipe_named("thinktuning"), {"whole": whole}).losses for whole in (False, True))
-    assert [type(loss) for loss in apart] == [AtTokens] * 2 and [type(loss) for loss in whole] == [Among] * 2
+    assert all(isinstance(loss, Among) for loss in (*apart, *whole))
+    assert [loss.sampled for loss in apart if isinstance(loss, Among)] == [True, False]
+    asked = [(loss.origins, loss.sampled) for loss in whole if isinstance(loss, Among)]
+    assert asked == [((Origin.POLICY,), None), ((Origin.GUIDED,), None)]
     strategy = build(recipe_named("thinktuning"), {"teacher": "http://localhost:1/v1#a", "steps": 7}).strategy
     assert isinstance(strategy, WithFeedback) and isinstance(strategy.teacher, Endpoint) and strategy.steps == 7
 

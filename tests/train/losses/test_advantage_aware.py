@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.train.losses.advantage_aware import AdvantageAware
+from strop.train.losses.outside.advantage_aware import AdvantageAware
 from tests.building import make_batch, say, written
 
 

@@ -10,10 +10,11 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.train.batch import Batch
-from strop.train.losses.at_tokens import AtTokens
+from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
 from strop.train.losses.dpo import Dpo
 from strop.train.losses.likelihood import Likelihood
+from strop.types import Origin
 from tests.building import lay_out, make_batch, say, written
 
 SAID = [[log(0.5), log(0.25)], [log(0.2)]]
@@ -28,7 +29,7 @@ def batch_with_said() -> Batch:
 
 def test_each_loss_sees_its_own_tokens() -> None:
     batch, output = batch_with_said(), say(SAID)
-    loss, figures = AtTokens(Clip(0.2, 0.2))(output, batch)
+    loss, figures = Among(Clip(0.2, 0.2), sampled=True)(output, batch)
     assert written(batch, loss) == pytest.approx([0.0, -2.0, 1.0])
     assert figures["sampled/share"] == pytest.approx(2 / 3) and figures["sampled/ratio"] == pytest.approx(2 / 3)
     loss.sum().backward()
@@ -37,12 +38,22 @@ def test_each_loss_sees_its_own_tokens() -> None:
 
 def test_what_was_said_is_imitated_apart() -> None:
     batch, output = batch_with_said(), say(SAID)
-    part = AtTokens(Likelihood(0.001), sampled=False)
+    part = Among(Likelihood(0.001), sampled=False)
     loss, figures = part(output, batch)
     assert part.weight == 0.001 and written(batch, loss) == pytest.approx([log(2), 0.0, 0.0])
     assert figures == {"said/share": pytest.approx(1 / 3), "said/nll": pytest.approx(log(2) / 3)}
 
 
 def test_refuses_losses_on_more_than_tokens() -> None:
-    with pytest.raises(ConfigurationError, match="AtTokens needs a loss on single written tokens"):
-        AtTokens(Dpo())
+    with pytest.raises(ConfigurationError, match="Among needs a loss on single tokens where it tells them apart"):
+        Among(Dpo(), sampled=True)
+
+
+def test_both_conditions_hold_at_once() -> None:
+    """Of the first attempt the sampled token, of the guided one none: it is not asked for."""
+    batch, output = batch_with_said(), say(SAID)
+    batch = replace(batch, origins=torch.tensor([0, 1]))
+    loss, figures = Among(Clip(0.2, 0.2), (Origin.POLICY,), sampled=True)(output, batch)
+    assert written(batch, loss) == pytest.approx([0.0, -2.0, 0.0]) and figures["policy+sampled/share"] == 1 / 3
+    with pytest.raises(ConfigurationError, match="Among needs at least 1 origin"):
+        Among(Clip(0.2, 0.2))

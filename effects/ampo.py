@@ -1,0 +1,46 @@
+"""AMPO (2510.02227), teachers only where every attempt failed, against none and demonstrations in every group.
+
+Papers: ampo
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.strategies.independent import Independent
+from strop.recipes.guide.ampo import ampo
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+TRACES = 2
+
+
+def treatment(setting: Setting) -> Run:
+    """Two of eight attempts make room for traces where nobody is right."""
+    worlds = "arithmetic:7+arithmetic:5"
+    return ampo(replace(setting, world=worlds, heldout_tasks=192, heldout_every=5), traces=TRACES)
+
+
+def control(setting: Setting) -> Run:
+    """The same learner without teachers."""
+    return replace(treatment(setting), strategy=Independent())
+
+
+def negative(setting: Setting) -> Run:
+    """As many demonstrations in every group, whether they are needed or not."""
+    return replace(treatment(setting), strategy=Demonstrated(Demonstrate(), TRACES))
+
+
+experiment = Experiment(
+    key="ampo",
+    claim="At equal generated tokens, traces of several teachers where all attempts failed reach a higher mean "
+    "held-out accuracy on both levels over the run than no teachers, or as many demonstrations in every group.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=150_000,
+    metric="heldout_area",
+)

@@ -1,0 +1,1 @@
+"""Losses on what others wrote: teachers, hints, feedback."""
