@@ -96,26 +96,31 @@ def figures(means: Doubles, truth: Doubles) -> Doubles:
 
 
 def measure(seeds: int, tasks: int = TASKS, visits: int = VISITS, oracle: int = ORACLE) -> dict[str, Any]:
-    found: dict[str, list[Doubles]] = {name: [] for name in BELIEFS}
-    truths = []
-    for seed in range(seeds):
-        run = run_of(seed, tasks, visits)
-        with tempfile.TemporaryDirectory() as root:
-            groups, model = trained(run, Path(root))
-            truth = asyncio.run(asked(run_of(seed, tasks, visits), model, tasks, oracle))
-        truths.append(truth.reshape(len(run.worlds), tasks).mean(1).tolist())
-        everyone = [world.task(index) for world in run.worlds for index in range(tasks)]
-        for name, means in foreseen(groups, everyone, run.steps).items():
-            found[name].append(figures(means, truth))
+    found = [of_seed(seed, tasks, visits, oracle) for seed in range(seeds)]
+    return {"seeds": seeds, "tasks": tasks, "visits": visits, "oracle": oracle, **summed(found)}
+
+
+def of_seed(seed: int, tasks: int, visits: int, oracle: int) -> tuple[dict[str, Doubles], Doubles]:
+    """Figures of each belief, and the true shares [W * N]."""
+    run = run_of(seed, tasks, visits)
+    with tempfile.TemporaryDirectory() as root:
+        groups, model = trained(run, Path(root))
+        truth = asyncio.run(asked(run_of(seed, tasks, visits), model, tasks, oracle))
+    everyone = [world.task(index) for world in run.worlds for index in range(tasks)]
+    return {name: figures(means, truth) for name, means in foreseen(groups, everyone, run.steps).items()}, truth
+
+
+def summed(found: list[tuple[dict[str, Doubles], Doubles]]) -> dict[str, Any]:
+    """Means over seeds."""
     rows = []
-    for name, runs in found.items():
-        error, brier, correlation = np.mean(runs, axis=0).tolist()
+    for name in BELIEFS:
+        error, brier, correlation = np.mean([each[name] for each, _ in found], axis=0).tolist()
         rows.append({"belief": name, "rmse": error**0.5, "brier": brier, "rank_correlation": correlation})
     errors = {row["belief"]: row["rmse"] for row in rows}
-    shares = dict(zip(WORLD.split("+"), np.mean(truths, axis=0).tolist(), strict=True))
-    sizes = {"seeds": seeds, "tasks": tasks, "visits": visits, "oracle": oracle}
+    names = WORLD.split("+")
+    shares = np.mean([truth.reshape(len(names), -1).mean(1) for _, truth in found], axis=0).tolist()
     ratio = errors["offsets"] / errors["last seen"]
-    return {"ratio": ratio, "limit": 2 / 3, **sizes, "shares": shares, "rows": rows}
+    return {"ratio": ratio, "limit": 2 / 3, "shares": dict(zip(names, shares, strict=True)), "rows": rows}
 
 
 def table(found: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from strop.environments.arithmetic import Arithmetic
 from tests.building import make_group
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
@@ -193,3 +195,23 @@ def test_what_a_head_foretells_is_compared_with_what_came(benchmark: ModuleType)
     found = benchmark.measure(1, versions=2, learned=1, groups=2, attempts=2)
     assert [row["share"] for row in found["rows"]] == [eighth / 8 for eighth in range(1, 9)]
     assert "| 0.500 |" in benchmark.table(found)
+
+
+@pytest.mark.parametrize("benchmark", ["foresight_pocket"], indirect=True)
+def test_beliefs_are_shown_the_groups_of_a_run_as_they_came(benchmark: ModuleType) -> None:
+    """Squared errors .25 and .0625; one task was solved last and one was not."""
+    assert benchmark.figures(np.array([0.5, 0.25]), np.array([1.0, 0.0])) == pytest.approx([0.15625, 0.15625, 1.0])
+    assert benchmark.figures(np.array([0.5]), np.array([0.25]))[1] == pytest.approx(0.0625 + 0.1875)
+    tasks = [Arithmetic(4).task(index) for index in range(2)]
+    groups = [
+        replace(make_group(rewards), number=number, task=tasks[number % 2], version=number)
+        for number, rewards in enumerate(([0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, 0.0]))
+    ]
+    found = benchmark.foreseen(groups, tasks, 4)
+    assert found["last seen"].tolist() == [1.0, 0.0] and found["global mean"].tolist() == [0.5, 0.5]
+    assert found["offsets"][0] > 0.5 > found["offsets"][1]
+    run = benchmark.run_of(seed=1, tasks=2, visits=3)
+    assert (run.steps, run.sampler.count, len(run.worlds)) == (3, 2, 6)  # 36 groups in draws of 16
+    told = {name: np.array([1.0 if name == "last seen" else 0.25, 0.3, 0.5]) for name in benchmark.BELIEFS}
+    shown = benchmark.summed([(told, np.arange(12) / 12)])
+    assert shown["ratio"] == 0.5 and shown["shares"]["arithmetic:4"] == pytest.approx((2 + 3) / 24)

@@ -47,11 +47,6 @@ def test_mistyped_recipes_and_fields_are_told_with_a_hint() -> None:
     assert code == 2 and "did you mean steps" in err
 
 
-def test_a_field_deep_inside_is_not_refused_too_early() -> None:
-    code, _, err = strop("train", "grpo", "weight_decay=0.1")
-    assert code == 2 and "did you mean trainer.weight_decay?" in err
-
-
 def test_recipes_by_class_and_by_word() -> None:
     assert "dra_grpo" in strop("recipes", "reward")[1] and "nft" not in strop("recipes", "reward")[1]
     out = strop("recipes", "median")[1]
@@ -76,13 +71,6 @@ def test_papers_as_json_keep_their_fields() -> None:
     assert {"key", "mechanisms", "recipes", "tests", "effect"} <= set(found[0])
     areal = next(each for each in found if each["key"] == "areal")
     assert areal["recipes"] == ["strop.recipes.system.areal"]
-
-
-def test_fields_of_a_recipe_are_described() -> None:
-    _, out, _ = strop("train", "ring_1t", "--help")
-    text = " ".join(out.split())
-    assert "attempts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
-    assert "trainer.weight_decay" in text and "sampling.stop" in text and "gates" in text and "--place" in text
 
 
 def test_a_recipe_is_imported_alone() -> None:

@@ -225,3 +225,15 @@ def test_a_run_that_fails_ends_with_1(strop: Any, model: Path, tmp_path: Path) -
     assert code == 1
     assert "no reward reaches 1" in err and "Traceback" not in err
     shutil.rmtree(tmp_path / "runs")
+
+
+def test_a_field_deep_inside_is_not_refused_too_early(strop: Any) -> None:
+    code, _, err = strop("train", "grpo", "weight_decay=0.1")
+    assert code == 2 and "did you mean trainer.weight_decay?" in err
+
+
+def test_fields_of_a_recipe_are_described(strop: Any) -> None:
+    _, out, _ = strop("train", "ring_1t", "--help")
+    text = " ".join(out.split())
+    assert "attempts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
+    assert "trainer.weight_decay" in text and "sampling.stop" in text and "gates" in text and "--place" in text
