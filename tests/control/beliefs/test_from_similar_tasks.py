@@ -116,7 +116,8 @@ def test_tasks_like_solved_ones_are_foretold_more(
 ) -> None:
     belief = opened(kind, model)
     unseen = [EASY[6], HARD[6]]
-    assert belief.foresee(unseen, 0)[0].tolist() == [0.5, 0.5]
+    means, variances = belief.foresee(unseen, 0)
+    assert means.tolist() == [0.5, 0.5] and variances == pytest.approx([1 / 12, 1 / 12])
     for number in range(6):
         belief.observe(tried(EASY[number], 8, 8, 2 * number))
         belief.observe(tried(HARD[number], number % 2, 8, 2 * number + 1))
