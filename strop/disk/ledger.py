@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.disk.folder import FORMAT
-from strop.disk.rows import ATTEMPT, EVIDENCE, PAID, SCHEMA, Offered, attempt_row, trajectory_of
+from strop.disk.rows import ATTEMPT, COMPOSED, EVIDENCE, FATES, PAID, SCHEMA, Offered, attempt_row, trajectory_of
 from strop.disk.turns import message_from, plain_message
 from strop.errors import CheckpointError
 from strop.machines import WeightVersion
@@ -160,15 +160,25 @@ class Ledger:
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
-        query = f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND place IS NOT NULL ORDER BY place"
-        rows = self._rows(query, (number,))
+        return self._of(number, "place IS NOT NULL ORDER BY place")
+
+    def whole(self, number: int) -> Group:
+        """A finished group with all attempts that were made."""
+        return self._of(number, "1 ORDER BY rowid")
+
+    def _of(self, number: int, chosen: str) -> Group:
+        rows = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? AND {chosen}", (number,))
         return self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
 
     def history(self) -> Iterator[Group]:
         """Every finished group in order with all attempts that were made, kept or not: what was learned of tasks."""
-        for (number,) in self._rows("SELECT DISTINCT number FROM attempts ORDER BY number"):
-            rows = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE number=? ORDER BY rowid", (number,))
-            yield self._group(number, [trajectory_of(self.task(row[0]), *row[1:]) for row in rows])
+        return (self.whole(number) for (number,) in self._rows("SELECT DISTINCT number FROM attempts ORDER BY number"))
+
+    def composed(self, count: int) -> list[tuple[Group, dict[str, str]]]:
+        """Groups that are more than plain siblings, of most kinds first, with fates by id ("": why it was left out)."""
+        return [
+            (self.whole(number), dict(self._rows(FATES, (number,)))) for (number,) in self._rows(COMPOSED, (count,))
+        ]
 
     def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
         query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"

@@ -47,6 +47,16 @@ EVIDENCE = (
     "COUNT(a.id), MIN(a.reward), MAX(a.reward)"
 )
 
+_KIND = "origin || '/' || family || '/' || outcome || '/' || (parent != '')"
+COMPOSED = (
+    "SELECT number FROM attempts GROUP BY number "
+    "HAVING MAX(parent != '' OR family != '' OR origin != 'policy' OR outcome = 'pruned') "
+    f"ORDER BY COUNT(DISTINCT {_KIND}) DESC, number DESC LIMIT ?"
+)
+
+# of a group's attempts, and of itself why it was left out
+FATES = "SELECT id, fate FROM attempts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"
+
 
 class Offered(NamedTuple):
     """One admitted group; tokens are means over its attempts that count, None where there are none."""

@@ -232,7 +232,7 @@ TEMPLATE = """\
 <div class="charts">{% for chart in worlds %}{{ chart_card(chart) }}{% endfor %}</div>
 {%- endif %}
 
-{{ curriculum }}
+{{ curriculum }}{{ groups }}
 {%- if samples %}
 <h2>Attempts to read</h2>
 <p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs.</p>

@@ -23,6 +23,8 @@ from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curriculum_page import section
 from strop.observe.facts import Facts, belief_of, read_facts
+from strop.observe.groups import groups_of
+from strop.observe.groups_page import shown as groups_shown
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
@@ -225,14 +227,15 @@ def short(count: int) -> str:
 
 def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     """Sample attempts, fates and whether the ledger's promises hold; empty where there is no ledger."""
-    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None, "curriculum": ""}
+    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None}
+    nothing |= {"curriculum": "", "groups": ""}
     if not folder.ledger.is_file():
         return nothing
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         counts, broken, offered = ledger.counts(), ledger.violations(), ledger.offered()
         selection, curriculum = selection_of(offered), section(curriculum_of(offered), belief_of(folder.recipe))
-        skipped = ledger.num_skipped()
+        groups, skipped = groups_shown(groups_of(ledger)), ledger.num_skipped()
         rules = {name: chosen["rule"] for name, chosen in _origin(folder).get("rules", {}).items()}
         steps = sorted({step for step in (1, facts.step) if step > 0})
         decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
@@ -252,6 +255,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
         "selection": selection if selection.trained else None,
         "curriculum": curriculum,
+        "groups": groups,
     }
 
 

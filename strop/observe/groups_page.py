@@ -1,0 +1,67 @@
+"""The part of a report that shows groups which are more than plain siblings; empty where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jinja2
+from markupsafe import Markup
+
+from strop.observe.groups import Shown
+
+_TEMPLATE = """\
+<style>{{ style }}</style>
+<h2>What groups were made of</h2>
+<p class="lead">Groups with the most kinds of attempts. A branch stands below its parent, the pale part of its bar is
+  what it read from it; a bar's length is in tokens, its colour says how the attempt was rewarded.</p>
+{%- for group in groups %}
+<div class="card kin">
+<h3>Group {{ group.number }}, version {{ group.version }} <span class="soft">{{ group.asked }}</span></h3>
+<p class="soft">{{ group.words }}</p>
+{%- for row in group.rows %}
+<div class="row">
+  <b style="padding-left:{{ [row.depth, 12] | min * 16 }}px">{% if row.depth %}└ {% endif %}{{ row.name }}</b>
+  <span class="cost"><i class="shared" style="width:{{ share(row.shared, group) }}%"></i>
+    <i class="{{ row.tone }}" style="width:{{ share(row.written, group) }}%"></i></span>
+  <span class="mark {{ row.tone }}">{{ row.mark }}</span>
+  <span class="why">{{ row.words }}{% if row.reply %} <code>{{ row.reply }}</code>{% endif %}</span>
+</div>
+{%- endfor %}
+</div>
+{%- endfor %}
+"""
+
+_STYLE = """\
+.kin { padding: 14px 16px; margin-top: 14px; }
+.kin h3 { overflow-wrap: anywhere; }
+.kin > p { font-size: 13px; margin: 2px 0 8px; }
+.kin .row { display: grid; grid-template-columns: minmax(110px, auto) minmax(80px, 3fr) 44px minmax(180px, 5fr); }
+.kin .row { gap: 4px 12px; align-items: center; padding: 3px 0; border-top: 1px solid var(--hair); font-size: 12.5px; }
+.kin .row b { font-weight: 500; white-space: nowrap; }
+.kin .cost { display: flex; height: 10px; }
+.kin .cost i { height: 100%; min-width: 0; }
+.kin .cost .shared { background: var(--hair); }
+.kin .cost .right { background: var(--good); }
+.kin .cost .wrong { background: var(--bad); }
+.kin .cost .partly { background: var(--accent); }
+.kin .cost .pruned, .kin .cost .failed { background: var(--soft); opacity: 0.45; }
+.kin .mark { text-align: right; font-weight: 600; }
+.kin .mark.right { color: var(--good); }
+.kin .mark.wrong { color: var(--bad); }
+.kin .mark.partly { color: var(--accent); }
+.kin .why { color: var(--soft); overflow-wrap: anywhere; }
+.kin code { color: var(--ink); font-size: 12px; white-space: pre-wrap; }
+@media (max-width: 640px) { .kin .row { grid-template-columns: 1fr 44px; } .kin .why { grid-column: 1 / -1; } }
+"""
+
+
+def shown(groups: Sequence[Shown]) -> Markup:
+    """A card per group, a line per attempt; everything that a model or a task wrote is escaped."""
+    if not groups:
+        return Markup("")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return Markup(environment.from_string(_TEMPLATE).render(groups=groups, share=_share, style=Markup(_STYLE)))
+
+
+def _share(tokens: int, group: Shown) -> str:
+    return f"{100 * tokens / group.longest:.1f}"
