@@ -10,7 +10,7 @@ Reading: The warm-up imitates the worlds' solutions with a plan before each: the
     plan are trained once and credited with the mean of its attempts. All attempts of a group are compared, in units of
     their spread. Optimizer steps per draw are not known: one.
 Left out: A pay for short plans, which reviews mention and do not spell out.
-Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=8, max_tokens=64
+Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, world=arithmetic:1
 """
 
 from __future__ import annotations
