@@ -68,6 +68,14 @@ class Dialogue(Protocol):
         """Another conversation of the same attempt (a sub-agent), which may go on beside this one."""
         ...
 
+    def beside(self, voice: str = "") -> Dialogue:
+        """Another conversation that goes on from where this one stands, having read all of it."""
+        ...
+
+    def begin(self, text: str) -> None:
+        """The next reply begins with these words, which are given to it."""
+        ...
+
     @property
     def key(self) -> int:
         """Chance that is the agent's own."""

@@ -79,11 +79,21 @@ class Talk:
 
     def aside(self, messages: Sequence[Message], voice: str = "") -> Talk:
         """Another conversation of the same attempt, which may go on beside this one."""
+        talk = self._another(voice)
+        talk._open(messages)
+        return talk
+
+    def beside(self, voice: str = "") -> Talk:
+        """Another one that goes on from where this one stands: it reads all that was read and written so far."""
+        talk = self._another(voice)
+        talk._unread = np.concatenate([*self._before(), self._unread])
+        return talk
+
+    def _another(self, voice: str) -> Talk:
         key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
         start = replace(self.start, key=key, turns=(), begins="", messages=())
         talk = Talk(self.policy, self.task, start, self.limits, self.keys, voice)
         talk._main = self._main
-        talk._open(messages)
         self._asides.append(talk)
         self.keys.append(key)
         return talk
@@ -146,6 +156,10 @@ class Talk:
         if written.stop is Stop.LENGTH and len(written.tokens) == pause:
             raise Paused
         return message
+
+    def begin(self, text: str) -> None:
+        """The next reply begins with these words: given, so read and told, and not trained."""
+        self._begin(self.policy.template.encode(text))
 
     def say(self, message: Message) -> None:
         """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""

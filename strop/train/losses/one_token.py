@@ -5,7 +5,6 @@ Papers: otr
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,12 +13,9 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
+from strop.train.arithmetic.draws import drawn, token_keys, uniforms
 from strop.train.batch import Batch, Output
 from strop.types import Metrics
-
-_MIX = (-4658895280553007687, -7723592293110705685)  # splitmix64's multipliers as signed integers
-_STEP = -7046029254386353131
-_LOW_BITS = (1 << 53) - 1
 
 
 @dataclass(frozen=True)
@@ -44,46 +40,16 @@ class OneToken(Loss):
             raise ConfigurationError(f"OneToken needs draws >= 1, got {self.draws}")
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        both = output.over_logits(self._draw, self._keys(batch))  # [T, 2]
+        both = output.over_logits(self._draw, token_keys(batch, self.seed))  # [T, 2]
         loss = torch.where(batch.trainable, both.select(1, 0), 0.0)
         return loss, {"hit_share": batch.figure(both.select(1, 1))}
 
     def _draw(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
         """Loss and share of hits at each position: [C, 2]."""
         logprobs = logits.log_softmax(-1)
-        drawn = _drawn(logprobs.detach(), uniforms(keys, self.draws))  # [C, K]
-        hit = drawn == tokens.unsqueeze(1)
+        found = drawn(logprobs.detach(), uniforms(keys, self.draws))  # [C, K]
+        hit = found == tokens.unsqueeze(1)
         reward = torch.where(hit, 1.0, self.miss).to(logprobs.dtype)
         # a token of no probability is never drawn, but one of rounding's is: 0 * -inf would be NaN
-        gain = reward * logprobs.gather(1, drawn).clamp(min=-1e4)
+        gain = reward * logprobs.gather(1, found).clamp(min=-1e4)
         return torch.stack([-gain.mean(1), hit.to(logprobs.dtype).mean(1)], 1)
-
-    def _keys(self, batch: Batch) -> Tensor:
-        """A random key for each token: [T]."""
-        names = [f"{self.seed}/{batch.version}/{attempt}" for attempt in batch.attempt_ids]
-        keys = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:7], "big") for name in names]
-        order = torch.arange(len(batch.tokens), device=batch.tokens.device)
-        sizes = batch.attempts.bincount()
-        within = order - batch.on_tokens(sizes.cumsum(0) - sizes)  # [T], from 0 in every attempt
-        return batch.on_tokens(torch.tensor(keys, device=batch.tokens.device)) + (within << 32)
-
-
-def uniforms(keys: Tensor, count: int) -> Tensor:
-    """`count` numbers in [0, 1) for each key, by splitmix64 (Steele et al., 2014): [C, count]."""
-    numbers = keys.unsqueeze(1) + _STEP * torch.arange(1, count + 1, device=keys.device)
-    for shift, factor in zip((30, 27), _MIX, strict=True):
-        numbers = (numbers ^ _shifted(numbers, shift)) * factor
-    numbers = numbers ^ _shifted(numbers, 31)
-    return (_shifted(numbers, 11) & _LOW_BITS).double() / (1 << 53)
-
-
-def _shifted(numbers: Tensor, shift: int) -> Tensor:
-    """A logical shift to the right, which signed integers do not have."""
-    return (numbers >> shift) & ((1 << (64 - shift)) - 1)
-
-
-def _drawn(logprobs: Tensor, chances: Tensor) -> Tensor:
-    """Tokens by the inverse of the cumulative distribution: [C, K]."""
-    cumulated = logprobs.double().exp().cumsum(-1)
-    found = torch.searchsorted(cumulated, chances * cumulated[:, -1:], right=True)
-    return found.clamp(max=logprobs.shape[-1] - 1)

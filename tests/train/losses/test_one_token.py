@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.train.losses.one_token import OneToken, uniforms
+from strop.train.arithmetic.draws import token_keys, uniforms
+from strop.train.losses.one_token import OneToken
 from tests.building import Said, make_batch
 
 
@@ -74,9 +75,9 @@ def test_draws_depend_on_seed_step_attempt_and_place_only() -> None:
     assert abs(float(torch.corrcoef(drawn[:, :2].T)[0, 1])) < 0.05
     whole, alone = make_batch([[0.0], [0.0, 0.0]]), make_batch([[0.0, 0.0]])
     alone.attempt_ids = ("1",)
-    assert OneToken()._keys(whole)[2:].tolist() == OneToken()._keys(alone).tolist()
-    assert len(set(OneToken()._keys(whole).tolist())) == 5
-    assert not set(OneToken()._keys(whole).tolist()) & set(OneToken(seed=1)._keys(whole).tolist())
+    assert token_keys(whole, 0)[2:].tolist() == token_keys(alone, 0).tolist()
+    assert len(set(token_keys(whole, 0).tolist())) == 5
+    assert not set(token_keys(whole, 0).tolist()) & set(token_keys(whole, 1).tolist())
 
 
 def test_misuse_is_refused() -> None:
