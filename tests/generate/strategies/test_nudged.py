@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,12 @@ import pytest
 from strop.control.budgets.fixed import Fixed
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
+from strop.generate.partners import Player
 from strop.generate.strategies.nudged import Nudged
-from strop.types import Origin
+from strop.roles import Agent
+from strop.types import Origin, Start, Task, Trajectory
+from tests.building import make_group
+from tests.clock import run_virtually
 from tests.generate.strategies.watched import watched
 
 WORLD = Arithmetic(3)
@@ -59,3 +64,17 @@ def test_all_or_none(tmp_path: Path, dropout: float, nudged: int) -> None:
 def test_bad_input_is_refused(words: tuple[str, ...], dropout: float) -> None:
     with pytest.raises(ConfigurationError, match="Nudged needs words that are not empty and 0 <= dropout <= 1"):
         Nudged(words, dropout)
+
+
+@dataclass
+class Failing(Player):
+    """Plays attempts that their world fails."""
+
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+        return replace(make_group([0.0], failed=[0]).trajectories[0], id=start.id, origin=start.origin, facts={})
+
+
+def test_what_failed_is_not_told_again() -> None:
+    starts = [Start("0/0", 1), Start("0/1", 2)]
+    attempts, _ = run_virtually(Nudged(WORDS, 0.0)(make_group([]), starts, Failing()))
+    assert [(each.id, each.facts) for each in attempts] == [("0/0", {"context": 1.0}), ("0/1", {"context": 2.0})]

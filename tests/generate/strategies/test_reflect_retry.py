@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.noted import Noted
 from strop.generate.policy import attempt_key
 from strop.generate.reflections import Reflection, question, read
-from strop.generate.strategies.reflect_retry import ReflectRetry
+from strop.generate.strategies.reflect_retry import ReflectRetry, _Second
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.train.families import families
@@ -140,3 +141,22 @@ def test_pairs_need_an_even_number(tmp_path: Path, games: Watched) -> None:
         pytest.raises(ConfigurationError, match="need an even number per group, got 3"),
     ):
         run_virtually(train(flow))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "turns", "has_helped"),
+    [
+        (0.0, 1.0, (1, 1), True),
+        (0.0, 0.5, (1, 1), False),  # better, and not right
+        (1.0, 1.0, (1, 1), False),  # right before
+        (1.0, 1.0, (2, 1), True),  # in fewer turns
+        (0.0, None, (2, 1), False),  # the world failed it
+        (None, 1.0, (2, 1), False),
+    ],
+)
+def test_what_counts_as_help(
+    before: float | None, after: float | None, turns: tuple[int, int], has_helped: bool
+) -> None:
+    (one,) = make_group([0.0]).trajectories
+    first, retry = (replace(one, turns=one.turns * count) for count in turns)
+    assert ReflectRetry()._has_helped(_Second(first, retry=retry), before, after) is has_helped
