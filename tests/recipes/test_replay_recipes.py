@@ -21,6 +21,7 @@ from tests.parts import EvenOrOdd
 SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 4}
 RECIPES: dict[str, dict[str, Any]] = {
     "arpo_gui": {"world": "arithmetic:1", "tasks": 3},
+    "recap": {"world": "arithmetic:1+compose:1", "window": 1},
     "remix": {"reincarnation": 3},
     "spear": {"world": "arithmetic:1", "size": 2, "rise": 3},
 }
