@@ -133,6 +133,14 @@ class TorchTrainer(Trainer):
         self.accumulate(batches, objective)
         return self.finish()
 
+    def gradient(self, batches: Sequence[Batch], objective: Objective) -> dict[str, Tensor]:
+        """By weight, of what these batches would add to a step; none is made."""
+        opened = self._ready()
+        opened.sum = None
+        self.accumulate(batches, objective)
+        opened.sum = None
+        return {name: each.grad.clone() for name, each in opened.optimizer.parameters.items() if each.grad is not None}
+
     def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None:
         """Add `mass` times these batches' gradient to that of the step which `finish` makes."""
         opened = self._ready()
