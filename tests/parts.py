@@ -39,3 +39,15 @@ class EvenOrOdd(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         return [float(int(t.turns[0].tokens[0]) % 2 == 0) for t in group.trajectories]
+
+
+@dataclass(frozen=True)
+class EvenSum(Reward):
+    """Right (1) where the numbers of all tokens of the replies, given ones too, add up to an even one."""
+
+    weight: float = 1.0
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        sums = [sum(int(turn.whole.sum()) for turn in t.turns) for t in group.trajectories]
+        return [float(total % 2 == 0) for total in sums]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +11,8 @@ from strop.generate.partners import Player
 from strop.generate.pieces import given
 from strop.generate.together import together
 from strop.types import Origin, Outcome, Start, Trajectory
+
+WORTH = "noted"  # the fact of what a search found a piece to be worth, which is its reward
 
 
 @dataclass(eq=False)
@@ -58,6 +60,46 @@ def surprise(nodes: Sequence[TreeNode]) -> float:
     turns = [turn for node in nodes if node.piece is not None for turn in node.piece.turns]
     logprobs = np.concatenate([np.zeros(0), *(turn.logprobs for turn in turns)])
     return float(-logprobs.mean()) if len(logprobs) else 0.0
+
+
+def leaf(root: TreeNode, score: Callable[[TreeNode], float]) -> TreeNode:
+    """Down to a node without children, always to the child of the highest score; of equals the first."""
+    node = root
+    while node.below:
+        node = max(node.below, key=score)
+    return node
+
+
+def back_up_mean(node: TreeNode | None, worth: float) -> None:
+    """A visit of this worth to a node and all above it; `value` is the sum, and their quotient the mean."""
+    while node is not None:
+        node.visits += 1
+        node.value += worth
+        node = node.above
+
+
+def quality(node: TreeNode) -> float:
+    """The mean worth of its visits; 0 without any."""
+    return node.value / node.visits if node.visits else 0.0
+
+
+def best_and_worst(node: TreeNode) -> tuple[TreeNode, TreeNode] | None:
+    """Of its visited children that say different things; None where fewer than two do, or all are worth the same."""
+    said: dict[tuple[int, ...], TreeNode] = {}
+    for child in node.below:
+        if child.visits and child.piece is not None and child.piece.num_tokens:
+            said.setdefault(tuple(int(token) for turn in child.piece.turns for token in turn.tokens), child)
+    ranked = sorted(said.values(), key=quality)
+    if len(ranked) < 2 or quality(ranked[0]) == quality(ranked[-1]):
+        return None
+    return ranked[-1], ranked[0]
+
+
+def as_attempt(node: TreeNode, worth: float, family: str) -> Trajectory:
+    """A piece to learn from, with its worth as a fact; that it may go on does not matter any more."""
+    assert node.piece is not None
+    outcome = Outcome.TRUNCATED if node.is_open else node.piece.outcome
+    return replace(node.piece, outcome=outcome, family=family, facts=node.piece.facts | {WORTH: worth})
 
 
 async def grow(node: TreeNode, starts: Sequence[Start], pause: int, play: Player) -> list[TreeNode]:

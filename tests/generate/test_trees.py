@@ -11,7 +11,10 @@ import pytest
 
 from strop.control.samplers.uniform import Uniform
 from strop.environments.guess import Guess
+from strop.filter.rewards.noted import Noted
 from strop.recipes.rollout.arpo_agentic import arpo_agentic
+from strop.recipes.rollout.cosmos import cosmos
+from strop.recipes.rollout.cpl import cpl
 from strop.recipes.rollout.cure import cure
 from strop.recipes.rollout.deepsearch import deepsearch
 from strop.recipes.rollout.echo_ec import echo_ec
@@ -21,16 +24,18 @@ from strop.run import Run
 from strop.types import Origin, Sampling
 from tests.generate.trees import grown, small
 from tests.models import save_pocket_like
-from tests.parts import LongerIsBetter
+from tests.parts import EvenSum, LongerIsBetter
 
 PAID = {"rewards": (LongerIsBetter(),)}  # random replies earn nothing of their worlds
 TURNS = {"worlds": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a reply is answered
 PEAKED = {"sampling": Sampling(temperature=0.2, max_tokens=10)}  # so that a random model is sure of some tokens
-SIZES = {"latr": 4, "echo-ec": 8}  # attempts of a group; two of the others
+SIZES = {"latr": 4, "echo-ec": 8, "cpl": 8, "cosmos": 4}  # attempts of a group; two of the others
 TREES: dict[str, tuple[Callable[..., Run], dict[str, Any], dict[str, Any]]] = {
     "ettrl": (ettrl, {}, PAID),
     "cure": (cure, {"first": 2, "branches": 2}, PAID),
     "deepsearch": (deepsearch, {"width": 2, "tokens": 3, "minibatches": 1}, PAID),
+    "cpl": (cpl, {"tokens": 2}, {"rewards": (Noted(EvenSum()),), "steps": 1, "groups_per_step": 2}),
+    "cosmos": (cosmos, {"tokens": 2, "width": 2}, {"rewards": (Noted(EvenSum()),)}),
     "latr": (latr, {"absolute": 0.0, "relative": 1.0}, PAID),
     "echo-ec": (echo_ec, {"uncertain": 0.5, "unsure": 1.0, "minibatches": 1}, PAID | PEAKED),
     "arpo-agentic": (arpo_agentic, {"chance": 1.0}, PAID | TURNS),

@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = {
 def small(recipe: Callable[..., Run], model: Path, fields: dict[str, Any], **setting: Any) -> Run:
     """A recipe on a tiny model; the first of its stages."""
     run = recipe(Setting(model=str(model), **(SMALL | setting)), **fields)
-    return replace(run.warmup or run, gates=(), minibatches=1)
+    return replace(run.warmup or run, minibatches=1)
 
 
 def grown(run: Run, folder: Path) -> tuple[list[Trajectory], list[Metrics]]:

@@ -19,7 +19,7 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.pieces import noted
-from strop.generate.search import TreeNode, grow, line, surprise
+from strop.generate.search import TreeNode, grow, line, quality, surprise
 from strop.roles import Strategy
 from strop.types import Group, Outcome, Start, Trajectory
 
@@ -84,12 +84,12 @@ class Frontier(Strategy):
         assert node.above is not None
         is_known = node.visits > 0 and node.above.visits > 0
         bonus = math.sqrt(math.log(node.above.visits) / node.visits) if is_known else 0.0
-        return _quality(node) + self.explore * bonus
+        return quality(node) + self.explore * bonus
 
     def global_score(self, node: TreeNode) -> float:
         assert node.above is not None
         deep = _DEPTH * math.sqrt(node.depth / self.deepest)
-        return _QUALITY * math.tanh(_quality(node.above)) + self.uncertainty * node.surprise + deep
+        return _QUALITY * math.tanh(quality(node.above)) + self.uncertainty * node.surprise + deep
 
 
 def back_up(end: TreeNode, worth: float) -> None:
@@ -103,10 +103,6 @@ def back_up(end: TreeNode, worth: float) -> None:
         elif worth > 0:
             node.value = weighted
         node = node.above
-
-
-def _quality(node: TreeNode) -> float:
-    return node.value / node.visits if node.visits else 0.0
 
 
 def _attempt(end: TreeNode, facts: dict[str, float], play: Player) -> Trajectory:

@@ -1,6 +1,8 @@
 """Direct preference optimization (Rafailov et al., 2305.18290): the better of two attempts against the worse.
 
-Papers: dpo
+With a weight on what the search found them apart it is Step-APO (2409.08642), whose pairs are two steps of one state:
+their rewards are Q, and the difference of these is that of their advantages.
+Papers: dpo, cpl
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from strop.types import Metrics
 class Dpo(Loss):
     """L = -log sigmoid(beta * h), h = log(policy / reference) of the chosen attempt minus that of the rejected one.
 
+    With `apart`, -log sigmoid(beta * h - apart * (its reward - the other's)): outside beta, and without a gradient.
+
     A group is one pair; the higher reward is chosen. Every token carries its pair's whole loss, so the
     sequence-mean reduction (1 / (attempts * N) per token) gives the mean over pairs. Equal rewards give log 2
     and no gradient.
@@ -32,6 +36,7 @@ class Dpo(Loss):
     beta: float = 0.1  # of the reward that log(policy / reference) stands for
     weight: float = 1.0  # of this loss beside others
     against: str = "reference"  # or old: the weights that wrote the pair, where rounds begin anew from those
+    apart: float = 0.0  # weight of the difference of rewards, which h has to exceed
 
     scope: ClassVar[str] = "group"
 
@@ -44,13 +49,15 @@ class Dpo(Loss):
 
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
         gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of(self.against)))
-        margins = self.beta * _per_group(_side(batch).to(gains.dtype) * gains, batch)  # [G]
+        side = _side(batch).to(gains.dtype)  # [A]
+        between = _per_group(side * batch.rewards.to(gains.dtype), batch)  # [G]
+        margins = self.beta * _per_group(side * gains, batch) - self.apart * between  # [G]
         on_tokens = batch.on_tokens(margins[batch.groups])  # [T]
         loss = torch.where(batch.trainable, functional.softplus(-on_tokens), 0.0)  # -log sigmoid(x) = softplus(-x)
-        return loss, {
-            "preferred_share": batch.figure((on_tokens > 0).to(loss.dtype)),
-            "margin": batch.figure(on_tokens),
-        }
+        figures = {"preferred_share": batch.figure((on_tokens > 0).to(loss.dtype)), "margin": batch.figure(on_tokens)}
+        if self.apart:
+            figures["reward_margin"] = batch.figure(batch.on_tokens(between[batch.groups]))
+        return loss, figures
 
 
 def _side(batch: Batch) -> Tensor:

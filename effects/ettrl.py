@@ -1,0 +1,54 @@
+"""Forks where the policy is uncertain (ETTRL, 2508.11356) against independent attempts, and against forks anywhere.
+
+What forks are to bring is coverage: more tasks of which some attempt is right, from the same sampled tokens. So all
+arms learn from the world's own pay; at one right attempt in ten, the majority's answer is no label.
+
+Papers: ettrl
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.filter.rewards.earned import Earned
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.random_forks import RandomForks
+from strop.recipes.rollout.ettrl import ettrl
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+ROOTS, POSITIONS, BRANCHES = 4, 2, 2
+ALONE = 12  # independent attempts with about as many tokens: branches write half of a reply
+
+
+def _run(setting: Setting, group_size: int) -> Run:
+    sized = replace(setting, world="arithmetic:6", group_size=group_size, heldout_tasks=384, heldout_every=5)
+    return replace(ettrl(sized, POSITIONS, BRANCHES), rewards=(Earned(),))
+
+
+def treatment(setting: Setting) -> Run:
+    """Four roots, each with two branches from its two most uncertain tokens: 20 attempts."""
+    return _run(setting, ROOTS)
+
+
+def control(setting: Setting) -> Run:
+    """Twelve attempts from the start, with the same credit."""
+    return replace(_run(setting, ALONE), strategy=Independent())
+
+
+def negative(setting: Setting) -> Run:
+    """As many branches, from any two tokens."""
+    return replace(treatment(setting), strategy=RandomForks(POSITIONS, BRANCHES))
+
+
+experiment = Experiment(
+    key="ettrl",
+    claim="At equal sampled tokens, forks at uncertain tokens have a higher mean held-out accuracy over the run than "
+    "independent attempts, or forks at random tokens.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=200_000,
+    metric="heldout_area",
+)

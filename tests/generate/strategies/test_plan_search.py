@@ -1,0 +1,145 @@
+"""CPL's and COS(M+O)S' searches: N, Q and scores of small trees by hand, trees played through, and their pairs."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.generate.player import GroupPlayer
+from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, leaf, quality
+from strop.generate.strategies.plan_search import PlanSearch
+from strop.generate.strategies.plot_search import PlotSearch, curiosity
+from strop.train.needs import Note
+from strop.types import Group, Outcome, Trajectory
+from tests.building import TASK, turn
+from tests.generate.strategies.test_entropy_forks import Replies, player
+
+
+def node(above: TreeNode | None, tokens: int = 1, outcome: Outcome = Outcome.PRUNED, logprob: float = 0.0) -> TreeNode:
+    """The number of tokens tells what a piece says."""
+    written = replace(turn(tokens), logprobs=np.full(tokens, logprob, np.float32))
+    made = TreeNode(Trajectory(str(tokens), TASK, (written,), outcome) if above else None, above)
+    if above:
+        above.below.append(made)
+    return made
+
+
+def test_two_by_two_by_hand() -> None:
+    """a has the ends +1 and -1, b one of -1: N = 3, 2, 1 and Q = -1/3, 0, -1."""
+    root = node(None)
+    a, b = node(root, 1, logprob=-0.5), node(root, 2, logprob=-1.0)
+    right, wrong, other = (node(above, size, Outcome.FINISHED) for above, size in ((a, 3), (a, 4), (b, 5)))
+    for end, worth in ((right, 1.0), (wrong, -1.0), (other, -1.0)):
+        back_up_mean(end, worth)
+    assert [each.visits for each in (root, a, b, right)] == [3, 2, 1, 1]
+    assert [quality(each) for each in (root, a, b, right, wrong)] == pytest.approx([-1 / 3, 0.0, -1.0, 1.0, -1.0])
+    # 0 + 1.5 e^-0.5 sqrt 3 / 3 = 0.525; -1 + 1.5 e^-1 sqrt 3 / 2 = -0.522
+    search = PlanSearch()
+    assert search.puct(a) == pytest.approx(1.5 * math.exp(-0.5) * math.sqrt(3) / 3)
+    assert search.puct(b) == pytest.approx(-1 + 1.5 * math.exp(-1.0) * math.sqrt(3) / 2)
+    assert leaf(root, search.puct) is right, "Q = 1 below a, both ends being as likely"
+    # -1 + 1.4 sqrt(ln 3 / 1) = 0.467 against 0 + 1.4 sqrt(ln 3 / 2) = 1.038
+    bound = PlotSearch()
+    assert bound.upper_bound(b) == pytest.approx(-1 + 1.4 * math.sqrt(math.log(3)))
+    assert bound.upper_bound(a) == pytest.approx(1.4 * math.sqrt(math.log(3) / 2))
+    assert bound.upper_bound(node(root)) == -math.inf
+    assert best_and_worst(a) == (right, wrong) and best_and_worst(b) is None and quality(node(None)) == 0.0
+
+
+def test_pairs_say_different_things_and_are_worth_different_amounts() -> None:
+    root = node(None)
+    same, twin, equal, unvisited = node(root, 2), node(root, 2), node(root, 3), node(root, 4)
+    for each, worth in ((same, 1.0), (twin, -1.0), (equal, 1.0)):
+        back_up_mean(each, worth)
+    assert best_and_worst(root) is None and not unvisited.visits, "the twin of what was said before does not count"
+    back_up_mean(equal, 0.0)
+    assert best_and_worst(root) == (same, equal)
+    made = as_attempt(same, 0.75, "root")
+    assert (made.outcome, made.family, made.facts) == (Outcome.TRUNCATED, "root", {"noted": 0.75})
+    assert as_attempt(node(root, 5, Outcome.FINISHED), 0.5, "").outcome is Outcome.FINISHED
+
+
+def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) -> list[Trajectory]:
+    async def score(group: Group) -> None:
+        for attempt in group.trajectories:
+            attempt.reward = float("x" in attempt.reply)
+
+    async def note(groups: list[Group], needs: frozenset[Note]) -> None:
+        for attempt in groups[0].scored:
+            attempt.notes["reference_logprobs"] = np.full(attempt.num_tokens, -float(attempt.num_tokens), np.float32)
+
+    play.scorer, play.note = score, note
+    return asyncio.run(strategy(play.group, [play.another() for _ in range(starts)], play))
+
+
+def test_a_plan_played_through(tmp_path: Path) -> None:
+    """Two pieces `ab` and `cd`; below the first `x|` and `y|`, right and wrong, Q = 0; so next comes `cd`, whose ends
+    `x|` and `zx|` are both right: of the root `cd` (Q = 1) and `ab` (Q = 0) are no pair, of `ab` its ends are."""
+    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "x|", "zx|"], {}, Replies(1))
+    found = searched(play, PlanSearch(2, 2, 2, 2), 3)
+    assert [each.reply for each in found] == ["abx", "aby"] and {each.family for each in found} == {found[0].parent}
+    assert [each.facts["noted"] for each in found] == pytest.approx([0.3, -0.3]), "solutions count 0.3"
+    assert sum(each.num_sampled for each in (*found, *play.unused(found))) == 2 + 2 + 2 + 2 + 2 + 3
+
+
+def test_steps_of_a_plan_are_a_pair_of_their_own(tmp_path: Path) -> None:
+    """Below `ab` two wrong ends, below `cd` two right ones: Q = -1 and 1, and neither is an end."""
+    play = player(tmp_path, ["ab-", "cd-", "y|", "z|", "x|", "zx|"], {}, Replies(1))
+    best, worst = searched(play, PlanSearch(2, 2, 2, 2), 3)
+    assert [best.reply, worst.reply] == ["cd", "ab"] and best.family == worst.family == "root"
+    assert (best.facts["noted"], worst.facts["noted"]) == (1.0, -1.0)
+    assert [each.outcome for each in (best, worst)] == [Outcome.TRUNCATED] * 2
+
+
+def test_without_a_pair_one_piece_is_brought_for_gates_to_drop(tmp_path: Path) -> None:
+    alone = searched(player(tmp_path, ["x|", "zx|"], {}, Replies(1)), PlanSearch(4, 2, 2, 2), 3)
+    assert [(each.facts["noted"], each.family) for each in alone] == [(0.0, "")]
+    broken = searched(player(tmp_path, ["a|"] * 2, {}, Replies(1, is_broken=True)), PlanSearch(4, 2, 2, 2), 2)
+    assert [each.outcome for each in broken] == [Outcome.FAILED]
+    cut = player(tmp_path, ["xxx", "x|"], {}, Replies(1))
+    cut.policy = replace(cut.policy, sampling=replace(cut.policy.sampling, max_tokens=3))
+    best, worst = searched(cut, PlanSearch(9, 1, 2, 2), 1)
+    assert (best.reply, worst.reply) == ("x", "xxx"), "what was cut off is not right"
+
+
+def test_a_plot_played_through(tmp_path: Path) -> None:
+    """The surprise of a piece is its number of tokens: 2, 2, 2 and 3, so m = 2.25 and d = 0.433.
+
+    Three pieces lie 0.25 below: exp(-1/6) = 0.846; `xy|`, right, lies 0.75 above: 1 + exp(-1.5) = 1.223.
+    """
+    play = player(tmp_path, ["a|", "b|", "c|", "xy|"], {}, Replies(1))
+    best, worst = searched(play, PlotSearch(4, 2, 4), 1)
+    assert (best.reply, worst.reply) == ("xy", "a")
+    assert best.facts == {"curiosity": pytest.approx(math.exp(-1.5)), "noted": pytest.approx(1 + math.exp(-1.5))}
+    assert worst.facts["noted"] == pytest.approx(math.exp(-1 / 6)) and best.family == worst.family == "root"
+
+
+def test_a_plot_goes_on_from_its_best_piece(tmp_path: Path) -> None:
+    """After `ab`, `cd` (equally curious) the first is expanded: `x|` and `yy|` below it."""
+    play = player(tmp_path, ["ab-", "cd-", "x|", "yy|"], {}, Replies(1))
+    found = searched(play, PlotSearch(2, 2, 2), 2)
+    assert {each.reply for each in found} >= {"abx", "abyy"}
+    assert len({each.family for each in found}) == len(found) // 2, "each node has a pair of its own"
+    broken = searched(player(tmp_path, ["a|"] * 2, {}, Replies(1, is_broken=True)), PlotSearch(4, 2, 2), 2)
+    assert [each.outcome for each in broken] == [Outcome.FAILED]
+
+
+def test_curiosity_is_an_inverted_u() -> None:
+    assert curiosity(2.0, 2.0, 0.5) == 1.0 and curiosity(2.0, 2.0, 0.0) == 1.0
+    assert curiosity(2.5, 2.0, 0.5) == pytest.approx(curiosity(1.5, 2.0, 0.5)) == pytest.approx(math.exp(-0.5))
+    assert curiosity(3.5, 2.0, 0.5) < curiosity(2.5, 2.0, 0.5) < 1.0
+
+
+def test_refuse_nonsense() -> None:
+    for wrong in ({"tokens": 0}, {"deepest": 0}, {"first": 0}, {"width": 0}, {"explore": -1.0}):
+        with pytest.raises(ConfigurationError, match="PlanSearch needs"):
+            PlanSearch(**wrong)  # type: ignore[arg-type]
+        if "first" not in wrong:
+            with pytest.raises(ConfigurationError, match="PlotSearch needs"):
+                PlotSearch(**wrong)  # type: ignore[arg-type]
