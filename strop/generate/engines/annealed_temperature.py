@@ -78,6 +78,8 @@ class AnnealedTemperature(Engine):
             size = min(self.size if at >= self.plain else self.plain - at, sampling.max_tokens - at)
             heat = self.temperature(at, version)
             changed = replace(asked, max_tokens=size, temperature=sampling.temperature * heat)
+            if sampling.stop:  # a text that ends the reply may begin in the piece before
+                changed = replace(changed, begun=sampling.begun + at)
             piece = await self.inner.sample(prompt, changed, key)
             aux = {**piece.aux, TEMPERATURE: np.full(len(piece.tokens), heat, np.float32)}
             pieces.append(replace(piece, aux=aux))

@@ -102,6 +102,16 @@ def test_a_run_needs_the_engine_that_anneals() -> None:
 REPLY = "123456789"
 
 
+def test_a_text_that_ends_a_reply_may_lie_across_two_pieces(tmp_path: Path) -> None:
+    """Pieces 1, 23, 45, ...: the text 34 is complete within the third."""
+    inner = Counting(lambda prompt, key: REPLY[len(prompt) :])
+    rule = AnnealedTemperature(inner, plain=1, size=2)
+    rule.open(save_pocket_like(tmp_path / "model"))
+    asked = Sampling(stop=("34",), voice=f"{ANNEALED}0")
+    written = asyncio.run(rule.sample(np.zeros(0, np.int64), asked, 1))
+    assert written.stop is Stop.STOP and len(written.tokens) == len(written.aux[TEMPERATURE]) == 4
+
+
 def test_in_a_run_replies_cool_and_their_tokens_are_sampled_once(tmp_path: Path) -> None:
     """Nine digits and the end: pieces of 1, 2, 2, ... tokens; the second step has another version and scale."""
     inner = Counting(lambda prompt, key: REPLY[len(prompt.rpartition("<|assistant|>")[2]) :])
