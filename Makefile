@@ -7,7 +7,11 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
+<<<<<<< HEAD
 .PHONY: demo test lint types unit slow benchmark chaos mutants pages clean
+=======
+.PHONY: demo test lint types unit benchmark chaos attack mutants pages clean
+>>>>>>> 36b1f88 (The box: Python that a model wrote runs behind Landlock and seccomp in a process that is used once, shells in bubblewrap; 115 attacks at both walls as root and as nobody)
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -35,6 +39,10 @@ benchmark: $(VENV)/benchmark
 chaos: $(VENV)/dev
 	$(BIN)/python -m tests.chaos --kills 100 --place process
 	$(BIN)/python -m tests.chaos --kills 20 --place ray
+
+# 10,000 hostile programs at both walls of the box; about ten minutes on two cores
+attack: $(VENV)/dev
+	$(BIN)/python -m tests.processes.box.campaign
 
 # one change at a time in the rooms of training, gates and recipes: would a test notice? About half an hour on two cores
 mutants: $(VENV)/dev

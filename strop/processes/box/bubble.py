@@ -1,0 +1,130 @@
+"""Shells, compilers and programs of all kinds: bubblewrap, which gives each a machine of its own to look at.
+
+They see the system's programs, a folder of theirs and nothing else: no network, no other process, no environment, no
+privileges. What they start ends with them. It needs the program `bwrap` and namespaces that a user may make.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import shutil
+import subprocess
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from strop.errors import ConfigurationError
+from strop.processes.box.ending import ended, kill
+from strop.processes.box.ran import USUAL, Allowance, Ending, Ran
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_HOME = "/home/box"
+_WALLS = (
+    *("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL", "--hostname", "box"),
+    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", _HOME),
+    *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _HOME, "--setenv", "LANG", "C.UTF-8"),
+)
+_CHUNK, _MOST_PROCESSES = 1 << 16, 256
+
+
+def problem() -> str:
+    """Why bubblewrap cannot be used here; nothing, if it can."""
+    if (program := shutil.which("bwrap")) is None:
+        return "there is no program bwrap: install bubblewrap"
+    tried = subprocess.run([program, *_WALLS, *_mounts(""), "true"], capture_output=True, text=True, check=False)
+    return f"bubblewrap does not work here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+@dataclass(frozen=True)
+class Bubble:
+    """Runs a command; `folder`, if there is one, is its home and may be written in."""
+
+    async def run(self, command: Sequence[str], stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:
+        if (program := shutil.which("bwrap")) is None:
+            raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
+        begun = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            *(program, *_WALLS, *_mounts(folder), *command),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={},
+            start_new_session=True,
+            preexec_fn=lambda: _limit(allowance),
+        )
+        try:
+            return await _watched(process, stdin.encode(), allowance, begun)
+        finally:
+            await ended(process)
+
+
+def _mounts(folder: str) -> list[str]:
+    """Only what the system brings; links stay links."""
+    found: list[str] = []
+    for path in _SYSTEM:
+        if Path(path).is_symlink():
+            found += ["--symlink", str(Path(path).readlink()), path]
+        elif Path(path).is_dir():
+            found += ["--ro-bind", path, path]
+    return [*found, *(["--bind", folder, _HOME] if folder else ["--tmpfs", _HOME])]
+
+
+def _limit(allowance: Allowance) -> None:
+    """Of every process in there; the clock on the wall is for all of them together."""
+    for what, most in (
+        (resource.RLIMIT_CPU, int(allowance.seconds) + 1),
+        (resource.RLIMIT_AS, allowance.memory),
+        (resource.RLIMIT_FSIZE, allowance.memory),
+        (resource.RLIMIT_NPROC, _MOST_PROCESSES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (least, least))
+
+
+async def _watched(process: Process, stdin: bytes, allowance: Allowance, begun: float) -> Ran:
+    assert process.stdout is not None and process.stderr is not None
+    said = bytearray(), bytearray()
+    streams = zip((process.stdout, process.stderr), said, strict=True)
+    readers = [_read(stream, into, allowance.output, process) for stream, into in streams]
+    ending = Ending.FINISHED
+    try:
+        async with asyncio.timeout(allowance.seconds):
+            is_cut, is_other_cut, _ = await asyncio.gather(*readers, _fed(process, stdin))
+            if is_cut or is_other_cut:
+                ending = Ending.OUTPUT
+            else:
+                await process.wait()
+    except TimeoutError:
+        ending = Ending.TIMEOUT
+    await ended(process)
+    code = process.returncode or 0
+    if ending is Ending.FINISHED and code < 0:
+        ending = Ending.KILLED
+    out, err = (each.decode("utf-8", errors="replace") for each in said)
+    return Ran(ending, out, err, code, time.monotonic() - begun)
+
+
+async def _read(stream: asyncio.StreamReader, into: bytearray, most: int, process: Process) -> bool:
+    """Whether there was more than may be said; then it is killed, and the rest thrown away."""
+    is_cut = False
+    while heard := await stream.read(_CHUNK):
+        into += b"" if is_cut else heard
+        if len(into) > most:
+            kill(process)
+            del into[most:]
+            is_cut = True
+    return is_cut
+
+
+async def _fed(process: Process, stdin: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError, ConnectionResetError):
+        process.stdin.write(stdin)
+        await process.stdin.drain()
+    process.stdin.close()

@@ -1,0 +1,65 @@
+"""What a program may use, and what came of it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+
+
+class Ending(enum.Enum):
+    """How a program ended; all but the last two are its own doing."""
+
+    FINISHED = "finished"  # by itself, whatever its exit code
+    TIMEOUT = "timeout"  # by the clock on the wall, or by its own processor time
+    MEMORY = "memory"  # it asked for more than it may have
+    OUTPUT = "output"  # it said more than it may
+    KILLED = "killed"  # by a signal: a stack that is too deep, a call that crashed
+    DENIED = "denied"  # it asked the kernel for what nobody may
+    LOST = "lost"  # whoever watched it is gone: nothing is known
+    SETUP = "setup"  # its walls could not be raised, so it was not run
+
+
+_OF_THE_WORLD = frozenset((Ending.LOST, Ending.SETUP))
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What one program may use."""
+
+    seconds: float = 2.0  # by the clock on the wall, and of one core
+    memory: int = 256 << 20  # bytes beyond what the interpreter itself takes
+    output: int = 1 << 20  # bytes of what it prints, and as many of what it complains
+
+    def __post_init__(self) -> None:
+        if not (self.seconds > 0 and self.memory > 0 and self.output > 0):
+            raise ConfigurationError(
+                f"a program needs some time, memory and output, got {self.seconds:g} s, {self.memory} and "
+                f"{self.output} bytes"
+            )
+
+
+USUAL = Allowance()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a program: never believed, only compared with what nobody in there knew."""
+
+    ending: Ending
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0  # its exit code, or minus the signal
+    seconds: float = 0.0  # by the clock on the wall
+    memory: int = 0  # bytes, at most
+
+    @property
+    def is_worlds_fault(self) -> bool:
+        """Whether this says nothing about the program: the attempt failed, and is no reward of 0."""
+        return self.ending in _OF_THE_WORLD
+
+    @property
+    def is_well(self) -> bool:
+        """It ended by itself, and without an error."""
+        return self.ending is Ending.FINISHED and self.code == 0

@@ -1,0 +1,179 @@
+"""The box: over 100 attacks at both walls, as this user and as nobody; what comes back, and whose fault it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.processes.box.confine import Wall, best_wall
+from strop.processes.box.python import PythonBox
+from strop.processes.box.ran import Allowance, Ending, Ran
+from tests.processes.box.attacks import ATTACKS, Attack
+from tests.processes.box.escapes import SECRET, failures, surroundings
+
+_ROOT = Path(__file__).parents[3]
+_NOBODY = 65534
+pytestmark = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="needs Linux on x86-64 with Landlock")
+
+
+@pytest.mark.parametrize("wall", Wall)
+def test_no_attack_leaves_the_box(wall: Wall) -> None:
+    assert len(ATTACKS) >= 100
+    assert asyncio.run(failures(wall)) == []
+
+
+@pytest.fixture
+def readable() -> Iterator[Path]:
+    """A copy of the box that another user may read."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for name in ("strop/__init__.py", "strop/errors.py", "strop/processes", "tests/__init__.py", "tests/processes"):
+            source, target = _ROOT / name, Path(folder) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+        yield Path(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes somebody else")
+def test_nor_does_any_as_an_ordinary_user(readable: Path) -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if python is None or subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode:
+        pytest.skip("there is no Python of at least 3.11 that another user may start")
+    done = subprocess.run(
+        [python, "-m", "tests.processes.box.escapes"],
+        cwd=readable,
+        env={"PATH": "/usr/bin:/bin"},
+        user=_NOBODY,
+        group=_NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {wall.value: [] for wall in Wall}
+
+
+def _held(attack: Attack) -> str:
+    with surroundings() as known:
+        command = [sys.executable, "-I", "-S", "-c", attack.text]
+        done = subprocess.run(command, input=known, capture_output=True, text=True)
+    return "" if "ESCAPED" in done.stdout else f"{attack.name}: {done.stderr[-100:]}"
+
+
+def test_without_walls_they_do_escape() -> None:
+    """So it is the walls that hold them; some want a kernel or a disk that not everybody has."""
+    real = [attack for attack in ATTACKS if attack.is_real]
+    with ThreadPoolExecutor(4) as threads:
+        held = [each for each in threads.map(_held, real) if each]
+    assert len(real) >= 60 and len(held) <= len(real) // 10, held
+
+
+def ran(*programs: str, stdin: str = "", **allowance: float) -> list[Ran]:
+    async def all_of_them() -> list[Ran]:
+        box = PythonBox()
+        found = [await box.run(each, stdin, Allowance(**allowance)) for each in programs]  # type: ignore[arg-type]
+        await box.close()
+        return found
+
+    return asyncio.run(all_of_them())
+
+
+def test_what_comes_back() -> None:
+    plain, failed, quiet = ran("print(input() * 2)", "import sys; print('é'); sys.exit(3)", "1 / 0", stdin="ab\n")
+    assert (plain.ending, plain.stdout, plain.stderr, plain.code, plain.is_well) == (
+        Ending.FINISHED,
+        "abab\n",
+        "",
+        0,
+        True,
+    )
+    assert (failed.ending, failed.stdout, failed.code, failed.is_well) == (Ending.FINISHED, "é\n", 3, False)
+    assert (
+        quiet.code == 1 and quiet.stderr.endswith("ZeroDivisionError: division by zero\n") and not quiet.is_worlds_fault
+    )
+    assert 0 < plain.seconds < 20 and plain.memory > 1 << 20
+
+
+def test_two_runs_are_the_same_in_every_bit() -> None:
+    """Sets keep their order and chance its numbers, from one interpreter to the next."""
+    program = "import random; print({str(n) for n in range(50)}, random.random())"
+    one, other, again = ran(program)[0], *ran(program, program)
+    assert one.stdout == other.stdout == again.stdout != ""
+
+
+def test_output_is_cut_where_it_may_end() -> None:
+    (flood,) = ran("while True: print('x' * 100)", output=1000)
+    assert flood.ending is Ending.OUTPUT and len(flood.stdout) == 1000
+
+
+def test_a_program_may_write_in_its_own_folder_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    program = f"open('a', 'w').write('1'); print(open('a').read()); open({str(tmp_path / 'b')!r}, 'w')"
+
+    async def within() -> Ran:
+        box = PythonBox(Wall.FILES)
+        found = await box.run(program, folder=str(tmp_path / "mine"))
+        await box.close()
+        return found
+
+    found = asyncio.run(within())
+    assert found.stdout == "1\n" and "PermissionError" in found.stderr
+    assert (tmp_path / "mine" / "a").read_text() == "1" and not (tmp_path / "b").exists()
+
+
+def test_a_watcher_that_is_gone_is_the_worlds_fault_and_the_next_program_has_another() -> None:
+    async def lost() -> list[Ran]:
+        box = PythonBox()
+        await box.run("pass")
+        os.killpg(box._idle[0].pid, signal.SIGKILL)
+        found = [await box.run("print(1)"), await box.run("print(2)")]
+        await box.close()
+        return found
+
+    gone, there = asyncio.run(lost())
+    assert gone.ending is Ending.LOST and gone.is_worlds_fault and there.stdout == "2\n"
+
+
+def test_nobody_runs_a_program_without_its_walls() -> None:
+    """A folder that is not there: the walls cannot be raised, so the program is not run, and it is not to blame."""
+
+    async def without() -> Ran:
+        box = PythonBox(Wall.FILES)
+        found = await box.run("print('ran')", folder="/nowhere")
+        await box.close()
+        return found
+
+    found = asyncio.run(without())
+    assert found.ending is Ending.SETUP and found.is_worlds_fault and found.stdout == ""
+    with pytest.raises(ConfigurationError, match="has no wall that a program cannot leave"):
+        asyncio.run(PythonBox(None).run("print(1)"))
+    with pytest.raises(ConfigurationError, match="at_once >= 1, got 0"):
+        PythonBox(at_once=0)
+    with pytest.raises(ConfigurationError, match="some time, memory and output, got 0 s"):
+        Allowance(seconds=0)
+
+
+def test_no_process_knows_another_program() -> None:
+    """What ran before stands nowhere in the memory of the next one."""
+    mark = "m" + SECRET * 3
+    look = (
+        "import gc\n"
+        "dicts = [each for each in gc.get_objects() if isinstance(each, dict)]\n"
+        f"seen = [each for each in dicts if '{mark[1:]}' in str(each.get('mark'))]\n"
+        "print(len(seen), 'mark' in globals())"
+    )
+    _, found = ran(f"mark = '{mark}'", look)
+    assert found.stdout == "0 False\n"

@@ -1,0 +1,83 @@
+"""Bubblewrap: a shell computes, and reaches nothing that is not its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.processes.box import bubble
+from strop.processes.box.bubble import Bubble
+from strop.processes.box.ran import Allowance, Ending, Ran
+from tests.processes.box.escapes import surroundings
+
+needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=bubble.problem())
+_LONG = Allowance(seconds=20.0)
+
+
+def shell(text: str, stdin: str = "", allowance: Allowance = _LONG, folder: str = "") -> Ran:
+    return asyncio.run(Bubble().run(["sh", "-c", text], stdin, allowance, folder))
+
+
+@needs_bubble
+def test_a_shell_computes_and_says_how_it_ended(tmp_path: Path) -> None:
+    found = shell("read x; echo $((x * 2)); echo well >&2; echo kept > note; exit 3", "21\n", folder=str(tmp_path))
+    assert (found.ending, found.stdout, found.stderr, found.code) == (Ending.FINISHED, "42\n", "well\n", 3)
+    assert (tmp_path / "note").read_text() == "kept\n" and found.seconds < 20
+
+
+@needs_bubble
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "cat {secret} && echo ESCAPED",
+        "echo x > {secret} && echo ESCAPED",
+        "cat /etc/passwd && echo ESCAPED",
+        "ls /root /home/* && echo ESCAPED",
+        "kill -0 {parent} && echo ESCAPED",
+        "cat /proc/{parent}/environ && echo ESCAPED",
+        "touch /usr/bin/x && echo ESCAPED",
+        "mount -t tmpfs none /usr && echo ESCAPED",
+        "(exec 3<>/dev/tcp/127.0.0.1/{port}) && echo ESCAPED",
+        "ls /sys/class/net | grep -v lo && echo ESCAPED",
+        '[ -n "$STROP_SECRET" ] && echo ESCAPED',
+        "ls /proc | grep -c '^[0-9]' | grep -qv '^[1-6]$' && echo ESCAPED",
+    ],
+)
+def test_nothing_outside_is_reached(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STROP_SECRET", "1")
+    with surroundings() as known:
+        found = shell(attack.format(**json.loads(known)))
+        assert Path(json.loads(known)["secret"]).read_text() == "s3cret"
+    assert "ESCAPED" not in found.stdout and not found.is_worlds_fault
+
+
+@needs_bubble
+def test_time_output_and_children_end_with_it() -> None:
+    begun = time.monotonic()
+    mark = f"90{os.getpid()}"
+    slow = shell(f"setsid sleep {mark} & sleep {mark}", allowance=Allowance(seconds=0.5))
+    assert slow.ending is Ending.TIMEOUT and time.monotonic() - begun < 15
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in _read(path)]
+    assert not left, "a child outlived it"
+    flood = shell("yes", allowance=Allowance(seconds=20.0, output=1000))
+    assert flood.ending is Ending.OUTPUT and len(flood.stdout) == 1000
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_without_the_program_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "no program bwrap" in bubble.problem()
+    with pytest.raises(ConfigurationError, match="install it"):
+        shell("true")
