@@ -9,7 +9,7 @@ Reading: As released. `group_size` counts the roots of the first stage, with the
     one of 4, and a token of one letter may be critical, since all are. The price of length is of written tokens, as in
     the release, where what a branch was given is its prompt. Four optimizer steps per draw, as in DAPO's recipe here.
 Left out: The release's limit of 1500 tokens for a prompt with its beginning.
-Acts: warmup/share/branched > 0 and warmup/fact/shared > 0 and clipped_share > 0
+Acts: warmup/share/branched > 0 and warmup/fact/shared > 0 and clipped_share > 0 with first=3
 """
 
 from __future__ import annotations
