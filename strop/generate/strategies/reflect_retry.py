@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.errors import ConfigurationError
+from strop.errors import AdviserError, ConfigurationError
 from strop.generate.one_reply import OneReply
 from strop.generate.partners import Player
 from strop.generate.pieces import given
@@ -84,7 +84,7 @@ class ReflectRetry(Strategy):
     async def _reflected(self, asked: str, start: Start, play: Player) -> tuple[str, Trajectory | None]:
         messages = (Message("user", asked),)
         if self.adviser is not None:
-            return await self.adviser.ask(messages, Sampling(max_tokens=512), start.key), None
+            return await _advised(self.adviser, messages, start.key), None
         thought = await play(replace(start, messages=messages), OneReply())
         return thought.reply, thought
 
@@ -109,6 +109,14 @@ class ReflectRetry(Strategy):
             again = twin(second.retry, second.read, play)
             found.append(replace(again, family=f"guided {again.id}"))
         return found
+
+
+async def _advised(adviser: Adviser, messages: Sequence[Message], key: int) -> str:
+    """What was said; nothing where nobody answers, which is no reflection."""
+    try:
+        return await adviser.ask(messages, Sampling(max_tokens=512), key)
+    except AdviserError:
+        return ""
 
 
 def _guided(first: Trajectory, reflection: Reflection) -> tuple[Message, ...]:

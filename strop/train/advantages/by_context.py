@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.train.arithmetic.twins import made
+from strop.train.arithmetic.twins import is_twin, made
 from strop.types import Group, Metrics, Trajectory
 
 _NAME = "context"  # the fact that holds an attempt's context; 0: none
@@ -24,7 +24,8 @@ class ByContext(Advantage):
     """(r - mean of its context) + between * (mean of its context - mean of all), whitened over the group.
 
     Without a context it is r - mean of all. Whitened: minus its mean, divided by its spread (of a population) +
-    epsilon. A twin gets its parent's. With between = 1 this is GRPO, contexts or not.
+    epsilon. A twin gets its parent's, and none where that does not count. With between = 1
+    this is GRPO, contexts or not.
     """
 
     between: float = 1.1  # weight of what a context does for the task
@@ -42,7 +43,7 @@ class ByContext(Advantage):
             whitened = centred / (centred.std() + self.epsilon) if len(credit) else credit
             given = {attempt.id: float(value) for attempt, value in zip(attempts, whitened, strict=True)}
             for attempt in group.scored:
-                attempt.credit(given[attempt.id if attempt.id in given else attempt.parent])
+                attempt.credit(given.get(attempt.parent, 0.0) if is_twin(attempt) else given[attempt.id])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how far contexts are apart, and what their attempts earn beyond those without."""

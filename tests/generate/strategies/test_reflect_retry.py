@@ -14,6 +14,7 @@ from strop.environments.guess import Guess
 from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.noted import Noted
+from strop.generate.advisers.canned import Canned
 from strop.generate.policy import attempt_key
 from strop.generate.reflections import Reflection, question, read
 from strop.generate.strategies.reflect_retry import ReflectRetry, _Second
@@ -131,6 +132,14 @@ def test_in_a_world_of_one_reply(tmp_path: Path) -> None:
             assert ("try again" in found.engine.prompt_of(retry)) == (not strips) and retry.reward == 1.0
         twins = [each for each in found.made if each.origin is Origin.REPLAYED]
         assert len(twins) == (len(retries) if strips else 0) and found.is_counted_once()
+
+
+def test_where_nobody_reflects_nothing_is_tried_again(tmp_path: Path) -> None:
+    """An adviser that does not answer costs a second attempt, and not the run."""
+    strategy = ReflectRetry(Canned())
+    found = watched(tmp_path, lambda prompt, key: "0", Arithmetic(3), 1, strategy=strategy, budget=Fixed(4))
+    assert [len(group.trajectories) for group in found.drawn] == [2] * len(found.drawn) != []
+    assert all(each.origin is Origin.POLICY and "pivot" not in each.facts for each in found.made)
 
 
 def test_pairs_need_an_even_number(tmp_path: Path, games: Watched) -> None:

@@ -14,7 +14,7 @@ from strop.train.advantages.by_context import ByContext
 from strop.train.batch import ORIGINS
 from strop.train.objective import Objective
 from strop.train.reductions.with_twins import WithTwins
-from strop.types import Group, Origin
+from strop.types import Group, Origin, Outcome
 from tests.building import advantages_of, make_batch, make_group, say, written
 
 
@@ -68,6 +68,15 @@ def test_what_does_not_count_is_in_no_mean() -> None:
     few = contexted([1.0, 0.0, 0.0], [1, 1, 0])
     ByContext()([few])
     assert advantages_of(group) == [*advantages_of(few), None, None]
+
+
+def test_a_twin_whose_parent_does_not_count_gets_nothing() -> None:
+    """A judge may fail for one of them and not for the other."""
+    group = with_twin(contexted([1.0, 0.0, 1.0], [1, 1, 0]), 2)
+    group.trajectories[2].outcome = Outcome.FAILED
+    ByContext(1.0)([group])
+    half = 0.5 / (0.5 + 1e-5)
+    assert advantages_of(group) == [pytest.approx(half), pytest.approx(-half), None, 0.0]
 
 
 def test_equal_rewards_are_no_credit() -> None:

@@ -8,14 +8,16 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.train.losses.outside.advantage_aware import AdvantageAware
-from tests.building import make_batch, say, written
+from strop.train.objective import Objective
+from tests.building import lay_out, make_batch, say, written
 
 
 def gradient(policy: float, advantage: float, old: float | None = None, **fields: float) -> float:
-    """Of the loss, by log p."""
-    batch, output = make_batch([[log(old or policy)]], advantages=[advantage]), say([[log(policy)]])
-    loss, _ = AdvantageAware(**fields)(output, batch)
-    loss.sum().backward()
+    """Of the loss, by log p, for a token that nobody sampled and that had probability `old` before the step."""
+    batch, output = make_batch([[0.0]], advantages=[advantage], share=[[1.0]]), say([[log(policy)]])
+    batch.versions = batch.versions.fill_(-1)
+    batch.fill("proximal", lay_out([[log(old or policy)]]))
+    Objective((AdvantageAware(**fields),))(output, batch)[0].backward()
     return written(batch, output.logprobs.grad)[0]
 
 
@@ -41,6 +43,7 @@ def test_rare_tokens_are_pushed_down_by_a_clipped_ratio() -> None:
     assert gradient(0.006, -1.0, old=0.009) == 0.0, "it fell by a third already"
     assert gradient(0.009, 1.0) == pytest.approx(-0.009 / 0.00925), "whoever is pushed up is not rare"
     batch, output = make_batch([[log(0.009), log(0.5)]], advantages=[-1.0]), say([[log(0.009), log(0.5)]])
+    batch.fill("proximal", output.logprobs.detach())
     figures = AdvantageAware()(output, batch)[1]
     assert figures["rare_share"] == pytest.approx(0.5)
     assert figures["leaning"] == pytest.approx((0.009 / 0.00875 + 0.5 / 0.49975) / 2)

@@ -1,6 +1,7 @@
 """ThinkTuning's loss on a teacher's words (2508.07616): a weight near 1 that leans with the advantage.
 
-Reading: the ramp of the paper. The release's bounds are the wrong way round, so that its g is -0.001 for every token.
+Readings: the ramp of the paper; the release's bounds are the wrong way round, so that its g is -0.001 for every token.
+Ratios of rare tokens are to the weights before the step, which the release asks about all tokens, the teacher's too.
 Papers: thinktuning
 """
 
@@ -16,6 +17,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.arithmetic.surrogate import clipped
 from strop.train.batch import Batch, Output
+from strop.train.needs import Logprobs, Need
 from strop.types import Metrics
 
 _BELOW, _ABOVE = 1.0001, 0.9999  # stand for divisors below 0 and above 1
@@ -34,6 +36,7 @@ class AdvantageAware(Loss):
     weight: float = 1.0
 
     largest: ClassVar[float] = 4.0  # advantage
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
 
     def __post_init__(self) -> None:
         if self.lean < 0:
@@ -43,7 +46,7 @@ class AdvantageAware(Loss):
         policy, credit = output.logprobs.exp(), batch.advantages  # [T]
         divisor = policy.detach() + self.lean * credit.clamp(-self.largest, self.largest) / self.largest
         divisor = torch.where(divisor < 0, _BELOW, torch.where(divisor > 1, _ABOVE, divisor))
-        ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()
+        ratio = batch.log_ratio(output.logprobs, batch.logprobs_of("proximal")).exp()
         is_rare = (credit < 0) & (policy.detach() < self.rare)
         weighed = torch.where(is_rare, clipped(ratio, credit, self.clip, self.clip), credit * policy / divisor)
         loss = torch.where(batch.trainable, -weighed, 0.0)
