@@ -61,6 +61,8 @@ class Aux:
         return f"aux {self.name}"
 
 
+PROBES = Aux("probes")  # which share of the attempts of a draw are probes
+
 Need: TypeAlias = Logprobs | Logits | ScoreNorms | Aux
 
 

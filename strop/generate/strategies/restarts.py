@@ -21,7 +21,7 @@ from strop.generate.together import together
 from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Trajectory
 
-_VERSIONS = 4  # of each task, of which something is remembered
+_REPLIES = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest
 _TASKS = 1024  # that are remembered, the last ones
 _LONGEST = 2000  # characters of a reply that is remembered
 
@@ -85,7 +85,8 @@ class Restarts(Strategy):
         if not told:
             return
         rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in told.items())]
-        self._known[group.task.id] = sorted(rows)[-2 * _VERSIONS :]
+        kinds = [[row for row in sorted(rows) if row[2] is is_right] for is_right in (False, True)]
+        self._known[group.task.id] = sorted(row for kind in kinds for row in kind[-_REPLIES:])
         while len(self._known) > _TASKS:
             del self._known[next(iter(self._known))]
 

@@ -1,7 +1,6 @@
 """REX-RAG's correction (2508.08149): what sampled a group was a mixture of the policy and its probes.
 
-Reading: the share of probes is that of a group, which no split of a step divides; the release takes a batch's. What a
-probe was given is not among its tokens, so the chance with which attempts fail plays no part.
+Reading: what a probe was given is not among its tokens, so the chance with which attempts fail plays no part.
 Papers: rex-rag
 """
 
@@ -16,13 +15,13 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.train.batch import Batch, Output
-from strop.train.needs import Logprobs, Need
+from strop.train.needs import PROBES, Logprobs, Need
 from strop.types import Metrics, Origin
 
 
 @dataclass(frozen=True)
 class MixedBehavior(Loss):
-    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the group.
+    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the draw.
 
     A probe's sampled tokens are the policy's in both. Words that nobody sampled (version -1) have the proximal policy's
     probability in the one and their recorded one in the other; tokens of plain attempts (1 - a) times theirs.
@@ -30,8 +29,8 @@ class MixedBehavior(Loss):
 
     inner: Loss
 
-    scope: ClassVar[str] = "group"
-    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
+    scope: ClassVar[str] = "attempt"
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal"), PROBES})
     contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
 
     def __post_init__(self) -> None:
@@ -52,9 +51,9 @@ class MixedBehavior(Loss):
     def mixed(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probabilities of the mixture [T], and the share of probes [T]."""
         is_probe = batch.is_of(Origin.BRANCHED)  # [A]
-        sizes = torch.bincount(batch.groups, minlength=len(batch.group_numbers))
-        probes = torch.bincount(batch.groups[is_probe], minlength=len(batch.group_numbers))
-        share = batch.on_tokens((probes / sizes)[batch.groups]).to(batch.share.dtype)  # [T]
+        share = batch.aux[PROBES.name].to(batch.share.dtype)  # [T]
+        if bool((batch.on_tokens(is_probe) & (share <= 0)).any()):
+            raise ConfigurationError("MixedBehavior got probes and 0 as their share of a draw: use ProbesCounted")
         recorded = batch.behavior_logprobs
         policy = torch.where(batch.versions < 0, batch.logprobs_of("proximal"), recorded)
         other = torch.where(batch.on_tokens(is_probe), recorded, recorded.new_full((), -torch.inf))

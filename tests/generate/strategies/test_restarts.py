@@ -69,6 +69,17 @@ def test_the_newest_of_earlier_versions_is_known() -> None:
     assert again.known(task, 3) == strategy.known(task, 3) and again.state() == strategy.state()
 
 
+def test_a_wrong_attempt_stays_known_however_often_the_task_was_solved_since() -> None:
+    strategy = Restarts("#")
+    task = made({}).task.id
+    strategy.observe(made({"w": 0.0}, number=0, version=0))
+    for version in range(1, 20):
+        strategy.observe(made({f"r{version}": 1.0}, number=version, version=version))
+    assert strategy.known(task, 20) == {True: ("19-0", "r19"), False: ("0-0", "w")}
+    ((_, rows),) = strategy.state()["known"]
+    assert [row[4] for row in rows] == ["w", "r16", "r17", "r18", "r19"], "four of each kind at most"
+
+
 def test_only_own_whole_short_replies_are_known() -> None:
     strategy = Restarts("#")
     helped = made({"r": 1.0})
