@@ -2,6 +2,7 @@
 
 Reading: better is a reward above the mean of the group, which is a positive advantage without division. All that wait
 are drawn at once, as groups of their own, and none a third time; before that they are forgotten when they grow too old.
+They are spread over the draw, so that each of its optimizer steps has its part of the new and of the old.
 Papers: spear
 """
 
@@ -43,7 +44,7 @@ class OwnSuccesses(Buffer):
         fresh = held.take(count, again)
         done = {group.number for group in again} | {group.number for group in fresh if not _better(group)}
         held.old = {number: group for number, group in held.old.items() if number not in done}
-        return [*fresh, *(replace(group, trajectories=_better(group)) for group in again)]
+        return _spread(fresh, [replace(group, trajectories=_better(group)) for group in again])
 
     def __len__(self) -> int:
         return len(self._held)
@@ -53,6 +54,12 @@ class OwnSuccesses(Buffer):
 
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
         self._held.restore(state, group_of)
+
+
+def _spread(new: list[Group], again: list[Group]) -> list[Group]:
+    """Both in their order, and any stretch of the draw has about the same share of each."""
+    places = [(place / len(groups), group) for groups in (new, again) for place, group in enumerate(groups)]
+    return [group for _, group in sorted(places, key=lambda each: each[0])]
 
 
 def _better(group: Group) -> list[Trajectory]:

@@ -53,16 +53,28 @@ def rows(golden: list[float]) -> list[dict[str, float]]:
 
 def test_the_report_averages_over_steps_and_is_written_in_the_end(tmp_path: Path) -> None:
     report = HackingReport("kl", "golden/kl", window=2)
-    found = report.judged(rows([3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]))
-    assert found["is_hacked"] and found["golden_minimum_at"] == 4 and found["golden"] == 3.0
-    assert found["proxy"] == pytest.approx((1 / 7 + 1 / 8) / 2)
-    assert not report.judged(rows([3.0, 2.0, 1.0, 1.0, 2.0, 2.0]))["is_hacked"], "one point behind, and two are needed"
+    found = report.judged(rows([3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0]))
+    assert found["is_hacked"] and found["golden_minimum_at"] == 4 and found["golden"] == 3.5
+    assert found["proxy"] == pytest.approx((1 / 9 + 1 / 10) / 2)
+    shorter = report.judged(rows([3.0, 2.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]))
+    assert not shorter["is_hacked"], "two points behind, and three are needed"
     report.open(tmp_path, {})
     (tmp_path / "metrics.jsonl").write_text("")
     report.end()
     assert not (tmp_path / "hacking.json").exists()
     with pytest.raises(ConfigurationError, match="window >= 1, got 0"):
         HackingReport("kl", "golden/kl", 0)
+
+
+def test_a_run_as_long_as_the_recipe_makes_it_can_be_found_hacked() -> None:
+    run = build(recipe_named("teacher_hacking"), {"teacher": "pocket", "oracle": "pocket"})
+    (report,) = run.trackers
+    assert isinstance(report, HackingReport)
+    steps = range(1, run.steps + 1)
+    found = report.judged([{"step": i, "forward_kl": 1 / i, "golden/forward_kl": 1.0 + abs(i - 45)} for i in steps])
+    assert found["is_hacked"] and found["golden_minimum_at"] == 50
+    straight = [{"step": i, "forward_kl": 1 / i, "golden/forward_kl": 2 / i} for i in steps]
+    assert not report.judged(straight)["is_hacked"]
 
 
 def test_what_is_watched_has_figures_and_no_gradient() -> None:

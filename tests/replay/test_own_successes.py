@@ -8,6 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.replay.own_successes import OwnSuccesses
+from strop.train.families import optimizer_steps
 from strop.types import Group, Origin
 from tests.building import make_group
 
@@ -40,6 +41,16 @@ def test_times_trained_tell_what_is_replayed_from_what_is_new() -> None:
         buffer.add(group(number, [1, 0], number))
     assert [each.times_trained for each in buffer.draw(1, 0) or []] == [1]
     assert [(each.number, each.times_trained) for each in buffer.draw(1, 1) or []] == [(1, 1), (0, 2)]
+
+
+def test_every_optimizer_step_has_its_part_of_the_new_and_of_the_old() -> None:
+    """Six old groups and four new ones: one after the other, a first step of five would have all that is new."""
+    buffer = OwnSuccesses(size=6)
+    for number in range(10):
+        buffer.add(group(number, [1, 0], number // 6))
+    buffer.draw(6, 0)
+    first, second = optimizer_steps(buffer.draw(4, 1) or [], 2)
+    assert [each.number for each in first] == [6, 0, 1, 7, 2] and [each.number for each in second] == [8, 3, 4, 9, 5]
 
 
 def test_the_old_are_forgotten_and_help_never_comes_again() -> None:

@@ -1,6 +1,7 @@
 """Hawkeye's price of a long chain of thought (2504.00424): the square of what exceeds a share of the plain one.
 
 Reading: lengths are shares of the plain chain's, with a price of 1; the paper's square of raw tokens would explode.
+Where the plain attempt has no token, because its world failed before it began, nothing is compared and nothing costs.
 Papers: hawkeye
 """
 
@@ -35,4 +36,5 @@ class ShortChain(Reward):
     def _length(self, attempt: Trajectory) -> float:
         if PLAIN not in attempt.facts:
             raise ConfigurationError(f"attempt {attempt.id} has no {PLAIN}: use the strategy MeasuredByPlain")
-        return attempt.num_tokens / max(attempt.facts[PLAIN], 1.0)
+        plain = attempt.facts[PLAIN]
+        return attempt.num_tokens / plain if plain else 0.0

@@ -19,6 +19,8 @@ from strop.errors import ConfigurationError
 from strop.observe.power_law import departs, turned
 from strop.types import Metrics
 
+_BEHIND = 3  # points: with 10, no run of 100 steps could ever be found hacked
+
 
 @dataclass
 class HackingReport:
@@ -26,7 +28,7 @@ class HackingReport:
 
     proxy: str  # figure of the distance to the teacher
     golden: str  # figure of the distance to the oracle
-    window: int = 10  # steps of one point, and points that the golden minimum must lie behind
+    window: int = 10  # steps of one point; the golden minimum must lie 3 points behind the last
     _folder: Path | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +52,7 @@ class HackingReport:
         points = [rows[first : first + self.window] for first in range(0, len(rows), self.window)]
         steps = [float(point[-1]["step"]) for point in points]
         proxy, golden = ([float(np.mean([row[n] for row in p])) for p in points] for n in (self.proxy, self.golden))
-        lowest = turned(proxy, golden, self.window)
+        lowest = turned(proxy, golden, _BEHIND)
         is_lawful = min(proxy) > 0 and not departs(steps, proxy)
         return {
             "is_hacked": lowest is not None,

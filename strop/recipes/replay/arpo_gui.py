@@ -5,8 +5,8 @@ Paper: arXiv 2505.16282 (2025)
 Claim: 29.9 % on OSWorld, 6.4 points above the base model; replay is worth 3 points on the tasks trained on.
 Reading: A replayed attempt takes the first one's place, with the reward it had; credit is given after that. Its ratio
     begins at 1, as released: logprobs are computed anew under the policy before the step. Pay for a format that can be
-    read is half of that for the task, and decides neither who is replayed nor where. Optimizer steps per draw were not
-    found: four, or no ratio ever leaves 1.
+    read is half of that for the task, and decides neither who is replayed nor where. Two optimizer steps per draw and a
+    dual clip of 3, as released.
 Left out: Screens: the worlds here are the package's own. The choice of tasks that the first model solves now and then.
 Acts: replayed_share > 0 and reward/formatted > 0 with world=arithmetic:6, tasks=2
 """
@@ -36,11 +36,11 @@ def arpo_gui(
     run = setting.run(
         "arpo_gui",
         GroupStandard(),
-        (Clip(0.2, 0.3, anchor="proximal"),),
+        (Clip(0.2, 0.3, dual=3.0, anchor="proximal"),),
         gates=(BorrowedSuccess(kept, setting.seed),),
         correction=Truncated(target="proximal"),
         reduction=SequenceMean(),
-        minibatches=4,
+        minibatches=2,
     )
     rewards = (*run.rewards, Formatted(must_think=False, weight=formatted))
     return replace(run, sampler=Few(run.worlds, tasks), rewards=rewards)

@@ -6,7 +6,8 @@ Paper: arXiv 2509.22601 (2025)
 Claim: Up to 16.1, 5.1 and 8.6 points more than GRPO, GiGPO and Dr.BoT on ALFWorld and up to 20.7 on WebShop.
 Reading: GRPO without division, clip 0.2/0.28 to the policies that sampled, also of what is replayed. The memory is
     drawn whole when 128 attempts wait; the release has 2,048, with steps 16 times as large. It is a mean of its own
-    beside that of new attempts, weighed by the schedule. Optimizer steps per draw were not found: four.
+    beside that of new attempts, weighed by the schedule, in each of a draw's two optimizer steps (64 of 128 tasks); the
+    release gives it steps of its own after the others, where Adam would undo most of its weight.
 Left out: The release's own clip of the ratio for long answers, and its filter of answers that were cut.
 Acts: replayed_share > 0 and replay_weight > 0 and credit_within > 0 and reward/tool_calls > 0
     with size=4, rise=3, covariance=0.2
@@ -42,7 +43,7 @@ def spear(
         (Clip(0.2, 0.28),),
         buffer=OwnSuccesses(size, age),
         reduction=ReplayedApart(ConstantLength(setting.max_tokens)),
-        minibatches=4,
+        minibatches=2,
     )
     run.rewards = (*run.rewards, ToolCalls(fall))
     return run

@@ -48,6 +48,9 @@ def test_the_price_is_the_square_of_what_exceeds_a_share_of_the_plain_chain() ->
     for attempt in group.trajectories:
         attempt.facts["plain_tokens"] = 20.0
     assert ShortChain()(group) == pytest.approx([0.0, 0.0, -0.01, -0.04, -2.89])
+    for attempt in group.trajectories:
+        attempt.facts["plain_tokens"] = 0.0
+    assert ShortChain()(group) == [0.0] * 5, "the world failed the plain attempt before it began: nobody pays for that"
     with pytest.raises(ConfigurationError, match="0-0 has no plain_tokens: use the strategy MeasuredByPlain"):
         ShortChain()(make_group([0.0]))
     with pytest.raises(ConfigurationError, match=r"free >= 0, got -0\.1"):
