@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import strop.train.advantages as room
 from strop.errors import ConfigurationError
 from strop.filter.gates.without_median import WithoutMedian
+from strop.generate.pieces import noted
 from strop.roles import Advantage
 from strop.train.advantages.group_standard import GroupStandard
 from strop.types import Group
@@ -49,7 +50,7 @@ def made(kind: type) -> Advantage:
 
 
 def prepared(group: Group, seed: int) -> Group:
-    """With everything that any advantage may ask for: notes, values, component rewards, noise, a reference's reward."""
+    """With everything that any advantage may ask for: notes, values, component rewards, noise, a search's worth."""
     stream = np.random.default_rng(seed)
     median = WithoutMedian()(group).group
     measured = median.trajectories[0].facts if median and median.trajectories else {}
@@ -66,7 +67,9 @@ def prepared(group: Group, seed: int) -> Group:
             "hidden_after": stream.normal(size=(n, 3)).astype(np.float32),
             "contributions": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
             "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
+            "top 10": stream.uniform(0.01, 0.1, size=(n, 20)).astype(np.float32),
         }
+        attempt.turns = noted(attempt.turns, "value", stream.uniform(size=n).astype(np.float32))
     return group
 
 
