@@ -55,13 +55,16 @@ VARIANTS = [
 
 
 def walked() -> Iterator[Any]:
-    """Every dataclass of the room that is a loss, with its defaults; a folder it requires is `teacher`."""
-    for module in pkgutil.iter_modules(strop.train.losses.__path__):
-        found = importlib.import_module(f"{strop.train.losses.__name__}.{module.name}")
+    """Every dataclass of the room and below that is a loss, with its defaults; a folder it requires is `teacher`."""
+    for module in pkgutil.walk_packages(strop.train.losses.__path__, f"{strop.train.losses.__name__}."):
+        found = importlib.import_module(module.name)
         for kind in vars(found).values():
             is_loss = dataclasses.is_dataclass(kind) and hasattr(kind, "scope") and kind.__module__ == found.__name__
             if isinstance(kind, type) and is_loss:
-                required = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory]
+                every = dataclasses.fields(kind)
+                required = [
+                    each.name for each in every if each.name in REQUIRED or each.default is each.default_factory
+                ]
                 yield kind(**{name: REQUIRED.get(name, "teacher") for name in required})
 
 
@@ -95,6 +98,7 @@ def scene(
     batch.score_norms = 1.0 + batch.rewards.square()
     batch.values = torch.randn(size, dtype=torch.float64, generator=random)
     batch.version = 3
+    batch.aux = {"probes": torch.full((size,), 0.25), "teacher": batch.attempts % 2}  # a share of a draw; a role
     batch.observed = ~batch.trainable & (batch.positions > 0)
     batch.observed_share = batch.observed.double()
     if taught is not None:

@@ -46,6 +46,7 @@ class AdvantageAware(Loss):
         policy, credit = output.logprobs.exp(), batch.advantages  # [T]
         divisor = policy.detach() + self.lean * credit.clamp(-self.largest, self.largest) / self.largest
         divisor = torch.where(divisor < 0, _BELOW, torch.where(divisor > 1, _ABOVE, divisor))
+        divisor = divisor.clamp_min(torch.finfo(divisor.dtype).tiny)  # a probability that is rounded to 0, without g
         ratio = batch.log_ratio(output.logprobs, batch.logprobs_of("proximal")).exp()
         is_rare = (credit < 0) & (policy.detach() < self.rare)
         weighed = torch.where(is_rare, clipped(ratio, credit, self.clip, self.clip), credit * policy / divisor)
