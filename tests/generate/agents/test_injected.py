@@ -40,6 +40,8 @@ def test_only_steps_that_stand_on_unsolved_ones_are_tried_too_early() -> None:
     )
     free = "<think>1+2=3 5+4=9</think>9"
     assert Injected(Demonstrate(), 1.0, 1.0).injected(free, TASK) == free
+    alone = "<think>1+2=3 0+9=9</think>9"
+    assert Injected(Demonstrate(), 1.0, 1.0).injected(alone, TASK) == alone, "no step needs its own value"
     for other in ("56", "<think>it is 56</think>56", "<think>1+2=3"):
         assert Injected(Demonstrate(), 1.0, 1.0).injected(other, TASK) == other
 
@@ -50,6 +52,9 @@ def test_the_task_decides_and_each_comes_about_as_often_as_said() -> None:
     found = [agent.injected(chain, task) for chain, task in zip(chains, tasks, strict=True)]
     assert found == [agent.injected(chain, task) for chain, task in zip(chains, tasks, strict=True)]
     assert sum(" no " in each for each in found) == pytest.approx(100, abs=30)
+    both = Injected(Demonstrate(), 0.25, 0.5)
+    longer = [both.injected("<think>1+2=3 3+4=7 7+8=15</think>15", task) for task in tasks]
+    assert sum(" no 3 3+4" in each for each in longer) == pytest.approx(50, abs=25), "each by a chance of its own"
 
 
 def test_the_world_accepts_what_is_shown_and_a_rejected_one_is_refused(tmp_path: Path) -> None:

@@ -49,8 +49,23 @@ def test_shares_of_nothing_and_of_all(folder: Path) -> None:
     task = WORLD.task(0)
     assert shown(folder, ThoughtDropout(Demonstrate(), 0.0), task)[0] == WORLD.solution(task)
     assert shown(folder, ThoughtDropout(Demonstrate(), 1.0), task)[0] == f"<think></think>{task.answer}"
+    said, paid = shown(folder, ThoughtDropout(Demonstrate(), 0.0), task, Curt(2))
+    assert (said, paid) == (f"<think></think>{task.answer}", (1.0,)), (
+        "where nothing is dropped, tags are there all the same"
+    )
     with pytest.raises(ConfigurationError, match=r"0 <= share <= 1, got 1\.5"):
         ThoughtDropout(Demonstrate(), 1.5)
+
+
+@dataclass(frozen=True)
+class Curt(Arithmetic):
+    """A world that shows no working."""
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self)
+
+    def solution(self, task: Task) -> str:
+        return task.answer
 
 
 @dataclass(frozen=True)

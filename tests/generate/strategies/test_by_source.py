@@ -61,6 +61,13 @@ def test_a_loss_that_wavers_weighs_more_than_one_that_does_not() -> None:
     assert found["a:0"] / found["b:0"] == pytest.approx(np.exp(0.2)) and sum(found.values()) == pytest.approx(2.0)
 
 
+def test_only_the_last_two_windows_count() -> None:
+    """Losses of .5, .5 and 1: s = 2, whatever came first; the other's stay, s = 1."""
+    draws = [[group("a", [1 - a, 1 - a]), group("b", [0.6, 0.6])] for a in (0.9, 0.5, 0.5, 1.0)]
+    found = weights(Reweighted(GroupMean(), window=1), *draws)
+    assert found == pytest.approx({"a:0": 1.099668, "b:0": 0.900332}, abs=1e-6)
+
+
 def test_credit_is_multiplied_and_replayed_answers_have_one() -> None:
     credit = Reweighted(GroupMean(), window=1)
     draw = [group("a", [0.5, 0.5]), group("b", [], [-0.4])]

@@ -71,6 +71,9 @@ def test_tokens_that_covary_with_their_credit_are_not_pushed() -> None:
     first, second = (each.advantages for each in made.trajectories)
     assert first is not None and first.tolist() == [1.0, 1.0]
     assert second is not None and second.tolist() == [-1.0, 0.0], "at least one, and only where it exceeds 1.5"
+    WithoutCovariant(GroupMean(), share=0.02, low=3.0)([made])
+    assert made.trajectories[1].advantages is not None
+    assert made.trajectories[1].advantages.tolist() == [-1.0, -1.0], "3 does not exceed 3"
 
 
 def test_a_share_of_all_tokens_is_drawn_by_chance() -> None:
