@@ -43,6 +43,17 @@ class TreeNode:
         """The mean of -log p over its tokens."""
         return surprise([self])
 
+    @property
+    def can_grow(self) -> bool:
+        """Whether it or one below can go on and has not yet."""
+        return any(node.is_open and not node.below for node in self.walk())
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The tokens that it wrote."""
+        turns = () if self.piece is None else self.piece.turns
+        return tuple(int(token) for turn in turns for token in turn.tokens)
+
     def walk(self) -> Iterator[TreeNode]:
         """Itself and all below, a parent before its children."""
         yield self
@@ -70,6 +81,14 @@ def leaf(root: TreeNode, score: Callable[[TreeNode], float]) -> TreeNode:
     return node
 
 
+def growing(root: TreeNode, score: Callable[[TreeNode], float]) -> TreeNode | None:
+    """The same, past all that ended or failed: to a node that can go on; None where nothing can."""
+    node = root
+    while node.below and node.can_grow:
+        node = max((child for child in node.below if child.can_grow), key=score)
+    return node if node.can_grow else None
+
+
 def back_up_mean(node: TreeNode | None, worth: float) -> None:
     """A visit of this worth to a node and all above it; `value` is the sum, and their quotient the mean."""
     while node is not None:
@@ -83,13 +102,17 @@ def quality(node: TreeNode) -> float:
     return node.value / node.visits if node.visits else 0.0
 
 
+def distinct(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """Of those that say the same the first."""
+    said: dict[tuple[int, ...], TreeNode] = {}
+    for node in nodes:
+        said.setdefault(node.words, node)
+    return list(said.values())
+
+
 def best_and_worst(node: TreeNode) -> tuple[TreeNode, TreeNode] | None:
     """Of its visited children that say different things; None where fewer than two do, or all are worth the same."""
-    said: dict[tuple[int, ...], TreeNode] = {}
-    for child in node.below:
-        if child.visits and child.piece is not None and child.piece.num_tokens:
-            said.setdefault(tuple(int(token) for turn in child.piece.turns for token in turn.tokens), child)
-    ranked = sorted(said.values(), key=quality)
+    ranked = sorted(distinct([child for child in node.below if child.visits and child.words]), key=quality)
     if len(ranked) < 2 or quality(ranked[0]) == quality(ranked[-1]):
         return None
     return ranked[-1], ranked[0]

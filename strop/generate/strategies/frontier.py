@@ -67,10 +67,13 @@ class Frontier(Strategy):
     async def _recorded(self, ended: Sequence[TreeNode], play: Player) -> TreeNode:
         """The one of these that counts; its worth goes up to the root."""
         pieces = [node.piece for node in ended if node.piece is not None]
-        right = [paid is not None and paid > 0.5 for paid in await play.score(pieces)]
-        ranks = [(not ok, piece.outcome is not Outcome.FINISHED) for ok, piece in zip(right, pieces, strict=True)]
+        paid = await play.score(pieces)  # None: the reward failed, which says nothing
+        right = [mark is not None and mark > 0.5 for mark in paid]
+        whole = [piece.outcome is Outcome.FINISHED for piece in pieces]
+        ranks = [(mark is None, not ok, not done) for mark, ok, done in zip(paid, right, whole, strict=True)]
         best = min(range(len(ended)), key=lambda place: (ranks[place], surprise(line(ended[place]))))
-        back_up(ended[best], 1.0 if right[best] else -1.0)
+        if paid[best] is not None:
+            back_up(ended[best], 1.0 if right[best] else -1.0)
         return ended[best]
 
     def _next_below(self, node: TreeNode) -> TreeNode | None:

@@ -25,7 +25,7 @@ from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Strategy
 from strop.train.tops import top
-from strop.types import Group, IntArray, Sampling, Start, Trajectory
+from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
 
 _TOP = top(2)
 DROPPED = "lookalikes"  # the fact of how many paths of its tree were dropped
@@ -64,7 +64,8 @@ class Lookahead(Strategy):
         return next(share for step, share in reversed(self.shares) if version >= step)
 
     async def _tree(self, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        root, spare, size, dropped = LivePath(starts[0]), list(starts[1:]), 0, 0
+        trunk = replace(starts[0], origin=Origin.BRANCHED)  # half of it greedy: no plain attempt of the policy
+        root, spare, size, dropped = LivePath(trunk), list(starts[1:]), 0, 0
         live = [root]
         while size < self.longest and any(path.is_open for path in live):
             before, size = size, min(size + self.piece, self.longest)

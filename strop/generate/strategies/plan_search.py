@@ -1,10 +1,11 @@
 """CPL's search (2409.08642): a tree of steps, and of each node the best child against the worst as a pair.
 
 Each simulation goes down from the root to the child of the highest PUCT = Q + explore * prior * sqrt(N of the parent) /
-(1 + N), prior = exp(mean log p of its tokens), makes children of the leaf and backs up +1 for each that ended right, -1
-for each that ended wrong. Readings: steps are pieces of so many tokens, where the paper's are steps of a written plan.
-No value model: a child that has not ended is worth nothing yet. Every token may be in one pair only, so of the pairs
-(Q > 0, Q < 0) of a node the widest is taken; one that holds an end counts 0.3 of its Q, as the paper's solutions do.
+(1 + N), prior = exp(mean log p of its tokens), past all that ended, visits the leaf, makes its children, of equal ones
+the first, and backs up +1 for each that ended right, -1 for each that ended wrong, once. Readings: steps are pieces of
+so many tokens, where the paper's are steps of a written plan. No value model: the visit of a leaf is worth 0. Every
+token may be in one pair only, so of the pairs (Q > 0, Q < 0) of a node the widest is taken; one that holds an end
+counts 0.3 of its Q, as the paper's solutions do.
 Papers: cpl
 """
 
@@ -16,17 +17,16 @@ from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
-from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, grow, leaf, quality
+from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, distinct, grow, growing, quality
 from strop.roles import Strategy
 from strop.types import Group, Outcome, Start, Trajectory
 
 _SOLUTION = 0.3  # of Q, in a pair that holds an end
-SIMULATIONS = "simulations"  # the fact of how many came before
 
 
 @dataclass(frozen=True)
 class PlanSearch(Strategy):
-    """As many simulations as there are starts; the pairs of all nodes are brought, each a family.
+    """As many simulations as there are starts, or until all ended; the pairs of all nodes are brought, each a family.
 
     Where there is no pair one piece is brought alone, for gates to drop.
     """
@@ -46,25 +46,24 @@ class PlanSearch(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         root = TreeNode()
         for _ in starts:
-            node = leaf(root, self.puct)
-            if node.is_open:
-                await self._expand(node, play)
-            elif node.is_ended:
-                back_up_mean(node, quality(node))  # once more the same
-            else:
-                back_up_mean(node, -1.0)  # the world failed it: not to be sought again
+            node = growing(root, self.puct)
+            if node is None:
+                break
+            await self._expand(node, play)
         return _brought(root)
 
     async def _expand(self, node: TreeNode, play: Player) -> None:
         count = self.first if node.above is None else self.width
         pause = self.tokens if node.depth + 1 < self.deepest else 0
-        children = await grow(node, [play.another() for _ in range(count)], pause, play)
-        ended = [child for child in children if child.is_ended]
+        back_up_mean(node, 0.0)  # in place of a value model's word
+        await grow(node, [play.another() for _ in range(count)], pause, play)
+        node.below = distinct(node.below)
+        ended = [child for child in node.below if child.is_ended]
         paid = await play.score([child.piece for child in ended if child.piece is not None]) if ended else []
         for child, reward in zip(ended, paid, strict=True):
-            is_right = reward is not None and reward > 0.5 and child.piece is not None
-            is_whole = child.piece is not None and child.piece.outcome is Outcome.FINISHED
-            back_up_mean(child, 1.0 if is_right and is_whole else -1.0)
+            if reward is not None:  # else the reward failed, which says nothing
+                is_whole = child.piece is not None and child.piece.outcome is Outcome.FINISHED
+                back_up_mean(child, 1.0 if reward > 0.5 and is_whole else -1.0)
 
     def puct(self, node: TreeNode) -> float:
         assert node.above is not None

@@ -48,7 +48,7 @@ class PlotSearch(Strategy):
             node = leaf(root, self.upper_bound)
             if node.is_open:
                 await self._expand(node, surprises, play)
-            else:
+            elif node.is_ended:
                 back_up_mean(node, quality(node))  # once more the same
         return _brought(root)
 
@@ -64,11 +64,12 @@ class PlotSearch(Strategy):
         paid = await play.score([piece for piece in pieces if piece.is_scored])
         rewards = iter(paid)
         for child, surprise in zip(told, own, strict=True):
-            coherence = (next(rewards) or 0.0) if child.is_ended else 0.0
+            coherence = next(rewards) if child.is_ended else 0.0
             interest = curiosity(surprise, middle, spread)
             assert child.piece is not None
             child.piece.facts[CURIOSITY] = interest
-            back_up_mean(child, coherence + interest)
+            if coherence is not None:  # else the reward failed, which says nothing
+                back_up_mean(child, coherence + interest)
 
     def upper_bound(self, node: TreeNode) -> float:
         assert node.above is not None

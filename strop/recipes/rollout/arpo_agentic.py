@@ -5,11 +5,11 @@ Paper: arXiv 2507.19849 (2025)
 Claim: Better than trajectory-level RL on 13 benchmarks of reasoning and search, with half of its tool calls.
 Reading: See the mechanism for the rule of forks, whose constants are the release's: 16 attempts, 8 of them whole, at
     most 5 calls of tools. Credit is soft, plain GRPO over whole attempts, where a token that several share counts as
-    often; `rule=mean` is the paper's hard credit. No KL, no bonus on entropy. Optimizer steps per draw were not found:
-    one. Tools are those of a store, looked up and written to.
+    often; `rule=mean` is the paper's hard credit. No KL, no bonus on entropy. Of the release's eight optimizer steps
+    per draw four fit. Tools are those of a store, looked up and written to.
 Left out: The penalty of -1 for a wrong format and the bonus of 0.1 for the use of two tools, which the world's pay does
     not know.
-Acts: share/branched > 0 and fact/doubt_rise != 0 and shared_token_share > 0
+Acts: share/branched > 0 and fact/doubt_rise != 0 and shared_token_share > 0 and clipped_share > 0
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def arpo_agentic(
     weight: float = 0.2,  # of doubt that rose
     tokens: int = 20,  # of each reply, over which doubt is summed
     rule: str = "sum",  # soft credit of shared tokens; mean: hard
+    minibatches: int = 4,  # optimizer steps per draw
 ) -> Run:
     """group_size attempts, of which up to a half branch off from others."""
     return setting.run(
@@ -39,4 +40,5 @@ def arpo_agentic(
         (Clip(),),
         agent=Chat(_CALLS + 1),
         strategy=ToolForks(max(setting.group_size // 2, 1), chance, weight, tokens),
+        minibatches=minibatches,
     )

@@ -7,7 +7,7 @@ Reading: As released. `group_size` counts the roots of the first stage, with the
     second stage has groups of 16, too. The first stage is this run's warm-up; how long it lasts is not said: as long as
     the second. The paper draws one of the 20 most uncertain tokens of replies of thousands; replies here have 25, so
     one of 4, and a token of one letter may be critical, since all are. The price of length is of written tokens, as in
-    the release, where what a branch was given is its prompt. Four optimizer steps per draw, as in DAPO's recipe here.
+    the release, where what a branch was given is its prompt. Of the release's 16 optimizer steps per draw four fit.
 Left out: The release's limit of 1500 tokens for a prompt with its beginning.
 Acts: warmup/share/branched > 0 and warmup/fact/shared > 0 and clipped_share > 0 with first=3
 """

@@ -133,6 +133,19 @@ def test_the_surest_end_is_recorded() -> None:
     assert ends[1].value == 1.0 and root.visits == 1 and ends[0].visits == 0
 
 
+def test_a_reward_that_failed_says_nothing() -> None:
+    root = node(None)
+    lost, wrong = (node(root, logprobs, Outcome.FINISHED) for logprobs in ([-0.1], [-0.5]))
+
+    class Asked:
+        async def score(self, attempts: list[Trajectory]) -> list[float | None]:
+            return [None, 0.0][: len(attempts)]
+
+    assert asyncio.run(Frontier()._recorded([lost, wrong], Asked())) is wrong  # type: ignore[arg-type]
+    assert asyncio.run(Frontier()._recorded([lost], Asked())) is lost  # type: ignore[arg-type]
+    assert (lost.visits, lost.value, wrong.value, root.visits) == (0, 0.0, -1.0, 1)
+
+
 def test_a_search_ends_where_nothing_is_open(tmp_path: Path) -> None:
     found = searched(player(tmp_path, ["a|", "b|"], {}, Replies(1)), Frontier(2, 4, 2), 5)
     assert len(found) == 1, "of several that end together one is recorded"

@@ -13,7 +13,7 @@ from strop.generate.live import instead
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.lookahead import Lookahead, distance
 from strop.train.needs import Note
-from strop.types import Group, Origin, Trajectory
+from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import END, ids
 
@@ -52,7 +52,8 @@ def test_a_look_alike_is_dropped_and_the_next_close_call_opens_a_path(tmp_path: 
     strategy = Lookahead(edits=0.6, ages=(2,), longest=6, piece=3)
     root, other, copy = found = grown(play, strategy, 3)
     assert [each.reply for each in found] == ["abcdefgh", "abcdyzw", "abcdefk"]
-    assert (root.origin, other.origin, other.parent) == (Origin.POLICY, Origin.BRANCHED, root.id)
+    assert {each.origin for each in found} == {Origin.BRANCHED}, "greedy in part, so no pass rate counts them"
+    assert (root.parent, other.parent) == ("", root.id)
     assert other.turns[0].begun.tolist() == ids("abcd") and other.turns[0].tokens.tolist() == ids("yzw|")
     assert other.turns[0].versions.tolist()[0] == -1 and (other.turns[0].versions[1:] > 0).all(), "nobody drew y"
     assert other.num_sampled == 3 and copy.turns[0].begun.tolist() == ids("abcdef") and copy.parent == root.id
@@ -142,4 +143,4 @@ def test_refuses_nonsense() -> None:
         with pytest.raises(ConfigurationError, match="shares from 0 to 1"):
             Lookahead(shares=shares)
     with pytest.raises(ConfigurationError, match="call meet"):
-        asyncio.run(Lookahead()(Group(0, None, []), [None], None))  # type: ignore[arg-type, list-item]
+        asyncio.run(Lookahead()(Group(0, None, []), [Start("0/0", 0)], None))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.player import GroupPlayer
-from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, leaf, quality
+from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
 from strop.generate.strategies.plan_search import PlanSearch
 from strop.generate.strategies.plot_search import PlotSearch, curiosity
 from strop.train.needs import Note
@@ -65,10 +65,32 @@ def test_pairs_say_different_things_and_are_worth_different_amounts() -> None:
     assert as_attempt(node(root, 5, Outcome.FINISHED), 0.5, "").outcome is Outcome.FINISHED
 
 
+def test_a_plan_goes_on_past_all_that_ended_or_failed() -> None:
+    root = node(None)
+    ended, failed, full, unlikely, likely = (
+        node(root, size, outcome, logprob)
+        for size, outcome, logprob in (
+            (1, Outcome.FINISHED, 0.0),
+            (2, Outcome.FAILED, 0.0),
+            (3, Outcome.PRUNED, 0.0),
+            (4, Outcome.PRUNED, -1.0),
+            (5, Outcome.PRUNED, -0.5),
+        )
+    )
+    end = node(full, 6, Outcome.TRUNCATED)
+    back_up_mean(ended, 1.0)
+    assert growing(root, PlanSearch().puct) is likely, "all others that can go on are less likely"
+    assert leaf(root, PlanSearch().puct) is ended and not failed.visits and not end.can_grow
+    deeper = node(likely, 7)
+    assert growing(likely, PlanSearch().puct) is deeper and unlikely.can_grow
+    assert growing(full, PlanSearch().puct) is None and growing(node(None), PlanSearch().puct) is not None
+
+
 def searched(play: GroupPlayer, strategy: PlanSearch | PlotSearch, starts: int) -> list[Trajectory]:
     async def score(group: Group) -> None:
         for attempt in group.trajectories:
             attempt.reward = float("x" in attempt.reply)
+            attempt.outcome = Outcome.FAILED if "q" in attempt.reply else attempt.outcome  # the reward's fault
 
     async def note(groups: list[Group], needs: frozenset[Note]) -> None:
         for attempt in groups[0].scored:
@@ -89,12 +111,34 @@ def test_a_plan_played_through(tmp_path: Path) -> None:
 
 
 def test_steps_of_a_plan_are_a_pair_of_their_own(tmp_path: Path) -> None:
-    """Below `ab` two wrong ends, below `cd` two right ones: Q = -1 and 1, and neither is an end."""
+    """Below `ab` two wrong ends, below `cd` two right ones: Q = -2/3 and 2/3, with the visit that made the ends."""
     play = player(tmp_path, ["ab-", "cd-", "y|", "z|", "x|", "zx|"], {}, Replies(1))
     best, worst = searched(play, PlanSearch(2, 2, 2, 2), 3)
     assert [best.reply, worst.reply] == ["cd", "ab"] and best.family == worst.family == "root"
-    assert (best.facts["noted"], worst.facts["noted"]) == (1.0, -1.0)
+    assert (best.facts["noted"], worst.facts["noted"]) == pytest.approx((2 / 3, -2 / 3))
     assert [each.outcome for each in (best, worst)] == [Outcome.TRUNCATED] * 2
+
+
+def test_each_end_counts_once_and_a_search_stops_where_all_ended(tmp_path: Path) -> None:
+    """`ab` has a right and a wrong end, Q = 0 however long it lasts; `cd` two wrong ones: no pair of the root."""
+    play = player(tmp_path, ["ab-", "cd-", "x|", "y|", "w|", "z|"], {}, Replies(1))
+    found = searched(play, PlanSearch(2, 2, 2, 2), 9)
+    assert [each.reply for each in found] == ["abx", "aby"]
+    assert [each.facts["noted"] for each in found] == pytest.approx([0.3, -0.3])
+
+
+def test_of_steps_that_say_the_same_the_first_is_kept(tmp_path: Path) -> None:
+    """Of `x|`, `x|`, `y|` below `ab` the second is none: Q = (0 + 1 - 1) / 3, and no 1 / 4 against `cd`."""
+    play = player(tmp_path, ["ab-", "cd-", "ef-", "x|", "x|", "y|", *["w|", "v|", "z|"] * 2], {}, Replies(1))
+    found = searched(play, PlanSearch(2, 2, 3, 3), 4)
+    assert [each.reply for each in found] == ["abx", "aby"] and found[0].id == "0/7"
+
+
+def test_a_reward_that_failed_is_in_no_pair(tmp_path: Path) -> None:
+    (alone,) = searched(player(tmp_path, ["x|", "q|"], {}, Replies(1)), PlanSearch(4, 2, 2, 2), 2)
+    assert (alone.reply, alone.facts["noted"]) == ("x", 0.0)
+    play = player(tmp_path, ["x|", "q|", "yyy|"], {}, Replies(1))
+    assert {each.reply for each in searched(play, PlotSearch(4, 2, 3), 1)} == {"x", "yyy"}
 
 
 def test_without_a_pair_one_piece_is_brought_for_gates_to_drop(tmp_path: Path) -> None:
