@@ -4,10 +4,12 @@ Title: The Wisdom of Hindsight Makes Language Models Better Instruction Follower
 Paper: arXiv 2302.05206 (2023)
 Claim: Better than PPO and than fine-tuning on right answers over 12 BigBench tasks, close to supervised training.
 Reading: All attempts are asked to be right; what was right is trained behind that instruction, what was wrong behind
-    the opposite one, each against the other by the mean log-probability of a token. Label smoothing 0.2, for tokens
-    and preference alike, entropy 0.001, ten passes over the attempts of a round, which is a step. Two words that the
-    bundled model knows stand for `generate a correct answer` and `a wrong answer`. Held-out tasks are asked with the
-    first. A twin's tokens are counted once.
+    the opposite one, each against the other by the mean log-probability of a token. Labels of tokens and preference are
+    smoothed alike, by 0.2 in the release, whose answers are a letter in brackets; of 25 characters at temperature 1 not
+    one in a hundred would come out as it was meant (reward 0.94 to 0.03 in four steps), so here it is 0.002. Entropy
+    0.001, ten passes over the attempts of a round, which is a step. Two words that the bundled model knows stand for
+    `generate a correct answer` and `a wrong answer`. Held-out tasks are asked with the first. A twin's tokens are
+    counted once.
 Left out: Training on random parts of an answer, with the part before them in the prompt; the KL term, which is off.
 Acts: relabelled > 0 and preferred != 0.5 with epochs=2
 """
@@ -29,7 +31,7 @@ def hir(
     setting: Setting = Setting(group_size=4),
     right: str = "careful",  # the word that asks for a right answer
     wrong: str = "quick",  # the word that a wrong answer satisfies
-    smoothing: float = 0.2,  # of the labels
+    smoothing: float = 0.002,  # of the labels
     contrast: float = 1.0,  # weight of the preference for the instruction that was satisfied
     epochs: int = 10,  # passes over the attempts of a step
 ) -> Run:

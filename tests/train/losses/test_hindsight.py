@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.recipes import build, recipe_named
 from strop.train.batch import ORIGINS, Batch
 from strop.train.losses.hindsight import Hindsight
 from strop.types import Origin
@@ -60,6 +61,22 @@ def test_pairs_do_not_see_each_other() -> None:
     output = say([[-1.0], [-2.0], [-3.0], [-0.1]])
     output.logits, output.tokens = torch.zeros(len(batch.tokens), 2, dtype=torch.float64), batch.tokens
     torch.testing.assert_close(Hindsight()(output, batch)[0][: len(alone)], alone)
+
+
+def test_what_a_policy_has_learned_by_heart_it_still_writes_at_temperature_1() -> None:
+    """Of 40 characters, by the probability that costs least; the release's 0.2 would leave 1 of 200 whole."""
+    (loss,) = build(recipe_named("hir"), {}).losses
+    assert isinstance(loss, Hindsight)
+
+    def cost(chance: float, smoothing: float) -> float:
+        others = 39 * log((1 - chance) / 39)
+        return -(1 - smoothing) * log(chance) - smoothing * (log(chance) + others) / 40
+
+    def whole(smoothing: float) -> float:
+        best: float = min((each / 100_000 for each in range(70_000, 100_000)), key=lambda each: cost(each, smoothing))
+        return best**25
+
+    assert whole(loss.smoothing) > 0.9 and whole(0.2) < 1 / 150
 
 
 def test_bad_input_is_refused() -> None:

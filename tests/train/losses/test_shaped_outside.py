@@ -24,7 +24,7 @@ def test_by_hand() -> None:
     loss.sum().backward()
     assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -2.2, -0.375, -0.5])
     assert figures["outside_share"] == 2.0 and figures["outside"] == pytest.approx(1.25)
-    assert figures["clipped_share"] == 1.0, "no ratio of a token that nobody sampled"
+    assert figures["clipped_share"] == 1.0 and figures["ratio"] == pytest.approx(2.35), "none of what nobody sampled"
 
 
 def test_without_others_words_it_is_the_inner_loss() -> None:
