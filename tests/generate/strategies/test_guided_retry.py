@@ -48,7 +48,7 @@ def reply(prompt: str, key: int) -> str:
     """Even first terms are solved half of the time, others only with guidance, and those of 3, 13, ... never."""
     asked = terms(prompt)
     able = asked[0] % 2 == 0 or ("hint:" in prompt and asked[0] % 10 != 3)
-    return str(sum(asked)) if able and key % 2 else f"<think>{asked[0]}+{asked[1]}=0</think>0"
+    return str(sum(asked)) if able and key % 2 else f"<think>{asked[0]}+{asked[1]}={1000 + key % 1000}</think>0"
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,10 @@ def test_only_tasks_where_all_failed_call_the_teacher(made: tuple[Ledger, Readin
     assert asked == len(guide.asked), "once for each attempt that failed"
     kinds = {(any(r for o, r in each if o == "policy"), len(each)) for each in rows.values()}
     assert kinds == {(True, 2), (False, 4), (False, 2)}, "solved at once, tried again, and no teacher"
+    told = [ledger.attempt(name) for (name,) in ledger._rows("SELECT id FROM attempts WHERE origin = 'policy'")]
+    failed = {(each.task.messages[0].content, each.reply) for each in told if not each.reward}
+    heard = {(parts["task"], parts["reply"]) for parts in guide.asked}
+    assert heard <= failed and len(heard) == len(guide.asked), "each is guided by what was wrong in itself"
     for parts in guide.asked:
         assert parts["reply"].endswith("</think>0") and parts["answer"] == str(sum(terms(parts["task"])))
 
