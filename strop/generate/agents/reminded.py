@@ -21,8 +21,6 @@ from strop.generate.reminders import fitting
 from strop.roles import Agent, Environment
 from strop.types import Message, Observation, Origin, Task
 
-_CLUSTER = 64  # of the most similar experiences, those that may belong to it
-
 
 @dataclass
 class Reminded(Agent):
@@ -87,7 +85,7 @@ class _Commented:
 
 def _shown(library: Library, shelves: Sequence[str], observation: str, count: int, near: float) -> list[Lesson]:
     """The best of the observation's cluster; of all, where it has none."""
-    found = [each for shelf in shelves for each in library.about(observation, shelf, _CLUSTER)]
+    found = [each for shelf in shelves for each in library.about(observation, shelf, len(library))]
     cluster = [lesson for overlap, lesson in found if overlap >= near]
     known = cluster or [lesson for shelf in shelves for lesson in library.best(shelf, count)]
     return sorted(known, key=lambda lesson: -lesson.score)[:count]

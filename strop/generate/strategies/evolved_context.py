@@ -44,7 +44,7 @@ class EvolvedContext(Strategy):
     """Each start is a search of at most `iterations` candidates; the best of them is the attempt."""
 
     adviser: Adviser | None = None  # who summarises and points the way; None: the policy itself
-    iterations: int = 4  # candidates
+    iterations: int = 6  # candidates
     exemplars: int = 3  # that are read as their summaries
     longest: int = 200  # characters of all that stands before a task
     right: float = 1.0  # reward that cannot be bettered

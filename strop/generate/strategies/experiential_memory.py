@@ -58,7 +58,7 @@ class ExperientialMemory(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         self.library.catch_up(group.version)
-        if group.version > self._version and group.version % self.every == 0:
+        if group.version // self.every > self._version // self.every:  # a late group may miss the version itself
             self._version = group.version
             self._made[group.number] = await self._written(play)
         memory, example = self._memory.text, self.example(group.task, starts)

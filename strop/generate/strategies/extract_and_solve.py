@@ -21,7 +21,7 @@ from strop.generate.one_reply import OneReply
 from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.roles import Strategy, World
-from strop.types import Group, Message, Origin, Start, Task, Trajectory
+from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 
 EXTRACTOR = "extractor"  # the family of skills, and what their turns are marked with
 _LOOKED_AT = 8  # candidates for each related task
@@ -57,8 +57,7 @@ class ExtractAndSolve(Strategy):
         solvers = await together(play(start, task=task) for task, start in begun)
         scores = await play.score(solvers)
         for place, skill in enumerate(formed):
-            told = [score for score in scores[place :: len(formed)] if score is not None]
-            skill.facts["noted"] = sum(told) / max(len(told), 1)
+            _worth(skill, [score for score in scores[place :: len(formed)] if score is not None])
         return [source, *skills, *solvers]
 
 
@@ -85,6 +84,14 @@ def _question(source: Trajectory) -> str:
 def _marked(skill: Trajectory) -> Trajectory:
     turns = tuple(replace(turn, aux={**turn.aux, EXTRACTOR: np.ones(1, np.float32)}) for turn in skill.turns)
     return replace(skill, turns=turns, facts={"noted": 0.0})
+
+
+def _worth(skill: Trajectory, told: Sequence[float]) -> None:
+    """The mean of its solvers; where the world failed them all, nobody knows it, and it is no 0."""
+    if told:
+        skill.facts["noted"] = sum(told) / len(told)
+    else:
+        skill.outcome, skill.error = Outcome.FAILED, "the world failed all attempts that tried this skill"
 
 
 def _begun(task: Task, skill: Trajectory, play: Player) -> Start:

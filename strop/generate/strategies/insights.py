@@ -58,8 +58,8 @@ class Insights(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         self.library.catch_up(group.version)
         read = useful(self.library, group.task, INSIGHTS, self.shown, self.explore)
-        self._read.setdefault(group.number, []).extend(read)
         texts = fitting([lesson.text for lesson in read], self.longest)
+        self._read.setdefault(group.number, []).extend(lesson for lesson in read if lesson.text in texts)
         attempts = await together(play(with_help(start, group.task, texts)) for start in starts)
         scores = await play.score(attempts)
         known = [(attempt, score) for attempt, score in zip(attempts, scores, strict=True) if score is not None]
@@ -80,10 +80,12 @@ class Insights(Strategy):
         shown = {"task": prompt_of(group.task), "reply": trace(failed[0]), "other": beside}
         said = await reflected(self.adviser, "insight", play, **shown)
         text = " ".join(said.split())
-        if not text or text in texts or tells(text, group.task, *(final_answer(each.reply) for each in right[:1])):
+        tried = fitting([text, *texts], self.longest)  # it comes first: one that is too long would prove the others
+        answers = [final_answer(each.reply) for each in right[:1]]
+        if text not in tried or text in texts or tells(text, group.task, *answers):
             return None
         before = sum(score for _, score in known) / len(known)
-        gain = await self._tried(group, fitting([text, *texts], self.longest), play) - before
+        gain = await self._tried(group, tried, play) - before
         if gain > _ROUNDING:
             made.append(add(text, about, INSIGHTS, gain))
         return gain

@@ -14,12 +14,15 @@ from strop.processes.box import landlock, seccomp
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 4, 38, 24
 _CAPSET, _CAPABILITIES_3 = 126, 0x20080522
 _MOST_FILES = 32
+_BOUNDS_TRUNCATION = 3  # the version of Landlock; before, a file that may be read can be emptied by whoever owns it
 
 
 class Wall(enum.Enum):
     """What stands between a program and the machine; seccomp stands in both."""
 
-    FILES = "files"  # Landlock: the interpreter's own files may be read, and a folder of its own written
+    # Landlock: the interpreter's own files may be read, and a folder of its own written. Of all others the name, size
+    # and time can be asked for: let them not say what a program must not know
+    FILES = "files"
     NO_FILES = "no files"  # no call that takes the name of a file, so that all modules must be there already
 
 
@@ -27,7 +30,12 @@ def best_wall() -> Wall | None:
     """The one that this machine can raise; None: none."""
     if sys.platform != "linux" or not seccomp.is_known() or not Path("/proc/sys/kernel/seccomp").is_dir():
         return None
-    return Wall.FILES if landlock.version() else Wall.NO_FILES
+    return wall_with(landlock.version())
+
+
+def wall_with(version: int) -> Wall:
+    """The wall for a kernel whose Landlock is of this version."""
+    return Wall.FILES if version >= _BOUNDS_TRUNCATION else Wall.NO_FILES
 
 
 def confine(wall: Wall, seconds: float, memory: int, readable: tuple[str, ...], folder: str) -> None:

@@ -58,9 +58,10 @@ def main() -> None:
     gc.freeze()
     _say(writing, {"ready": True}, b"", b"")
     while select.select([reading], [], [])[0]:
-        watcher = os.fork()
+        own, watcher = os.getpid(), os.fork()
         if not watcher:
             with suppress(EOFError, BrokenPipeError):
+                tie(own)
                 _answer(reading, writing)
                 os._exit(0)
             os._exit(1)
@@ -68,8 +69,14 @@ def main() -> None:
             os._exit(0)  # there is nobody to answer, or an answer is half written
 
 
-def _answer(reading: int, writing: int) -> None:
+def tie(parent: int) -> None:
+    """End with the process that forked this one, even if it ended before this could be said."""
     tie_to_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _answer(reading: int, writing: int) -> None:
     (size,) = HEAD.unpack(_exactly(reading, HEAD.size))
     question = json.loads(_exactly(reading, size))
     program, stdin = (_exactly(reading, question[name]) for name in ("program", "stdin"))
@@ -77,8 +84,9 @@ def _answer(reading: int, writing: int) -> None:
     os.truncate(given, len(stdin))
     os.pwrite(given, stdin, 0)
     (out, told), (err, complained), (ready, is_ready) = os.pipe(), os.pipe(), os.pipe()
-    child = os.fork()
+    own, child = os.getpid(), os.fork()
     if not child:
+        tie(own)  # before it leaves the session, in which all are killed at once
         _become(question, program, (given, told, complained, is_ready))
     for theirs in (given, told, complained, is_ready):
         os.close(theirs)
@@ -152,7 +160,6 @@ def _become(question: dict[str, Any], program: bytes, pipes: tuple[int, int, int
             os.dup2(pipe, place)
         os.closerange(4, 1 << 16)
         os.setsid()
-        tie_to_parent(signal.SIGKILL)
         os.chdir(question["folder"] or "/")
         streams = [os.fdopen(place, mode, encoding="utf-8", errors="replace") for place, mode in enumerate("rww")]
         sys.stdin, sys.stdout, sys.stderr = streams

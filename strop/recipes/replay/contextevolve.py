@@ -5,7 +5,7 @@ Paper: arXiv 2602.02597 (2026)
 Claim: A third better than other evolutionary searches on systems code, with 29 % fewer tokens.
 Reading: Only abstract and digests were found: priorities and prompts are a plain reading. Candidates are scored while
     the search goes on, as in the paper, whose evaluator is at hand: held-out accuracy is that of the best of
-    `iterations` candidates by the world's own judgement, to be compared with `strop eval --k 4` and not with pass@1. A
+    `iterations` candidates by the world's own judgement, to be compared with `strop eval --k 6` and not with pass@1. A
     rule of the bundled worlds summarises in place of three language models.
 Left out: Code as the thing that evolves; an archive that lives longer than one task.
 Acts: fact/candidates > 1 and fact/gained > 0
@@ -26,7 +26,7 @@ from strop.train.losses.reinforce import Reinforce
 def contextevolve(
     setting: Setting = Setting(world="arithmetic:5", group_size=1, steps=4),
     adviser: str = "rules",  # who summarises and points the way: rules, itself, or http://HOST:PORT/v1#MODEL
-    iterations: int = 4,  # candidates of one search
+    iterations: int = 6,  # candidates of one search: the last has more before it than it may read
     exemplars: int = 3,  # that are read as their summaries
     longest: int = 200,  # characters of all that stands before a task
 ) -> Run:

@@ -56,6 +56,13 @@ def test_beside_every_observation_stand_the_best_of_its_cluster(tmp_path: Path) 
     assert attempt.turns[0].fresh, "the first prompt is not the task's alone"
 
 
+def test_the_best_of_a_large_cluster_is_found_wherever_it_stands(tmp_path: Path) -> None:
+    kept = libraries(*(("example", f"do {place}", "sum red blue", place / 100) for place in range(90)))
+    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "7", Reminded(Chat(), *kept))
+    asyncio.run(play(play.another()))
+    assert "sum red blue experience: do 89 do 88<" in engine.prompts[0]
+
+
 def test_without_experiences_it_is_the_inner_agent(tmp_path: Path) -> None:
     play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "7", Reminded(Chat(), *libraries()))
     attempt = asyncio.run(play(play.another()))

@@ -13,6 +13,7 @@ from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.evolved_context import EvolvedContext, picked, priorities
+from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.generate.asking import Speaking, player_of
 from tests.generate.critic import Critic
@@ -51,6 +52,12 @@ def searched(
     return best, play, engine
 
 
+def test_the_recipe_has_something_to_choose_from() -> None:
+    """The last candidate's parent apart, more are archived than are read: priorities decide."""
+    search = build(recipe_named("contextevolve"), {}).strategy
+    assert isinstance(search, EvolvedContext) and search.iterations - 2 > search.exemplars
+
+
 def test_a_candidate_reads_direction_parent_and_summaries(tmp_path: Path) -> None:
     critic = Critic({"summary": lambda read: f"sum of {read['reply'][:2]}", "direction": "go up"})
     best, play, engine = searched(tmp_path, ["41", "42", "46", "99"], critic)
@@ -82,7 +89,7 @@ def test_without_an_answer_it_goes_on_plainly_and_what_the_world_failed_is_no_ca
     assert "user\n41 -> 12+34=?" in engine.prompts[1] and best.reply == "46"
     play, _ = player_of(tmp_path, Gone(3), TASK, lambda prompt, call: "46")
     (failed,) = asyncio.run(EvolvedContext(Critic({}))(Group(0, TASK, []), [play.another()], play))
-    assert failed.outcome is Outcome.FAILED and failed.facts == {"candidates": 4.0, "gained": 0.0}
+    assert failed.outcome is Outcome.FAILED and failed.facts == {"candidates": 6.0, "gained": 0.0}
     for bad in ({"iterations": 0}, {"exemplars": 0}):
         with pytest.raises(ConfigurationError, match="EvolvedContext needs"):
             EvolvedContext(None, **bad)

@@ -132,6 +132,17 @@ def test_the_text_is_written_every_so_many_versions_from_good_and_bad_attempts(t
     assert [lesson.text for lesson in memory.library.on(MEMORY)] == ["ask even less"]
 
 
+def test_a_version_without_a_group_puts_the_text_off_and_does_not_skip_it(tmp_path: Path) -> None:
+    """Due at version 2, where nothing begins: written at 3, and again at 4."""
+    adviser = Counsel(["ask less", "ask even less"])
+    memory = ExperientialMemory(Library(), adviser, every=2)
+    for version, asked in ((1, 0), (3, 1), (3, 1), (4, 2), (5, 2)):
+        memory.observe(group(9, version - 1, [attempt(2, 1.0, reward=1.0)]))
+        memory.observe(group(10, version - 1, [attempt(1, 0.0, "9", reward=0.0)], "sum red gold"))
+        read(tmp_path, memory, version)
+        assert len(adviser.asked) == asked, version
+
+
 def test_examples_are_the_newest_and_chosen_by_the_key(tmp_path: Path) -> None:
     memory = ExperientialMemory(Library(most=2, same=1.1))
     for number, reply in enumerate("abc"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -14,12 +17,14 @@ from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.noted import Noted
 from strop.generate.policy import attempt_key
 from strop.generate.strategies.extract_and_solve import ExtractAndSolve, related
+from strop.roles import Environment
 from strop.train.advantages.family_weighted import FamilyWeighted
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.families import families
 from strop.train.losses.role_entropy import RoleEntropy
-from strop.types import Origin, Task, Trajectory
+from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, make_group, say, written
+from tests.generate.asking import player_of
 from tests.generate.strategies.watched import Watched, watched
 
 WORLD = Arithmetic(3)
@@ -67,6 +72,39 @@ def test_each_skill_is_tried_on_each_related_task(found: Watched) -> None:
             assert source.reply in found.engine.prompt_of(skill)
     assert ("good", 1.0) in worths and ("", 0.0) in worths and min(worth for _, worth in worths) == 0.0
     assert found.is_counted_once()
+
+
+class Away(Arithmetic):
+    """A world that answers whoever attempts its first task, and nobody else."""
+
+    def environment(self) -> Environment:  # type: ignore[override]
+        return _Away(super().environment())
+
+
+class _Away(Environment):
+    def __init__(self, inner: Environment) -> None:
+        self.inner = inner
+
+    async def reset(self, task: Task) -> None:
+        if task.id != WORLD.task(0).id:
+            raise ConnectionError("away")
+        await self.inner.reset(task)
+
+    async def step(self, reply: Message) -> Observation:
+        return await self.inner.step(reply)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+def test_a_skill_that_the_world_let_nobody_try_is_no_0(tmp_path: Path) -> None:
+    world, said = Away(3), iter(["46", "good", "", "46", "46"])
+    play, _ = player_of(tmp_path, world, world.task(0), lambda prompt, call: next(said))
+    starts = [play.another(), play.another()]
+    source, good, empty, *solvers = asyncio.run(ExtractAndSolve((world,), 2)(play.group, starts, play))
+    assert source.outcome is Outcome.FINISHED and [each.outcome for each in solvers] == [Outcome.FAILED] * 2
+    assert good.outcome is Outcome.FAILED and "skill" in good.error
+    assert empty.outcome is not Outcome.FAILED and empty.facts == {"noted": 0.0}, "badly formed: its own fault"
 
 
 def test_roles_and_tasks_are_compared_apart(found: Watched) -> None:

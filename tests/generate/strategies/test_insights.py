@@ -105,6 +105,20 @@ def test_what_is_kept_is_read_later_and_its_use_is_counted(tmp_path: Path) -> No
     assert strategy.learn([])["lessons/used"] == 1.0, "the last group waits for the next version"
 
 
+def test_only_what_is_read_is_proved_and_counted(tmp_path: Path) -> None:
+    """Ten characters stand before a task: an insight of eleven is not tried, and a second one of six is not read."""
+    adviser = Counsel(["go slowly!!", "slowly"])
+    strategy = Insights(Library(), adviser, longest=10)
+    attempts, play, _ = played(tmp_path, strategy, [False, True])
+    assert kept(strategy) == [] and attempts[0].facts["insights_tried"] == 0.0 and len(play.made) == 2
+    for text in ("slowly", "calmly"):
+        strategy.library.carry_out(add(text, "arithmetic: 12+34=?", INSIGHTS))
+    attempts, *_ = played(tmp_path, strategy, [True, True], number=1)
+    strategy.library.catch_up()
+    assert attempts[0].facts["insights"] == 1.0
+    assert [(each.text, each.uses) for each in strategy.library.on(INSIGHTS)] == [("slowly", 2), ("calmly", 0)]
+
+
 def test_a_group_reads_what_earlier_versions_left_and_not_its_neighbours(tmp_path: Path) -> None:
     strategy = Insights(Library(), Counsel([""]))
     strategy.library.propose(Group(0, TASK, [], version=3), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])

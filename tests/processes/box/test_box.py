@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.processes.box.confine import Wall, best_wall
+from strop.processes.box.confine import Wall, best_wall, wall_with
 from strop.processes.box.python import PythonBox
 from strop.processes.box.ran import Allowance, Ending, Ran
 from tests.processes.box.attacks import ATTACKS, Attack
@@ -145,6 +145,33 @@ def test_a_watcher_that_is_gone_is_the_worlds_fault_and_the_next_program_has_ano
 
     gone, there = asyncio.run(lost())
     assert gone.ending is Ending.LOST and gone.is_worlds_fault and there.stdout == "2\n"
+
+
+_ORPHAN = """
+import os, time
+from strop.processes.box.warm import tie
+middle = os.fork()
+if not middle:
+    own = os.getpid()
+    if not os.fork():
+        while os.getppid() == own:
+            time.sleep(0.001)
+        tie(own)
+        print("lives", flush=True)
+    os._exit(0)
+os.waitpid(middle, 0)
+"""
+
+
+def test_who_was_forked_by_a_process_that_is_gone_ends() -> None:
+    """Between a fork and the wish to end with the parent it may die; nobody would end such a program."""
+    done = subprocess.run([sys.executable, "-c", _ORPHAN], cwd=_ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_landlock_that_lets_files_be_emptied_is_no_wall() -> None:
+    """Before version 3 a file that may be read can be opened to be truncated: then no file is opened at all."""
+    assert [wall_with(version) for version in range(5)] == [Wall.NO_FILES] * 3 + [Wall.FILES] * 2
 
 
 def test_nobody_runs_a_program_without_its_walls() -> None:

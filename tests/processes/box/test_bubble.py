@@ -47,6 +47,7 @@ def test_a_shell_computes_and_says_how_it_ended(tmp_path: Path) -> None:
         "ls /sys/class/net | grep -v lo && echo ESCAPED",
         '[ -n "$STROP_SECRET" ] && echo ESCAPED',
         "ls /proc | grep -c '^[0-9]' | grep -qv '^[1-6]$' && echo ESCAPED",
+        "unshare -U true && echo ESCAPED",
     ],
 )
 def test_nothing_outside_is_reached(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +68,26 @@ def test_time_output_and_children_end_with_it() -> None:
     assert not left, "a child outlived it"
     flood = shell("yes", allowance=Allowance(seconds=20.0, output=1000))
     assert flood.ending is Ending.OUTPUT and len(flood.stdout) == 1000
+
+
+@needs_bubble
+def test_folders_that_are_memory_are_bounded_and_nothing_else_is_written(tmp_path: Path) -> None:
+    """Two files of 20 MB fit nowhere where 32 MB may be had, though each alone is short enough."""
+    text = (
+        "for f in / /dev /tmp /dev/shm ~; do head -c 20M /dev/zero >$f/a; head -c 20M /dev/zero >$f/b && echo $f; done"
+    )
+    small = Allowance(seconds=20.0, memory=32 << 20)
+    assert shell(text, allowance=small).stdout == ""
+    kept = shell("for f in /tmp /dev/shm ~; do echo 1 >$f/a && cat $f/a; done", allowance=small, folder=str(tmp_path))
+    assert kept.stdout == "1\n1\n1\n" and (tmp_path / "a").exists()
+
+
+@needs_bubble
+def test_what_could_not_begin_is_the_worlds_fault_and_what_was_killed_is_not() -> None:
+    missing = [shell("true", folder="/nowhere"), asyncio.run(Bubble().run(["no-such-program"]))]
+    assert [each.ending for each in missing] == [Ending.SETUP] * 2 and all(each.is_worlds_fault for each in missing)
+    own = [shell(text) for text in ("kill -9 $$", "kill -9 -1", "kill -9 $PPID; exit 1", "kill -9 1; exit 1")]
+    assert not any(each.is_worlds_fault or each.is_well for each in own), [each.ending for each in own]
 
 
 def _read(path: Path) -> bytes:
