@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from strop.abilities import inside
 from strop.disk.folder import read_rows
 from strop.errors import CheckpointError, ConfigurationError
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from strop.start.preflight import check
 from strop.train.batch import Batch
+from strop.train.losses.among import Among
+from strop.train.losses.clip import Clip
+from strop.train.losses.likelihood import Likelihood
+from strop.train.objective import Objective
 from strop.train.trainers.meta_mixed import MetaMixed, _part, _reward, meta_gradient, unit
 from strop.train.trainers.torch import TorchTrainer
+from strop.types import Metrics, Origin
 from tests.building import make_batch, say, written
 
 
@@ -47,6 +54,35 @@ def test_every_fourth_group_is_held_back_and_only_own_attempts_speak_for_it() ->
     value, _ = _reward(output, _part(whole, 4, True))
     value.backward()
     assert written(whole, output.logprobs.grad) == [-2.0, 0.0, 0.0], "neither the demonstration nor what is trained"
+
+
+class Pulled(TorchTrainer):
+    """Gradients of the card's example: imitation pulls as other tasks do, RL the other way."""
+
+    mixed: tuple[float, float] = (0.0, 0.0)
+
+    def gradient(self, batches: Any, objective: Any) -> dict[str, torch.Tensor]:
+        explores = isinstance(objective, Objective) and bool(inside(list(objective.losses), Clip))
+        return {"theta": torch.tensor([1.0 if explores else -1.0])}
+
+    def step(self, batches: Any, objective: Any) -> Metrics:
+        values = []
+        for origin in (0, 2):  # the policy's attempts alone, then the demonstrations alone
+            output, made = say([[-1.0], [-1.0], [-1.0]]), batches[0]
+            made.origins = torch.full_like(made.origins, origin)
+            values.append(float(objective(output, made)[0].detach()))
+        self.mixed = (values[0], values[1])
+        return {"entropy": 1.0}
+
+
+def test_which_loss_is_imitation() -> None:
+    """Group 1 is trained, A = 5: RL says -5 at ratio 1, imitation -log p = 1; at mu = .25, -5 * .75 and 1 * .25."""
+    inner = Pulled()
+    trainer = MetaMixed(inner, mu=0.25)
+    trainer._now = {"mu": 0.25}
+    losses = (Among(Clip(), (Origin.POLICY,)), Among(Likelihood(), (Origin.TEACHER,)))
+    assert trainer.step([batch()], Objective(losses))["meta_gradient"] == pytest.approx(2.0)
+    assert inner.mixed == pytest.approx((-3.75, 0.25)) and trainer._now["mu"] == pytest.approx(0.45)
 
 
 def learned(**fields: float) -> MetaMixed:
