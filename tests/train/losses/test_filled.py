@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from math import log
 
 import pytest
 import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.train.arithmetic.draws import token_keys, uniforms
 from strop.train.losses.filled import Filled, overlap
 from tests.building import Said, make_batch
 
@@ -90,6 +92,29 @@ def test_gaps_alone_are_taught_and_the_model_is_read_once() -> None:
     again = Filled(0.5, 9, mask=6, seed=3)(reading(logits, batch.tokens), batch)[0]
     other = Filled(0.5, 9, mask=6, seed=4)(reading(logits, batch.tokens), batch)[0]
     assert torch.equal(again, loss) and not torch.equal(other, loss)
+
+
+def test_a_gap_is_taught_against_the_mean_of_all_fillings() -> None:
+    """In plain loops: 12 tokens, about half of them gaps, three fillings by the numbers after the gap's own."""
+    batch = make_batch([[0.0] * 12], share=[[1 / 12] * 12])
+    batch.tokens = torch.arange(13) % 4
+    chances = torch.rand(13, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64).softmax(-1)
+    output = reading(chances.log(), batch.tokens)
+    loss, _ = Filled(0.5, 3, mask=9, seed=2)(output, batch)
+    numbers, target = uniforms(token_keys(batch, 2), 4).tolist(), batch.tokens[1:].tolist()
+    gaps = [at for at in range(1, 13) if numbers[at][0] < 0.5]
+    assert output.asked == [[9 if at in gaps else int(batch.tokens[at]) for at in range(13)]] and 3 <= len(gaps) <= 9
+    texts = [list(target) for _ in range(3)]
+    for at in gaps:
+        for filling, number in enumerate(numbers[at][1:]):
+            texts[filling][at - 1] = int((chances[at].cumsum(0) <= number).sum())
+    rewards = [by_hand(text, target) for text in texts]
+    assert len(set(rewards)) > 1
+    for at in gaps:
+        taught = [
+            log(chances[at, text[at - 1]]) * (r - sum(rewards) / 3) for text, r in zip(texts, rewards, strict=True)
+        ]
+        assert loss[at].item() == pytest.approx(-sum(taught) / 3 * 12 / len(gaps))
 
 
 def test_fillings_that_earn_the_same_teach_nothing() -> None:
