@@ -7,11 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-<<<<<<< HEAD
-.PHONY: demo test lint types unit slow benchmark chaos mutants pages clean
-=======
-.PHONY: demo test lint types unit benchmark chaos attack mutants pages clean
->>>>>>> 36b1f88 (The box: Python that a model wrote runs behind Landlock and seccomp in a process that is used once, shells in bubblewrap; 115 attacks at both walls as root and as nobody)
+.PHONY: demo test lint types unit slow benchmark chaos attack mutants pages clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo

@@ -65,6 +65,16 @@ def test_files_are_short() -> None:
     assert not {path: size for path, size in sizes.items() if size > MOST_LINES}
 
 
+def test_no_file_holds_two_versions_of_itself() -> None:
+    """What a merge that nobody finished leaves behind: a Makefile with it makes nothing, and no test says so."""
+    root, marks = PACKAGE.parent, tuple(mark * 7 + " " for mark in "<>")
+    folders = [root / name for name in ("strop", "tests", "docs", "benchmarks", "effects", ".ci")]
+    found = [*root.glob("*"), *(path for folder in folders for path in folder.rglob("*"))]
+    texts = [path for path in found if path.suffix in {"", ".py", ".md", ".toml", ".json", ".c"} and path.is_file()]
+    torn = [path for path in texts if any(line.startswith(marks) for line in path.read_text().splitlines())]
+    assert len(texts) > 1000 and not torn
+
+
 def test_functions_are_short() -> None:
     sizes = {
         f"{path}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
