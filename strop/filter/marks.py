@@ -52,12 +52,24 @@ async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
         raise TimeoutError(f"no answer within {seconds:g} s" if deadline.expired() else str(error)) from error
 
 
-def plain_marks(reward: Reward, group: Group) -> list[float]:
-    """The numbers of a reward within another one, which must give such at once."""
-    returned = reward(group)
-    if inspect.isawaitable(returned) or any(isinstance(mark, Paid) for mark in returned):
-        raise ConfigurationError(f"{type(reward).__name__} waits or pays places, and here plain numbers are needed")
-    return [float(mark) for mark in returned if not isinstance(mark, Paid)]
+def marks_at_once(asker: Reward, inner: Reward, group: Group) -> Sequence[float | Paid]:
+    """What a reward says to another one, which does not wait."""
+    told = inner(group)
+    if isinstance(told, Awaitable):
+        raise ConfigurationError(_refusal(asker, inner, "marks at once", "is a coroutine"))
+    return told
+
+
+def plain_marks(asker: Reward, inner: Reward, group: Group) -> list[float]:
+    """What a reward says to another one, which can do nothing with places."""
+    told = marks_at_once(asker, inner, group)
+    if any(isinstance(mark, Paid) for mark in told):
+        raise ConfigurationError(_refusal(asker, inner, "plain numbers", "pays places"))
+    return [float(mark) for mark in told if not isinstance(mark, Paid)]
+
+
+def _refusal(asker: Reward, inner: Reward, need: str, instead: str) -> str:
+    return f"{type(asker).__name__} needs {need}, and {type(inner).__name__} {instead}"
 
 
 def marks_of(returned: Any, count: int) -> list[Mark]:

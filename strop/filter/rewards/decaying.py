@@ -7,13 +7,11 @@ Papers: s-grpo
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.control.evidence import EXIT
-from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group
 
@@ -32,10 +30,7 @@ class Decaying(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        told, attempts = self.inner(group), group.trajectories
-        if isinstance(told, Awaitable):
-            raise ConfigurationError(f"Decaying needs marks at once, and {type(self.inner).__name__} is a coroutine")
-        paid = [mark.end if isinstance(mark, Paid) else float(mark) for mark in told]
+        paid, attempts = plain_marks(self, self.inner, group), group.trajectories
         order = sorted(range(len(attempts)), key=lambda place: attempts[place].facts.get(EXIT, math.inf))
         marks, right = [0.0] * len(attempts), 0
         for place in order:

@@ -9,14 +9,12 @@ Papers: lightsearcher
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer
-from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST, RIGHT, calls_of
-from strop.filter.paid import Paid
+from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 
@@ -36,10 +34,7 @@ class FewestCalls(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        told = self.inner(group)
-        if isinstance(told, Awaitable):
-            raise ConfigurationError(f"FewestCalls needs marks at once, and {type(self.inner).__name__} is a coroutine")
-        marks = [mark.end if isinstance(mark, Paid) else float(mark) for mark in told]
+        marks = plain_marks(self, self.inner, group)
         return [self._mark(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _mark(self, attempt: Trajectory, right: float) -> float:

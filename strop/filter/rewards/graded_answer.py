@@ -6,7 +6,6 @@ Papers: concise-reasoning, iterative-dpo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.environments.scratchpad import final_answer
 from strop.filter.marks import plain_marks
@@ -24,10 +23,12 @@ class GradedAnswer(Reward):
     missing: float = -1.0  # for none
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its judge is
+    @property
+    def is_inline(self) -> bool:
+        return self.judge.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self.judge, group)
+        marks = plain_marks(self, self.judge, group)
         return [self._grade(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _grade(self, attempt: Trajectory, mark: float) -> float:

@@ -5,10 +5,9 @@ Papers: r3l, evolving-rl
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 
-from strop.errors import ConfigurationError
+from strop.filter.marks import marks_at_once
 from strop.filter.paid import Paid
 from strop.roles import Reward
 from strop.types import Group
@@ -36,8 +35,6 @@ class Noted(Reward):
 
     def __call__(self, group: Group) -> list[float | Paid]:
         others = [attempt for attempt in group.trajectories if _NAME not in attempt.facts]
-        told = self.inner(replace(group, trajectories=others))
-        if isinstance(told, Awaitable):
-            raise ConfigurationError(f"Noted needs marks at once, and {type(self.inner).__name__} is a coroutine")
+        told = marks_at_once(self, self.inner, replace(group, trajectories=others))
         marks = dict(zip((attempt.id for attempt in others), told, strict=True))
         return [marks[each.id] if each.id in marks else each.facts[_NAME] for each in group.trajectories]

@@ -6,7 +6,6 @@ Papers: parallel-r1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.environments.parallel_format import num_valid_blocks
 from strop.errors import ConfigurationError
@@ -29,7 +28,9 @@ class ParallelBonus(Reward):
     last: int = 0  # version with a bonus; 0: all
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its judge is
+    @property
+    def is_inline(self) -> bool:
+        return self.judge.is_inline
 
     def __post_init__(self) -> None:
         if not 0 <= self.plain <= self.period or self.period < 1:
@@ -40,7 +41,7 @@ class ParallelBonus(Reward):
     def __call__(self, group: Group) -> list[float]:
         is_paid = group.version % self.period >= self.plain and not 0 < self.last < group.version
         bonus = self.bonus if is_paid else 0.0
-        marks = plain_marks(self.judge, group)
+        marks = plain_marks(self, self.judge, group)
         return [
             (1.0 + bonus * bool(num_valid_blocks(spoken(attempt)))) if mark >= _RIGHT else -1.0
             for attempt, mark in zip(group.trajectories, marks, strict=True)

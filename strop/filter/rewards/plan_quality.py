@@ -5,12 +5,10 @@ Papers: pta-grpo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 
@@ -29,12 +27,9 @@ class PlanQuality(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        told = self.inner(group)
-        if isinstance(told, Awaitable):
-            raise ConfigurationError(f"PlanQuality needs marks at once, and {type(self.inner).__name__} is a coroutine")
         paid: dict[str, list[float]] = {}
-        for attempt, mark in zip(group.trajectories, told, strict=True):
-            paid.setdefault(_plan(attempt), []).append(mark.end if isinstance(mark, Paid) else float(mark))
+        for attempt, mark in zip(group.trajectories, plain_marks(self, self.inner, group), strict=True):
+            paid.setdefault(_plan(attempt), []).append(mark)
         means = {plan: sum(marks) / len(marks) for plan, marks in paid.items()}
         return [means[_plan(attempt)] for attempt in group.trajectories]
 

@@ -6,7 +6,6 @@ Papers: satori
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.control.evidence import RESTART
 from strop.filter.marks import plain_marks
@@ -25,10 +24,12 @@ class RestartBonus(Reward):
     bonus: float = 0.5
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its judge is
+    @property
+    def is_inline(self) -> bool:
+        return self.judge.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        marks = plain_marks(self.judge, group)
+        marks = plain_marks(self, self.judge, group)
         return [self._mark(attempt, mark >= _RIGHT) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _mark(self, attempt: Trajectory, is_right: bool) -> float:

@@ -5,13 +5,11 @@ Papers: sage-skills
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.skills import skills_of
-from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group
 
@@ -36,10 +34,7 @@ class SkillUsed(Reward):
         return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
-        told, attempts = self.inner(group), group.trajectories
-        if isinstance(told, Awaitable):
-            raise ConfigurationError(f"SkillUsed needs marks at once, and {type(self.inner).__name__} is a coroutine")
-        paid = [mark.end if isinstance(mark, Paid) else float(mark) for mark in told]
+        paid, attempts = plain_marks(self, self.inner, group), group.trajectories
         right = {each.id: mark >= 1 - _ROUNDING for each, mark in zip(attempts, paid, strict=True)}
         earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in attempts}
         for each in attempts:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,6 @@ from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.fewest_calls import FewestCalls
 from strop.generate.library import Library
 from strop.generate.strategies.experiential_memory import BAD, GOOD, MEMORY, ExperientialMemory
-from strop.roles import Reward
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group, turn
 from tests.generate.asking import Counsel, player_of
@@ -55,21 +53,6 @@ def test_the_reward_by_hand() -> None:
     expected = [1.0, 1.0, 0.5 + math.exp(-1.5) / 2, 1.0, 0.25, 0.4 + math.exp(-0.75) / 2, 0.0, -1.0, -1.0]
     assert FewestCalls(Earned())(Group(0, task(), told)) == pytest.approx(expected)
     assert FewestCalls(Earned(), price=0.0)(Group(0, task(), told[2:3])) == [1.0] and FewestCalls(Earned()).is_inline
-
-
-class Soon:
-    def __await__(self) -> Iterator[None]:
-        yield None
-
-
-class Later(Reward):
-    def __call__(self, group: Group) -> Any:
-        return Soon()
-
-
-def test_a_reward_that_takes_its_time_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Later is a coroutine"):
-        FewestCalls(Later())(Group(0, task(), []))
 
 
 def group(number: int, version: int, attempts: Sequence[Trajectory], prompt: str = "sum red blue") -> Group:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +21,6 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.strategies.plans import Plans
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.roles import Reward
 from strop.train.advantages.along_tree import AlongTree
 from strop.train.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Origin
@@ -160,16 +157,6 @@ def test_the_warm_up_shows_plans(tmp_path: Path) -> None:
     assert build(recipe_named("pta_grpo"), {"taught": 0}).warmup is None
 
 
-class Answer:
-    def __await__(self) -> Iterator[None]:
-        yield
-
-
-class Later(Reward):
-    def __call__(self, group: Group) -> Any:
-        return Answer()
-
-
 def test_refuses_what_cannot_work() -> None:
     with pytest.raises(ConfigurationError, match="Plans needs chains >= 2"):
         Plans(1)
@@ -177,5 +164,3 @@ def test_refuses_what_cannot_work() -> None:
         Plans()._end(make_group([0.0]).trajectories[0])
     with pytest.raises(ConfigurationError, match="InParts needs the names of tags"):
         InParts(())
-    with pytest.raises(ConfigurationError, match="PlanQuality needs marks at once, and Later is a coroutine"):
-        PlanQuality(Later())(make_group([0.0]))
