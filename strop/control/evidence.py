@@ -11,6 +11,12 @@ SURVIVAL = "survival"  # the fact of how likely an attempt was to be played to i
 RESTART = "restart"  # the fact of how an attempt begins: 1 within a right one, -1 within a wrong one, 0 at the prompt
 EXIT = "exit"  # the fact of how many tokens were thought before an answer was forced
 PLAIN = "plain_tokens"  # the fact of how long the first model's plain attempt at the same task was
+ROUNDING = 1e-6  # of rewards, which are weighted sums: 0.7 + 0.2 + 0.1 is less than 1
+
+
+def is_right(mark: float, least: float = 1.0) -> bool:
+    """Whether what was paid is at least `least`, but for rounding."""
+    return mark >= least - ROUNDING
 
 
 def paid(attempt: Trajectory) -> float:

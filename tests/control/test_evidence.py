@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strop.control.beliefs.counts import Counts
-from strop.control.evidence import SURVIVAL, successes
+from strop.control.evidence import SURVIVAL, is_right, successes
 from tests.building import make_group
 
 
@@ -30,3 +30,8 @@ def test_the_worlds_word_counts_whatever_else_was_paid(name: str) -> None:
     for attempt in group.trajectories:
         attempt.rewards = {"other": attempt.reward}
     assert successes(group) == (0.75, 2.0), "where it was not asked, what was paid"
+
+
+def test_what_rounding_takes_from_a_weighted_sum_is_not_missed() -> None:
+    assert 0.7 + 0.2 + 0.1 < 1 and is_right(0.7 + 0.2 + 0.1) and not is_right(0.99999)
+    assert is_right(0.5, 0.5) and not is_right(0.49, 0.5)

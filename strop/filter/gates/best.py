@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from strop.control.evidence import is_right
 from strop.roles import Gate
 from strop.types import Group, Verdict
 
@@ -19,6 +20,6 @@ class Best(Gate):
 
     def __call__(self, group: Group) -> Verdict:
         best = max(group.scored, key=lambda attempt: attempt.reward)
-        if best.reward < self.least - 1e-9:
+        if not is_right(best.reward, self.least):
             return Verdict(None, f"no reward reaches {self.least:g}")
         return Verdict(replace(group, trajectories=[best]), f"kept the best of {len(group.scored)} attempts")

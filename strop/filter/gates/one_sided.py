@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
 from strop.roles import Gate
 from strop.types import Group, Verdict
 
-_ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
 _REWARD = {"right": 1.0, "wrong": 0.0}
 
 
@@ -26,7 +26,7 @@ class OneSided(Gate):
             raise ConfigurationError(f"OneSided needs side right or wrong, got {self.side!r}")
 
     def __call__(self, group: Group) -> Verdict:
-        kept = [attempt for attempt in group.scored if abs(attempt.reward - _REWARD[self.side]) <= _ROUNDING]
+        kept = [attempt for attempt in group.scored if abs(attempt.reward - _REWARD[self.side]) <= ROUNDING]
         if not kept:
             return Verdict(None, f"no attempt is {self.side}")
         return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from strop.control.evidence import is_right
 from strop.roles import Gate
 from strop.types import Group, Verdict
 
@@ -28,7 +29,7 @@ class Solvable(Gate):
     _solved: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __call__(self, group: Group) -> Verdict:
-        if any(attempt.reward >= self.right - 1e-9 for attempt in group.scored):
+        if any(is_right(attempt.reward, self.right) for attempt in group.scored):
             self._solved.pop(group.task.id, None)
             self._solved[group.task.id] = None
             while len(self._solved) > _KNOWN:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from strop.control.evidence import is_right
 from strop.filter.lending import Lending, lent
 from strop.roles import Gate
 from strop.types import Group, Verdict
-
-_ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
 
 
 @dataclass
@@ -31,7 +30,7 @@ class SuccessPool(Gate):
     def __call__(self, group: Group) -> Verdict:
         if not group.scored:
             return Verdict(None, "no attempt counts")
-        solved = [attempt for attempt in group.scored if attempt.reward >= self.right - _ROUNDING]
+        solved = [attempt for attempt in group.scored if is_right(attempt.reward, self.right)]
         if solved:
             self._lending.keep(group.task.id, solved)
             return Verdict(group) if len(solved) < len(group.scored) else Verdict(None, "every attempt is right")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from strop.control.evidence import is_right
 from strop.roles import Gate
 from strop.types import Group, Verdict
 
@@ -20,7 +21,7 @@ class Successes(Gate):
 
     def __call__(self, group: Group) -> Verdict:
         # A weighted sum such as 0.7 + 0.2 + 0.1 is a rounding error short of 1.
-        kept = [attempt for attempt in group.scored if attempt.reward >= self.threshold - 1e-9]
+        kept = [attempt for attempt in group.scored if is_right(attempt.reward, self.threshold)]
         if not kept:
             return Verdict(None, f"no reward reaches {self.threshold:g}")
         reason = f"kept {len(kept)} of {len(group.trajectories)} attempts"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strop.control.evidence import is_right
 from strop.environments.scratchpad import final_answer
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
@@ -32,7 +33,7 @@ class GradedAnswer(Reward):
         return [self._grade(attempt, mark) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _grade(self, attempt: Trajectory, mark: float) -> float:
-        if mark >= 1.0 - 1e-9:
+        if is_right(mark):
             return self.right
         has_answer = attempt.outcome is Outcome.FINISHED and bool(final_answer(attempt.reply))
         return self.wrong if has_answer else self.missing

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strop.control.evidence import is_right
 from strop.environments.parallel_format import num_valid_blocks
 from strop.errors import ConfigurationError
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
-
-_RIGHT = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class ParallelBonus(Reward):
         bonus = self.bonus if is_paid else 0.0
         marks = plain_marks(self, self.judge, group)
         return [
-            (1.0 + bonus * bool(num_valid_blocks(spoken(attempt)))) if mark >= _RIGHT else -1.0
+            (1.0 + bonus * bool(num_valid_blocks(spoken(attempt)))) if is_right(mark) else -1.0
             for attempt, mark in zip(group.trajectories, marks, strict=True)
         ]
 

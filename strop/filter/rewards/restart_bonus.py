@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import RESTART
+from strop.control.evidence import RESTART, is_right
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
-
-_RIGHT = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class RestartBonus(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         marks = plain_marks(self, self.judge, group)
-        return [self._mark(attempt, mark >= _RIGHT) for attempt, mark in zip(group.trajectories, marks, strict=True)]
+        return [self._mark(attempt, is_right(mark)) for attempt, mark in zip(group.trajectories, marks, strict=True)]
 
     def _mark(self, attempt: Trajectory, is_right: bool) -> float:
         began = attempt.facts.get(RESTART, 0.0)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.control.evidence import is_right
 from strop.environments.skills import skills_of
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
 from strop.types import Group
 
 _NOTHING = -1.0  # for an attempt that makes no skill
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SkillUsed(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         paid, attempts = plain_marks(self, self.inner, group), group.trajectories
-        right = {each.id: mark >= 1 - _ROUNDING for each, mark in zip(attempts, paid, strict=True)}
+        right = {each.id: is_right(mark) for each, mark in zip(attempts, paid, strict=True)}
         earned = {each.id: each.facts.get("used", 0.0) * right[each.id] for each in attempts}
         for each in attempts:
             if right.get(each.parent, False):

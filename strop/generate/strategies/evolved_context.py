@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.control.evidence import is_right
 from strop.control.scores import Doubles, drawn, softmax
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from strop.generate.partners import Player
 
 _REMEMBERED = 8  # candidates of which a direction is said
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class EvolvedContext(Strategy):
             if score is None:
                 continue
             archive.append(_Candidate(attempt, score, await self._summary(task, attempt, archive, play)))
-            if score >= self.right - _ROUNDING:
+            if is_right(score, self.right):
                 break
         best = max(archive, key=lambda each: each.score).attempt if archive else made[0]
         gained = max(each.score for each in archive) - archive[0].score if archive else 0.0

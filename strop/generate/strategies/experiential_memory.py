@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strop.control.evidence import success
+from strop.control.evidence import is_right, success
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST, RIGHT, calls_of
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MEMORY, GOOD, BAD = "memory", "good", "bad"
 _CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass
@@ -98,7 +97,7 @@ class ExperientialMemory(Strategy):
     def observe(self, group: Group) -> None:
         self._count(group)
         made, asked = self._made.pop(group.number, []), prompt_of(group.task)
-        good = [attempt for attempt in group.scored if attempt.reward >= self.best - _ROUNDING][:1]
+        good = [attempt for attempt in group.scored if is_right(attempt.reward, self.best)][:1]
         bad = [attempt for attempt in group.scored if attempt.reward < self.worst][:1]
         for shelf, attempts in ((GOOD, good), (BAD, bad)):
             texts = [f"{asked} {trace(attempt)}"[: self.library.longest] for attempt in attempts]

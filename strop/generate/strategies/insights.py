@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from strop.control.evidence import success
+from strop.control.evidence import ROUNDING, is_right, success
 from strop.environments.scratchpad import final_answer
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 INSIGHTS = "insights"
 _SOLVED = "solved"  # the shelf of right attempts
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass
@@ -72,8 +71,8 @@ class Insights(Strategy):
     ) -> float | None:
         """How much better the task goes with what is said of a failure and a success; None: nothing was tried."""
         made, about = self._made.setdefault(group.number, []), topic(group.task)
-        right = [attempt for attempt, score in known if score >= self.right - _ROUNDING]
-        failed = [attempt for attempt, score in known if score < self.right - _ROUNDING]
+        right = [attempt for attempt, score in known if is_right(score, self.right)]
+        failed = [attempt for attempt, score in known if not is_right(score, self.right)]
         made += [add(trace(attempt, self.library.longest), about, _SOLVED) for attempt in right[:1]]
         if not failed or not (beside := self._beside(about, right)):
             return None
@@ -86,7 +85,7 @@ class Insights(Strategy):
             return None
         before = sum(score for _, score in known) / len(known)
         gain = await self._tried(group, tried, play) - before
-        if gain > _ROUNDING:
+        if gain > ROUNDING:
             made.append(add(text, about, INSIGHTS, gain))
         return gain
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from strop.control.evidence import is_right
 from strop.environments.scratchpad import CLOSE
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
@@ -27,7 +28,6 @@ from strop.train.needs import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Start, Trajectory
 
 PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")
-_RIGHT = 1.0 - 1e-9
 _MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first attempt
 _WINDOW = 64  # versions whose probes are counted apart: groups may come late
 
@@ -68,12 +68,12 @@ class Probes(Strategy):
         lost = [
             each
             for each, mark, number in zip(made, marks, chance.random(len(made)), strict=True)
-            if each.outcome is Outcome.FINISHED and mark is not None and mark < _RIGHT and number < self.chance
+            if each.outcome is Outcome.FINISHED and mark is not None and not is_right(mark) and number < self.chance
         ]
         chosen = chance.integers(len(self.prompts), size=len(lost)).tolist()
         begun = [self._begun(root, number, play.another()) for root, number in zip(lost, chosen, strict=True)]
         probes = await together(play(start) for start in begun)
-        right = sum(mark is not None and mark >= _RIGHT for mark in (await play.score(probes) if probes else []))
+        right = sum(mark is not None and is_right(mark) for mark in (await play.score(probes) if probes else []))
         made[0] = replace(made[0], facts=made[0].facts | {_MADE: float(len(probes)), _WERE_RIGHT: float(right)})
         count = int(len(starts) * self.share(group.version) + chance.random())
         return [*made, *await self._likeliest(probes, chosen, count, play)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from strop.control.evidence import is_right
 from strop.errors import AdviserError, ConfigurationError
 from strop.generate.one_reply import OneReply
 from strop.generate.partners import Player
@@ -19,8 +20,6 @@ from strop.generate.together import together
 from strop.generate.twins import twin
 from strop.roles import Adviser, Strategy
 from strop.types import Group, Message, Origin, Sampling, Start, Trajectory
-
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class ReflectRetry(Strategy):
 
     def _has_helped(self, second: _Second, before: float | None, after: float | None) -> bool:
         assert second.retry is not None
-        if before is None or after is None or after < self.right - _ROUNDING:
+        if before is None or after is None or not is_right(after, self.right):
             return False
         return after > before or len(second.retry.turns) < len(second.first.turns)
 

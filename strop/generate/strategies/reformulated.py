@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from strop.control.evidence import is_right
 from strop.environments.hints import hinted, without_hints
 from strop.generate.partners import Player
 from strop.generate.together import together
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 _ALL = 1000  # steps: more than any working has
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Reformulated(Strategy):
         shown = self._shown(group.task)
         made = await together(play(replace(start, messages=shown, origin=Origin.GUIDED)) for start in starts)
         scores = await play.score(made)
-        accepted = [a for a, score in zip(made, scores, strict=True) if score and score >= self.right - _ROUNDING]
+        accepted = [a for a, score in zip(made, scores, strict=True) if score and is_right(score, self.right)]
         return [play.retold(attempt, attempt.task.messages) for attempt in accepted]
 
     def problems(self, run: Run) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
 from strop.filter.calculations import Calculations, StepJudge
 from strop.generate.partners import Player
@@ -23,7 +24,6 @@ from strop.generate.together import together
 from strop.roles import Agent, Strategy
 from strop.types import Group, IntArray, Message, Origin, Outcome, Start, Trajectory
 
-_RIGHT = 1.0 - 1e-9
 _DOUBTFUL = 0.5  # a step of a lower value is wrong
 
 
@@ -51,7 +51,7 @@ class Salvaged(Strategy):
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         made = await together(play(start) for start in starts)
         marks = await play.score(made)
-        lost = [each for each, mark in zip(made, marks, strict=True) if mark is not None and mark < _RIGHT]
+        lost = [each for each, mark in zip(made, marks, strict=True) if mark is not None and not is_right(mark)]
         allowed = int(self.most * len(lost))
         if not allowed or not any(self._kept(each) for each in lost):
             return made

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from strop.control.evidence import success
+from strop.control.evidence import is_right, success
 from strop.environments.scratchpad import final_answer
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
@@ -35,7 +35,6 @@ EXPERIENCES, SKILL, FRAGMENTS = "experiences", "skill", "fragments"
 _OPERATION = re.compile(r"^(add|modify (\S+)):\s*(.+)$")
 _PARTS = 4  # of a task, most
 _ROUNDS = 3  # of merging where the shelf is full
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass
@@ -107,11 +106,11 @@ class SkillsAndExperiences(Strategy):
         if not known:
             return []
         task = attempts[0].task
-        told = "\n".join(f"({'right' if score >= 1 - _ROUNDING else 'wrong'}) {trace(a)}" for a, score in known)
+        told = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
         kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
         shown = {"task": prompt_of(task), "reply": told}
         said = await reflected(self.adviser, "experience", play, **shown, ideas=kept)
-        answers = [final_answer(attempt.reply) for attempt, score in known if score >= 1 - _ROUNDING][:1]
+        answers = [final_answer(attempt.reply) for attempt, score in known if is_right(score)][:1]
         found = [_OPERATION.match(line) for line in lines(said, self.operations)]
         changes = [
             await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)

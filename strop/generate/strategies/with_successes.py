@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.control.evidence import ROUNDING
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
@@ -25,8 +26,6 @@ from strop.types import FilePath, Group, Origin, Start, Task, Trajectory
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
     from strop.run import Run
-
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass
@@ -78,7 +77,7 @@ class WithSuccesses(Strategy):
         """Ids of right attempts by task."""
         if self._ledger is None:
             self._ledger = Ledger(Path(self.pool), read_only=True)
-            self._known = self._ledger.successes(self.right - _ROUNDING)
+            self._known = self._ledger.successes(self.right - ROUNDING)
         return self._known
 
     def _again(self, name: str, task: Task, start: Start) -> Trajectory:

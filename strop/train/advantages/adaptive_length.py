@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.control.evidence import ROUNDING
 from strop.roles import Advantage
 from strop.train.arithmetic.adjusted import credit_adjusted
 from strop.types import Group
@@ -40,5 +41,5 @@ class AdaptiveLength(Advantage):
         """After the price of their tokens: [G]."""
         rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
         lengths = np.array([attempt.num_tokens for attempt in group.scored], dtype=np.float64)
-        rate = float((rewards >= self.right - 1e-9).mean()) if len(rewards) else 0.0
+        rate = float((rewards >= self.right - ROUNDING).mean()) if len(rewards) else 0.0
         return rewards - self.beta * lengths * max(rate, 1 / max(len(rewards), 1))

@@ -11,12 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.train.arithmetic.pivots import num_before
 from strop.types import Group, Metrics
-
-_ROUNDING = 1e-6  # of a weighted sum
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Amplified(Advantage):
         return {"before_pivot": before / max(tokens, 1), "raised_share": sum(raised) / max(len(raised), 1)}
 
     def _credit(self, reward: float, mean: float) -> float:
-        if self.success and reward >= 1 - _ROUNDING:
+        if self.success and is_right(reward):
             return self.success
         difference = reward - mean
         return self.factor * difference if difference > 0 else difference

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.train.arithmetic.adjusted import credit_adjusted
@@ -40,7 +41,7 @@ class BrevityWhenAllRight(Advantage):
 
     def _rewards(self, group: Group) -> NDArray[np.float64]:
         rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
-        if not np.all(rewards >= self.right - 1e-9):
+        if not np.all(rewards >= self.right - ROUNDING):
             return rewards
         lengths = np.array([attempt.num_tokens for attempt in group.scored], dtype=np.float64)
         return rewards + 1.0 - lengths / self.max_tokens

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strop.control.evidence import ROUNDING
 from strop.roles import Advantage
 from strop.types import Group
-
-_ROUNDING = 1e-6  # of a weighted sum such as 0.7 + 0.2 + 0.1
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,6 @@ class Signed(Advantage):
                 attempt.credit(self._credit(attempt.reward))
 
     def _credit(self, reward: float) -> float:
-        if abs(reward - 1.0) <= _ROUNDING:
+        if abs(reward - 1.0) <= ROUNDING:
             return self.positive
-        return -self.negative if abs(reward) <= _ROUNDING else 0.0
+        return -self.negative if abs(reward) <= ROUNDING else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
 from strop.train.batch import Batch
 
@@ -69,7 +70,7 @@ def following(values: Tensor, batch: Batch) -> Tensor:
 
 def is_right(batch: Batch, threshold: float) -> Tensor:
     """Attempts whose reward reaches the threshold, a rounding error aside: [A] bool."""
-    return batch.rewards >= threshold - 1e-6
+    return batch.rewards >= threshold - ROUNDING
 
 
 def is_taught(batch: Batch) -> Tensor:
