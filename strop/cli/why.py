@@ -10,9 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from strop.disk.folder import RunFolder
+from strop.disk.folder import RunFolder, read_rows
 from strop.errors import ConfigurationError
 from strop.observe.facts import is_running
+from strop.observe.parting import parting_of
 from strop.observe.status import read_status
 from strop.observe.why import lines, sentence
 
@@ -28,12 +29,14 @@ def explain(path: Path, with_stacks: bool, as_json: bool) -> None:
         known = "it has not begun to train" if folder.recipe.is_file() else "it is no run folder"
         raise ConfigurationError(f"{path} has no status.json: {known}")
     alive = is_running(folder)
+    parting = parting_of(read_rows(folder.metrics))
     if as_json:
-        print(json.dumps({"is_running": alive, "why": sentence(status), **status}, indent=1))
+        plain = {"is_running": alive, "why": sentence(status), "parting": str(parting or ""), **status}
+        print(json.dumps(plain, indent=1))
         return
     age = time.time() - status["written"]
     print(_heading(alive, status["ended"], age) + sentence(status))
-    print("\n".join(f"  {line}" for line in lines(status)))
+    print("\n".join(f"  {line}" for line in [*lines(status), *([str(parting)] if parting else [])]))
     if alive and with_stacks:
         print("\n" + ask_for_stacks(folder, int(status["pid"])))
     elif folder.stacks.is_file() and with_stacks and (text := folder.stacks.read_text()):

@@ -208,7 +208,7 @@ TEMPLATE = """\
     {%- endfor %}
   </dl>
 </section>
-
+{%- if parting %}<p class="warning">{{ parting }}</p>{% endif %}
 {%- if charts %}
 <h2>Curves</h2>
 <p class="lead">By optimizer step. Where a curve is noisy, the strong line is its moving average.</p>

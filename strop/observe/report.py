@@ -26,6 +26,7 @@ from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.groups import groups_of
 from strop.observe.groups_page import shown as groups_shown
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
+from strop.observe.parting import parting_of
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
 from strop.observe.templates import compiled
@@ -94,6 +95,7 @@ def render(folder: RunFolder) -> str:
     return compiled(TEMPLATE).render(
         facts=facts,
         gain=_gain(facts),
+        parting=parting_of(rows),
         figures=_figures(facts),
         charts=shown,
         stages=_stages(folder),

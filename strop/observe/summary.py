@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from strop.disk.folder import RunFolder, read_rows
@@ -12,6 +13,7 @@ from strop.disk.ledger import Ledger
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curves import area, curve, tokens_to
 from strop.observe.metrics import Tally
+from strop.observe.parting import parting_of
 from strop.observe.selection import selection_of
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "tokens_advised": tally.tokens_advised,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
         **_on_the_way(folder, run.evaluation.target),
+        **_parting(folder),
         **_from_ledger(folder),
         "folder": str(folder.path),
         **_of_warmup(folder),
@@ -114,6 +117,14 @@ def _from_ledger(folder: RunFolder) -> dict[str, Any]:
     for warning in selection.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return {"selection_bias": selection.plain(), **curriculum_of(offered).plain()}
+
+
+def _parting(folder: RunFolder) -> dict[str, Any]:
+    """Reward and held-out accuracy that part ways are said aloud, too."""
+    found = parting_of(read_rows(folder.metrics))
+    if found is not None:
+        print(f"warning: {found}", file=sys.stderr)
+    return {"parting": None if found is None else asdict(found)}
 
 
 def _on_the_way(folder: RunFolder, target: float | None) -> dict[str, Any]:
