@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from strop.abilities import Demonstrates
-from strop.errors import ConfigurationError
+from strop.environments.demonstrating import demonstrating
 from strop.roles import Environment
 from strop.types import Message, Observation, Task
 
@@ -25,9 +24,7 @@ class Rewritten(Environment):
         return await self.inner.step(reply)
 
     def demonstrate(self) -> Message:
-        if not isinstance(self.inner, Demonstrates):
-            raise ConfigurationError(f"{type(self.inner).__name__} has no demonstrate(), so nothing can be shown in it")
-        shown = self.inner.demonstrate()
+        shown = demonstrating(self.inner).demonstrate()
         return Message(shown.role, self.rewrite(shown.content), shown.tool_calls)
 
     async def close(self) -> None:

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from strop.abilities import Demonstrates
-from strop.errors import ConfigurationError, StropError
+from strop.environments.demonstrating import demonstrating
+from strop.errors import StropError
 from strop.generate.talk import Paused, Talk
 from strop.machines import Stop
 from strop.observe.stages import Stages
@@ -56,10 +56,9 @@ class Guarded:
         await self._guard(self.inner.close)
 
     def demonstrate(self) -> Message:
-        if not isinstance(self.inner, Demonstrates):
-            raise ConfigurationError(f"{type(self.inner).__name__} has no demonstrate(), so nothing can be shown in it")
+        shown = demonstrating(self.inner)
         try:
-            return self.inner.demonstrate()
+            return shown.demonstrate()
         except Exception as error:
             raise WorldFailed(describe(error)) from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.abilities import Demonstrates
+from strop.environments.demonstrating import demonstrating
 from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment
@@ -22,14 +22,11 @@ class Demonstrate(Agent):
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if not isinstance(environment, Demonstrates):
-            raise ConfigurationError(
-                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
-            )
+        shown = demonstrating(environment)
         await environment.reset(task)
         paid: list[float | None] = []
         while len(paid) < self.max_turns and not dialogue.is_cut:
-            message = environment.demonstrate()
+            message = shown.demonstrate()
             dialogue.say(message)
             answer = await environment.step(message)
             paid.append(answer.reward)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.abilities import Demonstrates
+from strop.environments.demonstrating import demonstrating
 from strop.environments.of_task import other_task
-from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment, World
 from strop.types import Origin, Task
@@ -22,10 +21,7 @@ class DemonstrateAnother(Agent):
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if not isinstance(environment, Demonstrates):
-            raise ConfigurationError(
-                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
-            )
+        shown = demonstrating(environment)
         await environment.reset(other_task(self.worlds, task))
-        dialogue.say(environment.demonstrate())
+        dialogue.say(shown.demonstrate())
         return ()

@@ -6,12 +6,12 @@ Papers: parallel-r1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from strop.abilities import Demonstrates
 from strop.environments.parallel_format import in_parallel
-from strop.errors import ConfigurationError
+from strop.environments.rewritten import Rewritten
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
@@ -19,20 +19,13 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstrateParallel(Agent):
-    """The world's demonstration in one reply, its working in a block of `paths` paths."""
+    """`inner` shows what the world demonstrates, its working in a block of `paths` paths."""
 
+    inner: Agent
     paths: int = 2  # of a block
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if not isinstance(environment, Demonstrates):
-            raise ConfigurationError(
-                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
-            )
-        await environment.reset(task)
-        shown = environment.demonstrate()
-        told = replace(shown, content=in_parallel(shown.content, self.paths))
-        dialogue.say(told)
-        answer = await environment.step(told)
-        return () if answer.reward is None else (answer.reward,)
+        rewrite = partial(in_parallel, paths=self.paths)
+        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))

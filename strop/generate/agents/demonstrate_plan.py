@@ -6,12 +6,11 @@ Papers: pta-grpo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.abilities import Demonstrates
 from strop.environments.plans import planned
-from strop.errors import ConfigurationError
+from strop.environments.rewritten import Rewritten
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
@@ -19,18 +18,11 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstratePlan(Agent):
-    """The world's demonstration of one reply, with its plan."""
+    """`inner` shows what the world demonstrates, each reply with its plan."""
+
+    inner: Agent
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if not isinstance(environment, Demonstrates):
-            raise ConfigurationError(
-                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
-            )
-        await environment.reset(task)
-        shown = environment.demonstrate()
-        message = replace(shown, content=planned(shown.content))
-        dialogue.say(message)
-        paid = (await environment.step(message)).reward
-        return () if paid is None else (paid,)
+        return await self.inner.attempt(task, dialogue, Rewritten(environment, planned))

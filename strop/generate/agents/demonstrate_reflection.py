@@ -6,13 +6,13 @@ Papers: satori
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from strop.abilities import Demonstrates
-from strop.errors import ConfigurationError
+from strop.environments.rewritten import Rewritten
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
@@ -20,24 +20,17 @@ from strop.types import Origin, Task
 
 @dataclass(frozen=True)
 class DemonstrateReflection(Agent):
-    """The world's demonstration in one reply with `reflect` before one of its steps, which one is left to chance."""
+    """`inner` shows what the world demonstrates, with `reflect` before one of its steps, which is left to chance."""
 
+    inner: Agent
     reflect: str = "?"
     separator: str = " "  # between two steps
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if not isinstance(environment, Demonstrates):
-            raise ConfigurationError(
-                f"{type(environment).__name__} has no demonstrate(), so nothing can be shown in it"
-            )
-        await environment.reset(task)
-        shown = environment.demonstrate()
-        told = replace(shown, content=self.marked(shown.content, dialogue.key))
-        dialogue.say(told)
-        answer = await environment.step(told)
-        return () if answer.reward is None else (answer.reward,)
+        rewrite = partial(self.marked, key=dialogue.key)
+        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))
 
     def marked(self, text: str, key: int) -> str:
         parts = text.split(self.separator)

@@ -46,5 +46,5 @@ def pta_grpo(
     (judged,) = run.rewards
     run.rewards = (judged, PlanQuality(judged, quality), InParts(weight=form))
     before = shown(setting, "pta_grpo", taught)
-    run.warmup = None if before is None else replace(before, agent=DemonstratePlan())
+    run.warmup = None if before is None else replace(before, agent=DemonstratePlan(before.agent))
     return run

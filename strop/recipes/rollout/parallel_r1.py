@@ -46,5 +46,5 @@ def parallel_r1(
     run.rewards = (ParallelBonus(judged, bonus, plain=plain, last=scaffold), measured)
     run.evaluation = replace(run.evaluation, agent=agent)
     if (taught := shown(replace(setting, world=easy), "parallel_r1", warmup_steps)) is not None:
-        run.warmup = replace(taught, agent=DemonstrateParallel(paths))
+        run.warmup = replace(taught, agent=DemonstrateParallel(taught.agent, paths))
     return run

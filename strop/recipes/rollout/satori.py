@@ -50,5 +50,5 @@ def satori(
     (judged,) = run.rewards
     run.rewards = (RestartBonus(judged, bonus), replace(judged, weight=0.0))  # type: ignore[type-var]
     if (taught := shown(setting, "satori", warmup_steps)) is not None:
-        run.warmup = replace(taught, agent=DemonstrateReflection(reflect))
+        run.warmup = replace(taught, agent=DemonstrateReflection(taught.agent, reflect))
     return run

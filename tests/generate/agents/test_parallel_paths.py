@@ -13,6 +13,7 @@ from strop.environments.parallel_format import in_parallel, num_valid_blocks
 from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.parallel_bonus import ParallelBonus, spoken
+from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_parallel import DemonstrateParallel
 from strop.generate.agents.parallel_paths import STOPS, ParallelPaths
 from strop.generate.play import play
@@ -113,12 +114,14 @@ def test_bad_input_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot take up an attempt in its middle"):
         asyncio.run(play(ParallelPaths(), Replies(1), policy.dialogue(TASK, Start("1", 1, attempt.turns))))
     with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
-        asyncio.run(play(DemonstrateParallel(), Replies(1), policy.dialogue(TASK, Start("1", 1))))
+        asyncio.run(play(DemonstrateParallel(Demonstrate()), Replies(1), policy.dialogue(TASK, Start("1", 1))))
 
 
 def test_it_is_shown_as_it_is_to_be_written(tmp_path: Path) -> None:
     world, policy = Arithmetic(2), policy_of(save_folder(tmp_path), Recording([]))
-    shown = asyncio.run(play(DemonstrateParallel(3), world, policy.dialogue(world.task(1), Start("1", 1))))
+    shown = asyncio.run(
+        play(DemonstrateParallel(Demonstrate(), 3), world, policy.dialogue(world.task(1), Start("1", 1)))
+    )
     assert shown.origin is Origin.TEACHER and shown.turn_rewards == (1.0,) and num_valid_blocks(shown.reply) == 1
     assert shown.reply.count("[") == 3 and shown.num_sampled == 0
 

@@ -16,6 +16,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.in_parts import InParts
 from strop.filter.rewards.plan_quality import PlanQuality
+from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_plan import DemonstratePlan
 from strop.generate.engines.scripted import Scripted
 from strop.generate.strategies.plans import Plans
@@ -146,7 +147,13 @@ def test_a_plan_has_the_mean_credit_of_its_attempts(made: tuple[list[Group], lis
 
 
 def test_the_warm_up_shows_plans(tmp_path: Path) -> None:
-    run = make_run(steps=1, worlds=(WORLD,), sampler=Uniform((WORLD,)), engine=Scripted(reply), agent=DemonstratePlan())
+    run = make_run(
+        steps=1,
+        worlds=(WORLD,),
+        sampler=Uniform((WORLD,)),
+        engine=Scripted(reply),
+        agent=DemonstratePlan(Demonstrate()),
+    )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         attempts = [each for group in flow.ledger.draw(1) for each in group.trajectories]

@@ -18,6 +18,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.chat import Chat
+from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.generate.play import play as played_once
 from strop.generate.player import GroupPlayer
@@ -120,7 +121,7 @@ def test_rewards_by_hand() -> None:
 
 
 def test_the_marker_is_shown_before_a_step(tmp_path: Path) -> None:
-    agent, world = DemonstrateReflection("#"), Arithmetic(2)
+    agent, world = DemonstrateReflection(Demonstrate(), "#"), Arithmetic(2)
     texts = Counter(agent.marked("a b c", key) for key in range(60))
     assert set(texts) == {"#a b c", "a #b c", "a b #c"} and min(texts.values()) > 8
     policy = policy_of(save_folder(tmp_path), Recording([]))
