@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from strop.control.evidence import success
+from strop.environments.observed import observed
 from strop.environments.scratchpad import CLOSE, final_answer
 from strop.environments.split import prompt_of
 from strop.generate.library import Lesson, tells
-from strop.types import Message, Trajectory
+from strop.types import Trajectory
 
 GOLDEN, WARNINGS = ("method", "example"), ("mistake", "pattern")  # shelves
-MARK = " experience: "  # between an observation and what is remembered of such
 _FIRST, _LAST = 5, 3  # actions of a sequence that are told
-
-
-def observed(messages: Sequence[Message]) -> str:
-    """What the world said, without the experiences that were put behind it."""
-    return " ".join(message.content.partition(MARK)[0] for message in messages)
 
 
 def strategies_of(attempt: Trajectory) -> list[Lesson]:

@@ -7,6 +7,7 @@ whoever was quick, and a run that was killed proposes again what was lost. What 
 
 from __future__ import annotations
 
+import copy
 import heapq
 import re
 from collections import Counter
@@ -127,6 +128,14 @@ class Library:
             self._waiting = [each for each in self._waiting if each[0] >= version]
             for change in (change for *_, changes in ready for change in changes):
                 self._counts[self.carry_out(change)] += 1
+
+    def foreseen(self) -> Library:
+        """What it will be when all that waits is carried out; for whoever measures, as groups still read this one."""
+        if not self._waiting:
+            return self
+        later = copy.deepcopy(self)
+        later.catch_up()
+        return later
 
     def carry_out(self, change: Change) -> str:
         """What became of it: added, merged, replaced (another one), rewritten, removed, used, or why it was refused."""

@@ -25,6 +25,10 @@ class Player(Protocol):
         """The next attempt's id and random key, with these fields of `Start`."""
         ...
 
+    def apart(self, start: Start) -> Player:
+        """The same with ids and keys that go back to this start: searches side by side take none from each other."""
+        ...
+
     async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
         """A look at rewards inside a search; None: it failed. Nothing is written down."""
         ...

@@ -60,6 +60,11 @@ class GroupPlayer(Player):
         self.keys.append(start.key)
         return replace(start, **changes)
 
+    def apart(self, start: Start) -> GroupPlayer:
+        player = replace(self, name=start.id)
+        player.keys, player.made, player._joined = self.keys, self.made, self._joined
+        return player
+
     async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
         copies = [replace(attempt, rewards={}) for attempt in attempts]
         await self.scorer(replace(self.group, trajectories=copies))

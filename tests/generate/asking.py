@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from strop.errors import AdviserError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.machines import Completion, Engine, Stop, WeightVersion
-from strop.roles import Adviser, Agent, World
+from strop.roles import Adviser, Agent, Strategy, World
 from strop.types import Group, IntArray, Message, Sampling, Task
 from tests.generate.talking import END, ids, policy_of, save_folder
 from tests.generate.talking import _text as text_of
@@ -40,6 +41,32 @@ class Speaking(Engine):
 
     def abort(self, key: int) -> None:
         pass
+
+
+@dataclass
+class Late(Speaking):
+    """Says something of the key alone, `late` of it later, and keeps who was asked what."""
+
+    late: Callable[[int], int] = lambda key: 0
+    asked: dict[int, str] = field(default_factory=dict)
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        for _ in range(self.late(key)):
+            await asyncio.sleep(0)
+        self.asked[key] = text_of(prompt)
+        return await super().sample(prompt, sampling, key)
+
+
+def asked_of(folder: Path, world: World, task: Task, strategy: Strategy, late: Callable[[int], int]) -> dict[int, str]:
+    """What was asked with each key in a group of three, of whose replies some come so much later."""
+    engine = Late(lambda prompt, call: "0", late=late)
+    play = GroupPlayer(
+        Group(0, task, []), policy_of(save_folder(folder), engine, max_tokens=200), (world,), Chat(), 0, as_paid
+    )
+    brought = asyncio.run(strategy(play.group, [play.another() for _ in range(3)], play))
+    assert len(brought) == 3 and set(engine.asked) <= set(play.keys), "whoever hurries a group knows all its keys"
+    assert len({*play.made}) == len(engine.asked), "no two have one name"
+    return engine.asked
 
 
 @dataclass

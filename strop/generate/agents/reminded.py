@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from strop.environments.observed import MARK, observed
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.experiences import GOLDEN, MARK, WARNINGS, observed
+from strop.generate.experiences import GOLDEN, WARNINGS
 from strop.generate.library import Lesson, Library
 from strop.generate.partners import Dialogue
 from strop.generate.reminders import fitting

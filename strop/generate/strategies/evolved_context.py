@@ -56,7 +56,7 @@ class EvolvedContext(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        return await together(self._search(group.task, start, play) for start in starts)
+        return await together(self._search(group.task, start, play.apart(start)) for start in starts)
 
     async def _search(self, task: Task, start: Start, play: Player) -> Trajectory:
         archive, made = list[_Candidate](), list[Trajectory]()

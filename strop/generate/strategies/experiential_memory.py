@@ -44,7 +44,8 @@ class ExperientialMemory(Strategy):
     worst: float = 0.3  # reward below which an attempt is bad
     longest: int = 200  # characters of all that stands before a task
 
-    _version: int = field(default=0, init=False, repr=False, compare=False)  # that last wrote the text
+    # by `every` versions: the group that writes, none at first; once more where it was in flight when a run was killed
+    _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     # by task: calls of successes, and the version of each
     _calls: dict[str, list[tuple[int, int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -57,8 +58,8 @@ class ExperientialMemory(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         self.library.catch_up(group.version)
-        if group.version // self.every > self._version // self.every:  # a late group may miss the version itself
-            self._version = group.version
+        period = group.version // self.every  # a late group may miss the version itself
+        if self._firsts.setdefault(period, group.number) == group.number and group.number not in self._made:
             self._made[group.number] = await self._written(play)
         memory, example = self._memory.text, self.example(group.task, starts)
         texts = fitting([memory, example], self.longest)
@@ -115,10 +116,10 @@ class ExperientialMemory(Strategy):
 
     def state(self) -> dict[str, Any]:
         return {
-            "version": self._version,
+            "firsts": [list(each) for each in self._firsts.items()],
             "calls": {name: [list(row) for row in rows] for name, rows in self._calls.items()},
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._version = int(state["version"])
+        self._firsts = {int(period): int(number) for period, number in state["firsts"]}
         self._calls = {name: [(int(at), int(calls)) for at, calls in rows] for name, rows in state["calls"].items()}

@@ -30,7 +30,6 @@ class Recalled(Strategy):
     longest: int = 200  # characters of all that stands before a task
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        self.library.catch_up()
-        lessons = useful(self.library, group.task, self.shelf, self.shown)
+        lessons = useful(self.library.foreseen(), group.task, self.shelf, self.shown)
         texts = fitting([lesson.text for lesson in lessons], self.longest)
         return await together(play(with_help(start, group.task, texts)) for start in starts)

@@ -50,7 +50,8 @@ class SkillsAndExperiences(Strategy):
     longest: int = 200  # characters of all that stands before a task
     learns: bool = True
 
-    _version: int = field(default=0, init=False, repr=False, compare=False)  # whose first group has merged
+    # by version: the group that merges, none at first; it does so again where it was in flight when a run was killed
+    _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
     _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
     _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -62,13 +63,12 @@ class SkillsAndExperiences(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        self.library.catch_up(*[group.version] if self.learns else [])
         if not self.learns:
-            texts, _ = await self.recalled(group.task, play)
+            texts, _ = await replace(self, library=self.library.foreseen()).recalled(group.task, play)
             return await together(play(with_help(start, group.task, texts)) for start in starts)
-        made = self._made.setdefault(group.number, [])
-        if group.version > self._version:
-            self._version = group.version
+        self.library.catch_up(group.version)
+        is_another_wave, made = group.number in self._made, self._made.setdefault(group.number, [])
+        if self._firsts.setdefault(group.version, group.number) == group.number and not is_another_wave:
             made += await self.consolidated(play)
         texts, read = await self.recalled(group.task, play)
         self._read.setdefault(group.number, []).extend(read)
@@ -171,7 +171,7 @@ class SkillsAndExperiences(Strategy):
         return self.library.figures() if self.learns else {}
 
     def state(self) -> dict[str, Any]:
-        return {"version": self._version}
+        return {"firsts": [list(each) for each in self._firsts.items()]}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self._version = int(state["version"])
+        self._firsts = {int(version): int(number) for version, number in state["firsts"]}

@@ -48,15 +48,16 @@ class Tournament(Strategy):
             )
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        return await together(self._refined(group.task, start, play) for start in starts)
+        return await together(self._refined(group.task, start, play.apart(start)) for start in starts)
 
     async def _refined(self, task: Task, start: Start, play: Player) -> Trajectory:
         notes, compared = list[str](), 0
         for number in range(self.rounds):
             begun = [play.another() if number or place else start for place in range(self.rollouts)]
-            made = await together(self._noted(task, self._reading(each, task, notes), play) for each in begun)
+            made = await together(play(self._reading(each, task, notes)) for each in begun)
+            noted = await together(self._noted(task, each, play) for each in made)  # asked in order, whoever was quick
             is_last = number == self.rounds - 1
-            left, times = await self.survivors(task, made, 1 if is_last else self.kept, play)
+            left, times = await self.survivors(task, noted, 1 if is_last else self.kept, play)
             notes, compared = [note for _, note in left], compared + times
         winner = left[0][0]
         return replace(winner, facts=winner.facts | {"comparisons": float(compared), "notes": float(len(notes))})
@@ -69,8 +70,7 @@ class Tournament(Strategy):
         told = self.asks.format(question=last.content, notes=" ".join(texts))
         return replace(start, messages=(*before, replace(last, content=told)), origin=Origin.GUIDED)
 
-    async def _noted(self, task: Task, start: Start, play: Player) -> Noted:
-        attempt = await play(start)
+    async def _noted(self, task: Task, attempt: Trajectory, play: Player) -> Noted:
         said = await reflected(self.adviser, "note", play, task=prompt_of(task), reply=trace(attempt))
         return attempt, " ".join(said.split())[: self.longest]
 

@@ -7,7 +7,8 @@ Reading: A share of 0.4 of tokens are gaps; 64 fillings and the weight 20 of the
     release's for news summaries. Demonstrations are the world's own and stand for target texts. The release encodes a
     source and decodes with gaps; here one model reads both. Its log-probabilities give tokens that were not drawn a
     logit of 0; these are of the whole distribution. The loss is summed over fillings there and averaged here, so its
-    weight is 64 times 20.
+    weight is 64 times 20. A filling's log-probability is divided by its number of gaps to a power that was not found: 1
+    here, the mean over gaps.
 Left out: Gaps of whole words, and none after commas and full stops. ROUGE-L. Rewards other than overlap.
 Acts: overlap < 1 and overlap_spread > 0 and gaps > 0
 """

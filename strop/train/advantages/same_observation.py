@@ -12,10 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.environments.observed import observed
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.train.arithmetic.turn_credit import credit_turns, turn_returns
-from strop.types import Group, Turn
+from strop.types import Group
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class SameObservation(Advantage):
     """A of turn k = R - mean R + weight * (return of turn k - mean over turns of siblings that read the same).
 
     The return is the discounted sum of what was paid from the turn on. A turn whose observation nobody else had gets no
-    step credit; all first turns of a group read the same task. All tokens of a turn share its credit.
+    step credit; all first turns of a group read the same task. Experiences behind an observation are no part of it:
+    with lag they may change while a group is made. All tokens of a turn share its credit.
     """
 
     weight: float = 1.0  # of step credit beside that of the whole attempt
@@ -40,16 +42,11 @@ class SameObservation(Advantage):
         for group in groups:
             mean = float(group.rewards.mean()) if group.scored else 0.0
             returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
-            seen = defaultdict[tuple[str, ...], list[float]](list)
+            seen = defaultdict[str, list[float]](list)
             for attempt, own in zip(group.scored, returns, strict=True):
                 for turn, value in zip(attempt.turns, own, strict=True):
-                    seen[_read(turn)].append(value)
+                    seen[observed(turn.told)].append(value)
             means = {observation: float(np.mean(values)) for observation, values in seen.items()}
             for attempt, own in zip(group.scored, returns, strict=True):
-                steps = [value - means[_read(turn)] for turn, value in zip(attempt.turns, own, strict=True)]
+                steps = [value - means[observed(turn.told)] for turn, value in zip(attempt.turns, own, strict=True)]
                 credit_turns(attempt, [attempt.reward - mean + self.weight * step for step in steps])
-
-
-def _read(turn: Turn) -> tuple[str, ...]:
-    """What was read since the last turn; nothing but the task before the first."""
-    return tuple(message.content for message in turn.told)

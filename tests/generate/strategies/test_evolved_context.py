@@ -15,7 +15,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.evolved_context import EvolvedContext, picked, priorities
 from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
-from tests.generate.asking import Speaking, player_of
+from tests.generate.asking import Speaking, asked_of, player_of
 from tests.generate.critic import Critic
 
 WORLD = Arithmetic(3)
@@ -93,3 +93,10 @@ def test_without_an_answer_it_goes_on_plainly_and_what_the_world_failed_is_no_ca
     for bad in ({"iterations": 0}, {"exemplars": 0}):
         with pytest.raises(ConfigurationError, match="EvolvedContext needs"):
             EvolvedContext(None, **bad)
+
+
+def test_what_searches_side_by_side_ask_does_not_depend_on_who_is_done_first(tmp_path: Path) -> None:
+    search = EvolvedContext(None, iterations=3)
+    first = asked_of(tmp_path, WORLD, TASK, search, lambda key: 0)
+    for late in (lambda key: key % 7, lambda key: 50 - key % 50):
+        assert asked_of(tmp_path, WORLD, TASK, search, late) == first

@@ -75,14 +75,25 @@ def test_the_fewest_calls_are_of_earlier_versions_and_of_right_attempts() -> Non
     assert memory.least(task("sum red gold"), 9) is None
 
 
-def read(
-    folder: Path, memory: ExperientialMemory, version: int, prompt: str = "sum red blue"
-) -> tuple[str, Trajectory]:
+def begun(
+    folder: Path, memory: ExperientialMemory, version: int, prompt: str = "sum red blue", number: int | None = None
+) -> tuple[Group, str, Trajectory]:
     play, engine = player_of(folder, WORLD, task(prompt), lambda text, call: "7")
-    play.group = group(version, version, [], prompt)
+    play.group = group(version if number is None else number, version, [], prompt)
     (made,) = asyncio.run(memory(play.group, [play.another()], play))
-    memory.observe(play.group)
-    return engine.prompts[0], made
+    return play.group, engine.prompts[0], made
+
+
+def read(
+    folder: Path,
+    memory: ExperientialMemory,
+    version: int,
+    prompt: str = "sum red blue",
+    number: int | None = None,
+) -> tuple[str, Trajectory]:
+    finished, text, made = begun(folder, memory, version, prompt, number)
+    memory.observe(finished)
+    return text, made
 
 
 def test_the_text_is_written_every_so_many_versions_from_good_and_bad_attempts(tmp_path: Path) -> None:
@@ -99,7 +110,7 @@ def test_the_text_is_written_every_so_many_versions_from_good_and_bad_attempts(t
     read(tmp_path, memory, 2)
     (asked,) = adviser.asked
     assert "[reply]\nsum red gold 2 -> 3 9 ->" in asked and "[other]\nsum red blue 2" in asked
-    read(tmp_path, memory, 2)
+    read(tmp_path, memory, 2, number=7)
     assert len(adviser.asked) == 1, "by the first group of a version"
     third, made = read(tmp_path, memory, 3)
     assert "ask less sum red blue" in third and made.facts == {"memory": 1.0, "examples": 0.0, LEAST: 2.0}
@@ -119,11 +130,33 @@ def test_a_version_without_a_group_puts_the_text_off_and_does_not_skip_it(tmp_pa
     """Due at version 2, where nothing begins: written at 3, and again at 4."""
     adviser = Counsel(["ask less", "ask even less"])
     memory = ExperientialMemory(Library(), adviser, every=2)
-    for version, asked in ((1, 0), (3, 1), (3, 1), (4, 2), (5, 2)):
+    for number, (version, asked) in enumerate(((1, 0), (3, 1), (3, 1), (4, 2), (5, 2))):
         memory.observe(group(9, version - 1, [attempt(2, 1.0, reward=1.0)]))
         memory.observe(group(10, version - 1, [attempt(1, 0.0, "9", reward=0.0)], "sum red gold"))
-        read(tmp_path, memory, version)
+        read(tmp_path, memory, version, number=number)
         assert len(adviser.asked) == asked, version
+
+
+def test_what_was_killed_before_it_had_written_writes_again_and_nobody_else_does(tmp_path: Path) -> None:
+    """A checkpoint is made while the group that writes is in flight: what it made is lost, and that it was the one not.
+
+    Two waves of one group write once.
+    """
+    adviser = Counsel(["ask less"])
+    memory = ExperientialMemory(Library(), adviser, every=2)
+    memory.observe(group(0, 0, [attempt(2, 1.0, reward=1.0)]))
+    memory.observe(group(1, 0, [attempt(1, 0.0, "9", reward=0.0)], "sum red gold"))
+    begun(tmp_path, memory, 2, number=2)
+    begun(tmp_path, memory, 2, number=2)
+    assert len(adviser.asked) == 1
+    again = ExperientialMemory(Library(), adviser, every=2)
+    again.restore(json.loads(json.dumps(memory.state())))
+    again.library.restore(json.loads(json.dumps(memory.library.state())))
+    read(tmp_path, again, 3, number=3)
+    assert len(adviser.asked) == 1
+    read(tmp_path, again, 2, number=2)
+    again.library.catch_up()
+    assert len(adviser.asked) == 2 and [lesson.text for lesson in again.library.on(MEMORY)] == ["ask less"]
 
 
 def test_examples_are_the_newest_and_chosen_by_the_key(tmp_path: Path) -> None:

@@ -21,13 +21,18 @@ WORLD = Arithmetic(3)
 TASK = Task((Message("user", "12+34=?"),), "46", "arithmetic", 3)
 
 
-def played(folder: Path, strategy: SkillsAndExperiences, version: int = 0) -> Speaking:
+def begun(folder: Path, strategy: SkillsAndExperiences, version: int, number: int) -> tuple[Group, Speaking]:
     """A group of a wrong and a right attempt."""
     play, engine = player_of(folder, WORLD, TASK, lambda prompt, call: "46" if call % 2 else "0")
-    play.group = Group(version, TASK, [], version=version)
+    play.group = Group(number, TASK, [], version=version)
     play.group.trajectories = asyncio.run(strategy(play.group, [play.another(), play.another()], play))
     asyncio.run(play.scorer(play.group))
-    strategy.observe(play.group)
+    return play.group, engine
+
+
+def played(folder: Path, strategy: SkillsAndExperiences, version: int = 0) -> Speaking:
+    group, engine = begun(folder, strategy, version, version)
+    strategy.observe(group)
     strategy.library.catch_up()
     return engine
 
@@ -132,12 +137,42 @@ def test_measuring_reads_and_learns_nothing(tmp_path: Path) -> None:
     assert critic.read("experience") == [] and strategy.learn([]) == {}
 
 
-def test_state_and_bad_numbers(tmp_path: Path) -> None:
-    strategy = filled(Critic({"skill": "a b c"}))
-    played(tmp_path, strategy, version=3)
-    again = SkillsAndExperiences(strategy.library, strategy.adviser)
+def test_whoever_measures_sees_what_waits_and_groups_in_flight_do_not(tmp_path: Path) -> None:
+    """A group of version 0 has proposed FAR while others of its version are not done: they read OLD alone."""
+    strategy = filled(Critic({}), OLD)
+    strategy.library.propose(Group(0, TASK, []), [add(FAR, "arithmetic: 12+34=?", EXPERIENCES)])
+    measuring = SkillsAndExperiences(strategy.library, strategy.adviser, learns=False)
+    play, engine = player_of(tmp_path, WORLD, TASK, lambda prompt, call: "46")
+    asyncio.run(measuring(play.group, [play.another()], play))
+    assert OLD in engine.prompts[0] and FAR in engine.prompts[0]
+    _, engine = begun(tmp_path, strategy, version=0, number=1)
+    assert OLD in engine.prompts[0] and FAR not in engine.prompts[0]
+    _, engine = begun(tmp_path, strategy, version=1, number=2)
+    assert FAR in engine.prompts[0]
+
+
+def test_what_was_killed_before_it_had_merged_merges_again_and_nobody_else_does(tmp_path: Path) -> None:
+    """A checkpoint is made while the group that merges is in flight: what it made is lost, and that it was the one not.
+
+    Two waves of one group merge once.
+    """
+    critic = Critic({"skills": "one two"})
+    strategy = filled(critic)
+    strategy.library.carry_out(add("add from the left", "", FRAGMENTS))
+    begun(tmp_path, strategy, version=1, number=4)
+    begun(tmp_path, strategy, version=1, number=4)
+    assert len(critic.read("skills")) == 1
+    again = SkillsAndExperiences(Library(9, 0.7), critic)
     again.restore(json.loads(json.dumps(strategy.state())))
-    assert again.state() == {"version": 3}
+    again.library.restore(json.loads(json.dumps(strategy.library.state())))
+    again.observe(begun(tmp_path, again, version=1, number=5)[0])
+    assert len(critic.read("skills")) == 1 and texts(again, SKILL) == []
+    again.observe(begun(tmp_path, again, version=1, number=4)[0])
+    again.library.catch_up()
+    assert len(critic.read("skills")) == 2 and texts(again, SKILL) == ["one two"]
+
+
+def test_bad_numbers_are_refused() -> None:
     for bad in ({"shown": 0}, {"operations": 0}, {"words": 0}):
         with pytest.raises(ConfigurationError, match="SkillsAndExperiences needs"):
             SkillsAndExperiences(Library(), **bad)

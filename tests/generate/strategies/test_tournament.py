@@ -12,7 +12,7 @@ from strop.errors import ConfigurationError
 from strop.generate.strategies.tournament import Noted, Tournament
 from strop.types import Message, Origin, Outcome, Task
 from tests.building import make_group
-from tests.generate.asking import player_of
+from tests.generate.asking import asked_of, player_of
 from tests.generate.critic import Critic
 
 WORLD = Arithmetic(3)
@@ -99,3 +99,10 @@ def test_bad_numbers_are_refused() -> None:
     for bad in ({"rollouts": 0}, {"kept": 0}, {"rounds": 0}, {"votes": 0}, {"asks": "{question}"}):
         with pytest.raises(ConfigurationError, match="Tournament needs"):
             Tournament(None, **bad)  # type: ignore[arg-type]
+
+
+def test_what_tournaments_side_by_side_ask_does_not_depend_on_who_is_done_first(tmp_path: Path) -> None:
+    search = Tournament(None, rollouts=3, kept=2, votes=2)
+    first = asked_of(tmp_path, WORLD, TASK, search, lambda key: 0)
+    for late in (lambda key: key % 7, lambda key: 50 - key % 50):
+        assert asked_of(tmp_path, WORLD, TASK, search, late) == first

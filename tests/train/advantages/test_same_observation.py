@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from strop.environments.observed import MARK
 from strop.errors import ConfigurationError
 from strop.filter.rewards.refused import Refused
 from strop.train.advantages.same_observation import SameObservation
@@ -54,6 +55,14 @@ def test_the_same_observation_in_another_turn_is_compared_and_what_was_given_up_
     SameObservation()([make_group([0.0], failed=[0])])
     with pytest.raises(ConfigurationError, match="discount from 0 to 1, got"):
         SameObservation(discount=1.5)
+
+
+def test_what_is_remembered_beside_an_observation_makes_it_no_other_one() -> None:
+    """Both read `a`; the library had grown meanwhile. Returns 2 and 0 of the second turns, mean 1."""
+    group = attempts(([f"a{MARK}do x"], [0.0, 2.0]), ([f"a{MARK}do y"], [0.0, 0.0]))
+    SameObservation(discount=0.0)([group])
+    assert credits(group.trajectories[0]) == pytest.approx([1 + 0, *[1 + 1] * 2])
+    assert credits(group.trajectories[1]) == pytest.approx([-1 + 0, *[-1 - 1] * 2])
 
 
 def test_refusals_have_their_price() -> None:
