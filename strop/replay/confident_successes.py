@@ -7,15 +7,12 @@ Papers: webrl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Held
-from strop.roles import Buffer
+from strop.replay.memory.held import Replaying
 from strop.types import Group, Trajectory
 
 _RIGHT = 0.5  # a reward above is a success
@@ -23,7 +20,7 @@ _KEPT = 1000  # old groups, those trained last
 
 
 @dataclass
-class ConfidentSuccesses(Buffer):
+class ConfidentSuccesses(Replaying):
     """New groups once, the oldest first; on top at most `most` times as many old ones, trimmed to such successes.
 
     Kept are attempts with low < exp(mean log-probability) <= high: a perplexity of at least 1 / high and below 1 / low.
@@ -34,16 +31,11 @@ class ConfidentSuccesses(Buffer):
     most: float = 2.0  # old groups for each new one
     seed: int = 0  # of the choice of old ones
 
-    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1 or self.most < 0:
             raise ConfigurationError(
                 f"ConfidentSuccesses needs 0 <= low < high <= 1 and most >= 0, got {self.low}, {self.high}, {self.most}"
             )
-
-    def add(self, group: Group) -> None:
-        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
         held = self._held
@@ -65,12 +57,3 @@ class ConfidentSuccesses(Buffer):
     def _is_between(self, attempt: Trajectory) -> bool:
         logprobs = np.concatenate([*(turn.logprobs for turn in attempt.turns), np.zeros(0)])
         return len(logprobs) > 0 and self.low < math.exp(float(logprobs.mean())) <= self.high
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def state(self) -> dict[str, Any]:
-        return self._held.state()
-
-    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._held.restore(state, group_of)

@@ -9,20 +9,17 @@ Papers: remix
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Held
-from strop.roles import Buffer
+from strop.replay.memory.held import Replaying
 from strop.types import Group
 
 
 @dataclass
-class Mixed(Buffer):
+class Mixed(Replaying):
     """New groups once, the oldest first, and before version `until` old ones, so that these are a share `old`."""
 
     old: float = 0.4  # share of old groups in a step, in expectation
@@ -30,16 +27,11 @@ class Mixed(Buffer):
     until: int = 0  # from this version on there are new groups alone; 0: never
     seed: int = 0  # of the choice of old ones
 
-    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         if not 0 <= self.old < 1 or self.window < 1 or self.until < 0:
             raise ConfigurationError(
                 f"Mixed needs 0 <= old < 1, window >= 1 and until >= 0, got {self.old}, {self.window} and {self.until}"
             )
-
-    def add(self, group: Group) -> None:
-        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
         if len(self._held) < count:
@@ -48,15 +40,6 @@ class Mixed(Buffer):
         held.old = {number: group for number, group in held.old.items() if step - group.version <= self.window}
         again = [] if 0 < self.until <= step else self._again(count, step)
         return [*held.take(count, again), *again]
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def state(self) -> dict[str, Any]:
-        return self._held.state()
-
-    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._held.restore(state, group_of)
 
     def _again(self, count: int, step: int) -> list[Group]:
         known = [group for _, group in sorted(self._held.old.items()) if group.version < step]

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Held
-from strop.roles import Buffer
+from strop.replay.memory.held import Replaying
 from strop.types import Group
 
 
 @dataclass
-class MostlyRecent(Buffer):
+class MostlyRecent(Replaying):
     """A step's new groups, the oldest first, and on top so many trained on before that the new are a share `recent`.
 
     In place of new ones, old groups would make the new wait beyond the lag. They are taken uniformly, and none again
@@ -34,7 +33,6 @@ class MostlyRecent(Buffer):
     answers: int = 0  # of an old group that are drawn; 0: all
     sharpness: float = 0.0  # 1 / temperature of TBA's softmax over rewards; 0: uniform
 
-    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
     _turn: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # old, not yet taken again
 
     def __post_init__(self) -> None:
@@ -48,9 +46,6 @@ class MostlyRecent(Buffer):
                 f"{self.sharpness}"
             )
 
-    def add(self, group: Group) -> None:
-        self._held.add(group)
-
     def draw(self, count: int, step: int) -> list[Group] | None:
         if len(self._held) < count:
             return None
@@ -62,14 +57,11 @@ class MostlyRecent(Buffer):
         self._held.forget(self.capacity)
         return [*fresh, *(self._some_of(group, random) for group in again)]
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def state(self) -> dict[str, Any]:
-        return self._held.state() | {"turn": list(self._turn)}
+        return super().state() | {"turn": list(self._turn)}
 
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._held.restore(state, group_of)
+        super().restore(state, group_of)
         self._turn = [int(number) for number in state["turn"]]
 
     def _take_old(self, count: int, random: np.random.Generator) -> list[Group]:

@@ -8,31 +8,23 @@ Papers: spear
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Held
-from strop.roles import Buffer
+from strop.replay.memory.held import Replaying
 from strop.types import Group, Trajectory
 
 
 @dataclass
-class OwnSuccesses(Buffer):
+class OwnSuccesses(Replaying):
     """New groups once, the oldest first; on top, once `size` better attempts wait, all of them."""
 
     size: int = 128  # attempts that are drawn again together
     age: int = 10  # versions after which one that waits is forgotten
 
-    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         if self.size < 1 or self.age < 1:
             raise ConfigurationError(f"OwnSuccesses needs size >= 1 and age >= 1, got {self.size} and {self.age}")
-
-    def add(self, group: Group) -> None:
-        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
         held = self._held
@@ -45,15 +37,6 @@ class OwnSuccesses(Buffer):
         done = {group.number for group in again} | {group.number for group in fresh if not _better(group)}
         held.old = {number: group for number, group in held.old.items() if number not in done}
         return _spread(fresh, [replace(group, trajectories=_better(group)) for group in again])
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def state(self) -> dict[str, Any]:
-        return self._held.state()
-
-    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._held.restore(state, group_of)
 
 
 def _spread(new: list[Group], again: list[Group]) -> list[Group]:

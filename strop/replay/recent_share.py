@@ -7,20 +7,17 @@ Papers: dots-rr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Held
-from strop.roles import Buffer
+from strop.replay.memory.held import Replaying
 from strop.types import Group
 
 
 @dataclass
-class RecentShare(Buffer):
+class RecentShare(Replaying):
     """A step's new groups, the oldest first, and on top old ones, so that the new are the share `fresh`.
 
     As few old ones as there are in the beginning.
@@ -30,16 +27,11 @@ class RecentShare(Buffer):
     capacity: int = 512  # old groups that are kept, the newest
     seed: int = 0  # of the choice of old ones
 
-    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
-
     def __post_init__(self) -> None:
         if not 0 < self.fresh <= 1 or self.capacity < 0:
             raise ConfigurationError(
                 f"RecentShare needs 0 < fresh <= 1 and capacity >= 0, got {self.fresh} and {self.capacity}"
             )
-
-    def add(self, group: Group) -> None:
-        self._held.add(group)
 
     def draw(self, count: int, step: int) -> list[Group] | None:
         old = self._held.old
@@ -58,12 +50,3 @@ class RecentShare(Buffer):
         newest = {old[number].task.id: number for number in sorted(old)}
         self._held.old = {number: old[number] for number in newest.values()}
         self._held.forget(self.capacity)
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def state(self) -> dict[str, Any]:
-        return self._held.state()
-
-    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
-        self._held.restore(state, group_of)

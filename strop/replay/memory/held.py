@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from strop.roles import Buffer
 from strop.types import Group
 
 
@@ -50,3 +51,22 @@ class Held:
             group = group_of(int(number))
             group.times_trained = int(times)
             (self.old if group.times_trained else self.new)[group.number] = group
+
+
+@dataclass
+class Replaying(Buffer):
+    """A buffer with such groups: what it draws again is left to say."""
+
+    _held: Held = field(default_factory=Held, init=False, repr=False, compare=False)
+
+    def add(self, group: Group) -> None:
+        self._held.add(group)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def state(self) -> dict[str, Any]:
+        return self._held.state()
+
+    def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None:
+        self._held.restore(state, group_of)
