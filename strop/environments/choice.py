@@ -10,39 +10,29 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar
 
-from strop.environments.easier import asked, check_single, key_of, worked, wrong_answers
+from strop.environments.easier import Easier, asked, wrong_answers
 from strop.environments.scratchpad import final_answer
-from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.roles import World
 from strop.types import Task
 
 _LETTERS = "abcdefgh"
 
 
 @dataclass(frozen=True)
-class Choice(World):
+class Choice(Easier):
     """`47+12=? a 61 b 59 c 83 d 40`, and the reply is b."""
 
-    world: World
     options: int = 4  # of which one is right
 
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks
-
     def __post_init__(self) -> None:
-        check_single(self.world)
+        super().__post_init__()
         if not 2 <= self.options <= len(_LETTERS):
             raise ConfigurationError(f"Choice needs 2 to {len(_LETTERS)} options, got {self.options}")
 
     @property
     def name(self) -> str:
         return f"choice-{self.world.name}"
-
-    @property
-    def level(self) -> int:
-        return self.world.level
 
     def task(self, index: int, heldout: bool = False) -> Task:
         inner = self.world.task(index, heldout)
@@ -52,19 +42,7 @@ class Choice(World):
         listed = " ".join(f"{letter} {each}" for letter, each in zip(_LETTERS, shown, strict=False))
         return asked(inner, listed, _LETTERS[place], self.name)
 
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
-
-    def check(self, task: Task, reply: str) -> float:
-        return float(self.answer(reply) == key_of(task))
-
     def answer(self, reply: str) -> str:
         """The letters that stand alone, each once, in their order; empty where anything else stands there."""
         said = set(final_answer(reply).replace(",", " ").split())
         return "".join(sorted(said)) if said <= set(_LETTERS[: self.options]) else ""
-
-    def solution(self, task: Task) -> str:
-        return worked(self.world, task)

@@ -8,16 +8,15 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+from strop.environments.around import Around
 from strop.errors import ConfigurationError
-from strop.roles import Environment, World
 from strop.types import Task
 
 
 @dataclass(frozen=True)
-class Miskeyed(World):
+class Miskeyed(Around):
     """The first `tasks` of a world, over and over, `share` of them with a wrong key; held-out ones are as they were."""
 
-    inner: World
     tasks: int = 256
     share: float = 0.5  # of tasks that cannot be solved
 
@@ -26,22 +25,6 @@ class Miskeyed(World):
             raise ConfigurationError(
                 f"Miskeyed needs tasks >= 1 and a share from 0 to 1, got {self.tasks} and {self.share}"
             )
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def level(self) -> int:
-        return self.inner.level
-
-    @property
-    def is_inline(self) -> bool:
-        return self.inner.is_inline
-
-    @property
-    def pays(self) -> bool:
-        return self.inner.pays
 
     def task(self, index: int, heldout: bool = False) -> Task:
         if heldout:
@@ -52,15 +35,6 @@ class Miskeyed(World):
 
     def num_tasks(self, heldout: bool = False) -> int | None:
         return self.inner.num_tasks(heldout=True) if heldout else self.tasks
-
-    def environment(self) -> Environment:
-        return self.inner.environment()
-
-    def check(self, task: Task, reply: str) -> float:
-        return self.inner.check(task, reply)
-
-    def answer(self, reply: str) -> str:
-        return self.inner.answer(reply)
 
     def is_broken(self, place: int) -> bool:
         """Exactly `share` of all, in an order that chance made."""
