@@ -14,9 +14,8 @@ Acts: reward/majority > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -31,6 +30,5 @@ def mm_upt(
 ) -> Run:
     """The most frequent answer of a group is its label; the world's own judgement is only measured."""
     run = setting.run("mm_upt", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), minibatches=4)
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (Majority(run.worlds), measured)
+    run.rewards = (Majority(run.worlds), measured(run.worlds))
     return run

@@ -13,10 +13,9 @@ Acts: share/branched > 0 and credit_within > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
 from strop.generate.strategies.entropy_forks import EntropyForks
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree
@@ -38,6 +37,5 @@ def ettrl(
         (Clip(),),
         strategy=EntropyForks(positions, branches),
     )
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (Majority(run.worlds), measured)
+    run.rewards = (Majority(run.worlds), measured(run.worlds))
     return run
