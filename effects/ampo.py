@@ -41,6 +41,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=150_000,
+    tokens=400_000,
     metric="heldout_area",
 )

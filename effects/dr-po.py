@@ -16,7 +16,7 @@ from strop.run import Run
 
 
 def _setting(setting: Setting) -> Setting:
-    return replace(setting, world="countdown:4", learning_rate=5e-5, heldout_tasks=384)
+    return replace(setting, world="arithmetic:6", learning_rate=5e-5, heldout_tasks=384)
 
 
 def treatment(setting: Setting) -> Run:
@@ -30,7 +30,7 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """Every attempt begins within an expression for other numbers and another target."""
+    """Every attempt begins within the working of another task."""
     run = treatment(setting)
     return replace(run, strategy=ResetToDemonstration(DemonstrateAnother(run.worlds)))
 

@@ -18,8 +18,8 @@ from strop.run import Run
 
 
 def treatment(setting: Setting) -> Run:
-    """Where all eight failed, eight more read the first step, and are trained as if they had not."""
-    return guide(replace(setting, world="arithmetic:6", heldout_tasks=384, heldout_every=5))
+    """Where all four failed, four more read the first step, and are trained as if they had not."""
+    return guide(replace(setting, world="arithmetic:6", group_size=4, heldout_tasks=384, heldout_every=5))
 
 
 def control(setting: Setting) -> Run:

@@ -18,7 +18,7 @@ from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def guessing(setting: Setting) -> Setting:
-    return replace(setting, world="guess:4", heldout_tasks=256, heldout_every=4)
+    return replace(setting, world="guess:4", heldout_tasks=256, heldout_every=2)
 
 
 def treatment(setting: Setting) -> Run:
@@ -44,6 +44,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=100_000,
+    tokens=60_000,
     metric="heldout_area",
 )

@@ -1,4 +1,4 @@
-"""R3 (2402.05808), starts within demonstrations, where no attempt from the prompt is ever right.
+"""R3 (2402.05808), starts within demonstrations, where few attempts from the prompt are right.
 
 Papers: r3
 """
@@ -18,7 +18,7 @@ from strop.run import Run
 
 def treatment(setting: Setting) -> Run:
     """Places within the world's own demonstration and the prompt, mixed."""
-    return r3(replace(setting, world="arithmetic:7", learning_rate=1e-4, heldout_tasks=256))
+    return r3(replace(setting, world="arithmetic:6", learning_rate=1e-4, heldout_tasks=256))
 
 
 def control(setting: Setting) -> Run:
@@ -34,10 +34,11 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="r3",
-    claim="Where no attempt from the prompt is right, starts within demonstrations reach a higher held-out accuracy "
-    "than PPO from the prompt at equal sampled tokens.",
+    claim="Where one attempt in ten from the prompt is right, starts within demonstrations have a higher mean held-out "
+    "accuracy over the run than PPO from the prompt at equal sampled tokens.",
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=300_000,
+    tokens=200_000,
+    metric="heldout_area",
 )

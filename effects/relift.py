@@ -19,7 +19,7 @@ from strop.run import Run
 
 def treatment(setting: Setting) -> Run:
     """Each task that all eight attempts failed at is shown once; a step on eight such follows the others."""
-    return relift(replace(setting, world="compose:2", heldout_tasks=384, heldout_every=5))
+    return relift(replace(setting, world="arithmetic:7", heldout_tasks=384, heldout_every=5))
 
 
 def control(setting: Setting) -> Run:
@@ -40,6 +40,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=150_000,
+    tokens=250_000,
     metric="heldout_area",
 )

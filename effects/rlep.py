@@ -1,6 +1,6 @@
 """RLEP (2507.07451), right attempts of an earlier run in every group, against the same training without them.
 
-The earlier run is of the same tasks, 64 of keyvalue:5, and made when it is first needed; it is kept in runs/pools and
+The earlier run is of the same tasks, 64 of arithmetic:6, and made when it is first needed; it is kept in runs/pools and
 not counted, as in the paper. That of the negative control is the same with right and wrong exchanged in its ledger, so
 that failures are replayed, rewarded as what they are.
 Papers: rlep
@@ -24,16 +24,16 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.start.launch import launch
 
-WORLD = "keyvalue:5"
+WORLD = "arithmetic:6"
 TASKS = 64
-POOL_STEPS = 100
+POOL_STEPS = 40
 POOLS = Path("runs/pools")
 _EXCHANGED = "json_set(rewards, '$.outcome', 1 - json_extract(rewards, '$.outcome'))"
 
 
 def pool(setting: Setting, is_right: bool = True) -> str:
     """The folder of the earlier run of this seed; the first process that needs it makes it, and others wait."""
-    kept = POOLS / f"keyvalue5-seed{setting.seed}-{POOL_STEPS}"
+    kept = POOLS / f"{WORLD.replace(':', '')}-seed{setting.seed}-{POOL_STEPS}"
     POOLS.mkdir(parents=True, exist_ok=True)
     with (POOLS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,7 +64,6 @@ def _exchange(ledger: Path, folder: Path) -> None:
 def _run(setting: Setting, folder: str) -> Run:
     sized = replace(setting, world=WORLD, group_size=8, heldout_tasks=256, heldout_every=4)
     run = rlep(sized, pool=folder)
-    # without the price of overlong answers, which is meant for one reply and not for several turns
     return replace(run, sampler=Few(run.worlds, TASKS), rewards=run.rewards[:1])
 
 
@@ -90,6 +89,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=250_000,
+    tokens=120_000,
     metric="heldout_area",
 )
