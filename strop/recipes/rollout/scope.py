@@ -8,7 +8,7 @@ Reading: Only the abstract is known. Steps are judged by whether their calculati
     attempts remain. Kept tokens are clipped at 0.2, an expert's weighed by p / (p + 0.1), as others have it; rewards
     are standardized over the mixed group; two optimizer steps per draw.
 Left out: A trained judge of steps.
-Acts: share/guided > 0 and outside_share > 0 and fact/kept > 0
+Acts: share/guided > 0 and said/share > 0 and fact/kept > 0
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from strop.generate.strategies.salvaged import Salvaged
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
-from strop.train.losses.shaped_outside import ShapedOutside
+from strop.train.losses.outside.shaped_probability import ShapedProbability
 
 
 def scope(
@@ -32,7 +33,7 @@ def scope(
     return setting.run(
         "scope",
         GroupStandard(),
-        (ShapedOutside(Clip(clip, clip), gamma),),
+        (Among(Clip(clip, clip), sampled=True), Among(ShapedProbability(gamma), sampled=False)),
         strategy=Salvaged(Demonstrate(least=1.0), most),
         minibatches=2,
     )

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.recipes import build, recipe_named
 from strop.train.batch import Batch
 from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
@@ -57,3 +58,18 @@ def test_both_conditions_hold_at_once() -> None:
     assert written(batch, loss) == pytest.approx([0.0, -2.0, 0.0]) and figures["policy+sampled/share"] == 1 / 3
     with pytest.raises(ConfigurationError, match="Among needs at least 1 origin"):
         Among(Clip(0.2, 0.2))
+
+
+def test_scopes_losses_side_by_side() -> None:
+    """A = 2. Sampled: ratio 0.5/0.4 = 1.25, clipped at 1.2: no gradient; 0.44/0.4 = 1.1: -2.2. Said: p = 0.3 and shift
+    0.1: -2 * 0.75, gradient -2 * 0.3 * 0.1 / 0.4^2 = -0.375; p = 0.1: -2 * 0.5, gradient -2 / 4."""
+    batch = make_batch([[log(0.4), log(0.4), 0.0, 0.0]], [2.0], share=[[1.0] * 4])
+    batch.versions = torch.tensor([-1, 0, 0, -1, -1])
+    output = say([[log(0.5), log(0.44), log(0.3), log(0.1)]])
+    losses = build(recipe_named("scope"), {}).losses
+    own, outside = (loss(output, batch) for loss in losses)
+    assert written(batch, own[0] + outside[0]) == pytest.approx([-2.4, -2.2, -1.5, -1.0])
+    (own[0] + outside[0]).sum().backward()
+    assert written(batch, output.logprobs.grad) == pytest.approx([0.0, -2.2, -0.375, -0.5])
+    assert outside[1] == {"said/share": 2.0, "said/shaped": pytest.approx(1.25)}
+    assert own[1]["sampled/clipped_share"] == 1.0 and own[1]["sampled/ratio"] == pytest.approx(2.35)

@@ -1,6 +1,6 @@
-"""A policy gradient on what a teacher wrote (AMPO, 2510.02227): a bounded weight in place of a ratio.
+"""A policy gradient on what a teacher wrote (AMPO, 2510.02227; SCOPE): a bounded weight in place of a ratio.
 
-Papers: ampo
+Papers: ampo, scope
 """
 
 from __future__ import annotations
