@@ -59,6 +59,13 @@ class Meets(Protocol):
 
 
 @runtime_checkable
+class Keeps(Protocol):
+    """Keeps a file of its own in the run's folder, from the first step to the last and through every resume."""
+
+    def keep_in(self, folder: Path) -> None: ...
+
+
+@runtime_checkable
 class TakesOffers(Protocol):
     """A sampler that takes tasks which were written during the run."""
 

@@ -3,8 +3,7 @@
 A row carries `at`, the weight version when it was written, and no wall-clock time: the same run leaves the same rows.
 A checkpoint of step s is taken before anything with `at >= s` happens, so `rollback(s)` restores exactly that moment.
 An attempt's `place` is its place in the group as it was kept (NULL: it was not); a training's `slot` is the place of
-the group, `number`, in the draw. Both decide the order of additions, and so the last bits: with them a run can be
-trained again from here alone.
+the group, `number`, in the draw. Both decide the order of additions: a run can be trained again from here alone.
 """
 
 from __future__ import annotations
@@ -134,6 +133,7 @@ class Ledger:
         self._database.commit()
 
     def close(self) -> None:
+        self._database.commit()  # a run that ends by an error leaves the attempts that led to it
         self._database.close()
 
     # ---- what others read

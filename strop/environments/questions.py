@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-_PARTS = ("wanted", "task", "answer", "reply", "requirement", "ideas", "other")
-_MARK = re.compile(rf"\[({'|'.join(_PARTS)})\]")
+from strop.environments.quoted import PARTS, quoted
+
+_MARK = re.compile(rf"\[({'|'.join(PARTS)})\]")
 _LINE = re.compile(rf"^{_MARK.pattern}$", re.MULTILINE)  # a mark that opens a part; what is wanted may name others
 
 
 def question(asked: str, **parts: str) -> str:
     """What an adviser reads; a text that holds the marks of parts cannot pass for another part."""
-    told = [f"[{name}]\n" + _MARK.sub(r"(\1)", text) for name, text in parts.items()]
+    told = [f"[{name}]\n{quoted(text)}" for name, text in parts.items()]
     return "\n".join([*told, "", asked])
 
 

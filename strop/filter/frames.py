@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from strop.environments.quoted import quoted
 from strop.types import Message, Trajectory
 
 PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among an attempt's facts
@@ -29,7 +30,7 @@ def frames(attempt: Trajectory, told: tuple[Message, ...] = ()) -> list[str]:
         " ".join([turn.message.content, "->", *(message.content for message in answer)])
         for turn, answer in zip(attempt.turns, answers, strict=False)
     ]
-    return [" ".join(each.split()) for each in texts]
+    return [" ".join(quoted(each).split()) for each in texts]
 
 
 def question(task: str, first: str, shown: Sequence[str]) -> str:

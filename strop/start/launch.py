@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from strop.abilities import Closes, Loads, Meets, Settles, inside, outermost, uses_gpu
+from strop.abilities import Closes, Keeps, Loads, Meets, Settles, inside, outermost, uses_gpu
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
@@ -193,7 +193,7 @@ def heap_at_rest() -> Iterator[None]:
 
 async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
     model = model_folder(run.model)
-    policy = _open(run, model)
+    policy = _open(run, model, folder)
     for watcher in watchers:
         if isinstance(watcher, Begins):
             watcher.begins(run.recipe, run.steps, run.max_generated_tokens)
@@ -239,8 +239,10 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     return summarize(run, folder, progress.step, is_complete, progress.tally)
 
 
-def _open(run: Run, model: Path) -> Policy:
-    """Load the model into every part that holds one."""
+def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
+    """Load the model into every part that holds one; whoever keeps a file is told where."""
+    for keeper in inside(run, Keeps):
+        keeper.keep_in(folder.path)
     run.trainer.open(model, run.seed)
     run.engine.open(model)
     open_learners(run, model)

@@ -6,77 +6,87 @@ import asyncio
 import hashlib
 import json
 import os
-import sqlite3
-import time
-import urllib.error
-import urllib.request
+import re
 from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from strop.disk.advice import AdviceBook
 from strop.errors import AdviserError, ConfigurationError
+from strop.generate.patience import patiently
+from strop.generate.posting import posted
 from strop.roles import Adviser
 from strop.types import Message, Sampling
 
-_LONGEST = 1 << 20  # bytes of an answer that are read
-_BUSY = (408, 409, 425, 429, 500, 502, 503, 504)  # what may pass if one waits
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Endpoint(Adviser):
-    """POST url/chat/completions. What was answered is kept in a file: a resumed run asks nobody twice."""
+    """POST url/chat/completions; who is busy (429, 5xx) or not there is asked again until the deadline.
+
+    Answers are kept in the run's folder, so that a resumed run asks nobody twice. A key comes from the environment, is
+    sent to this address alone, and is written nowhere.
+    """
 
     url: str  # up to /v1
     model: str
-    cache: str = "advice.db"  # a SQLite file, made where the command runs
     key_variable: str = ""  # the environment variable that holds the key; none is sent where it is not set
-    seconds: float = 60.0  # deadline of one answer
-    tries: int = 3  # with 1, 2, 4, ... seconds between them
+    seconds: float = 60.0  # deadline of one answer, all tries together
+    at_once: int = 8  # questions that wait for an answer together
+    _book: AdviceBook | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")) or not self.model:
+        found = urlsplit(self.url)
+        if found.scheme not in ("http", "https") or not found.hostname or not self.model:
             raise ConfigurationError(f"an endpoint needs http(s)://... and a model, got {self.url!r}, {self.model!r}")
-        if self.tries < 1 or self.seconds <= 0:
-            raise ConfigurationError(f"an endpoint needs tries >= 1 and seconds > 0, got {self.tries}, {self.seconds}")
+        if found.username is not None or found.query:
+            raise ConfigurationError(
+                "an endpoint's url is written into the run's folder: leave out user, key and query"
+            )
+        if self.key_variable and not _NAME.fullmatch(self.key_variable):
+            raise ConfigurationError("key_variable is the name of an environment variable, not the key itself")
+        if self.at_once < 1 or self.seconds <= 0:
+            raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, got {self.at_once}, {self.seconds}")
+
+    def keep_in(self, folder: Path) -> None:
+        self._book = AdviceBook(folder / "advice.db")
+
+    async def close(self) -> None:
+        if self._book is not None:
+            self._book.close()
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
-        return await asyncio.to_thread(self._answer, _body(self.model, messages, sampling, key))
+        asked = [self.url, self.model, [[m.role, m.content] for m in messages], asdict(sampling), key]
+        question = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+        if self._book is not None and (known := self._book.known(question)) is not None:
+            return known
+        answer = await self._answer(_body(self.model, messages, sampling, key))
+        return answer if self._book is None else self._book.keep(question, answer)
 
-    def _answer(self, body: dict[str, Any]) -> str:
-        name = hashlib.sha256(json.dumps([self.url, body]).encode()).hexdigest()
-        with closing(sqlite3.connect(self.cache, timeout=self.seconds)) as book, book:
-            book.execute("CREATE TABLE IF NOT EXISTS advice (question TEXT PRIMARY KEY, answer TEXT NOT NULL)")
-            known = book.execute("SELECT answer FROM advice WHERE question=?", (name,)).fetchone()
-            if known is None:
-                known = (self._asked(body),)
-                book.execute("INSERT OR REPLACE INTO advice VALUES (?, ?)", (name, known[0]))
-        return str(known[0])
+    async def _answer(self, body: bytes) -> str:
+        secret = os.environ.get(self.key_variable, "").strip()
+        if not secret.isascii() or not secret.isprintable():
+            raise AdviserError(f"{self.key_variable} holds no key: need printable ASCII")
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
+        address = f"{self.url.rstrip('/')}/chat/completions"
+        try:
+            async with self._seats:
+                answer = await patiently(lambda left: posted(address, body, headers, left), self.seconds)
+            return _without(secret, _content(answer))
+        except AdviserError as error:
+            raise AdviserError(_without(secret, f"{self.model} at {self.url} did not answer: {error}")) from None
 
-    def _asked(self, body: dict[str, Any]) -> str:
-        problem = ""
-        for number in range(self.tries):
-            time.sleep(2 ** (number - 1) if number else 0)
-            try:
-                with urllib.request.urlopen(self._request(body), timeout=self.seconds) as answer:
-                    return _content(answer.read(_LONGEST))
-            except urllib.error.HTTPError as error:
-                problem = f"status {error.code}"
-                if error.code not in _BUSY:
-                    break
-            except OSError as error:  # nobody there, or no answer in time
-                problem = str(error)
-        raise AdviserError(f"{self.model} at {self.url} did not answer: {problem}")
-
-    def _request(self, body: dict[str, Any]) -> urllib.request.Request:
-        headers = {"Content-Type": "application/json"}
-        if secret := os.environ.get(self.key_variable, ""):
-            headers["Authorization"] = f"Bearer {secret}"
-        return urllib.request.Request(f"{self.url.rstrip('/')}/chat/completions", json.dumps(body).encode(), headers)
+    @cached_property
+    def _seats(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(self.at_once)
 
 
-def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int) -> dict[str, Any]:
-    return {
+def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int) -> bytes:
+    asked: dict[str, Any] = {
         "model": model,
         "messages": [{"role": message.role, "content": message.content} for message in messages],
         "temperature": sampling.temperature,
@@ -84,13 +94,21 @@ def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int)
         "max_tokens": sampling.max_tokens,
         "seed": key % 2**31,
     }
+    asked |= {"stop": list(sampling.stop)} if sampling.stop else {}
+    asked |= {"top_k": sampling.top_k} if sampling.top_k else {}  # which not every server knows
+    return json.dumps(asked).encode()
+
+
+def _without(secret: str, text: str) -> str:
+    """A server may say back what it was sent."""
+    return text.replace(secret, "[key]") if secret else text
 
 
 def _content(answer: bytes) -> str:
     """The first choice's text; whatever else an answer is, it is none."""
     try:
         content = json.loads(answer)["choices"][0]["message"]["content"]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         raise AdviserError(f"an answer without choices[0].message.content: {answer[:80]!r}") from error
     if not isinstance(content, str):
         raise AdviserError(f"an answer whose content is no text: {str(content)[:80]!r}")

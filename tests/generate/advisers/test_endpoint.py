@@ -1,12 +1,10 @@
-"""An address that answers as OpenAI's does, served here, with everything that can go wrong at one."""
+"""An adviser behind an address: what is sent, what is kept, who is asked again, and what no answer is."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import threading
+import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,83 +15,124 @@ from strop.generate.advisers.endpoint import Endpoint
 from strop.generate.advisers.rewriting import Rewriting
 from strop.recipes.advisers import KEY_VARIABLE, parse_adviser
 from strop.types import Message, Sampling
+from tests.generate.advisers.serving import Server, serving
 
-
-class Server(HTTPServer):
-    """Answers with the next of `answers`: a text, a number as a status, or raw bytes."""
-
-    answers: list[Any]
-    asked: list[dict[str, Any]]
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        assert isinstance(server, Server)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.asked.append(body | {"path": self.path, "key": self.headers.get("Authorization")})
-        answer = server.answers.pop(0) if server.answers else "so"
-        status = answer if isinstance(answer, int) else 200
-        said = (
-            answer
-            if isinstance(answer, bytes)
-            else json.dumps({"choices": [{"message": {"content": answer}}]}).encode()
-        )
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+SECRET = "sk-4711-never-on-disk"
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    found = Server(("127.0.0.1", 0), Handler)
-    found.answers, found.asked = [], []
-    thread = threading.Thread(target=found.serve_forever, daemon=True)
-    thread.start()
-    yield found
-    found.shutdown()
-    found.server_close()
+    with serving() as found:
+        yield found
 
 
-def make(server: Server, folder: Path, **fields: Any) -> Endpoint:
-    return Endpoint(f"http://127.0.0.1:{server.server_port}/v1/", "m", str(folder / "advice.db"), **fields)
+def make(server: Server, folder: Path | None = None, **fields: Any) -> Endpoint:
+    adviser = Endpoint(server.url, "m", **fields)
+    if folder is not None:
+        adviser.keep_in(folder)
+    return adviser
 
 
-def ask(adviser: Endpoint, text: str = "hello", key: int = 5) -> str:
-    return asyncio.run(adviser.ask([Message("user", text)], Sampling(temperature=0.5, max_tokens=9), key))
+def ask(adviser: Endpoint, text: str = "hello", key: int = 5, **sampling: Any) -> str:
+    fields = {"temperature": 0.5, "max_tokens": 9} | sampling
+    return asyncio.run(adviser.ask([Message("user", text)], Sampling(**fields), key))
 
 
 def test_it_asks_once_and_remembers(server: Server, tmp_path: Path) -> None:
-    server.answers = ["one", "two", "three"]
+    server.answers = ["one", "two", "three", "four", "five"]
     adviser = make(server, tmp_path)
     assert [ask(adviser), ask(adviser), ask(make(server, tmp_path))] == ["one"] * 3, "a resumed run asks nobody twice"
+    asyncio.run(adviser.close())
+    assert ask(adviser) == "one", "whoever closed may ask again"
     assert ask(adviser, key=6) == "two" and ask(adviser, "other") == "three"
+    assert ask(adviser, temperature=0.0) == "four", "sampled otherwise, another question"
     first = server.asked[0]
     assert first["path"] == "/v1/chat/completions" and first["key"] is None
     assert first["messages"] == [{"role": "user", "content": "hello"}] and first["model"] == "m"
     assert (first["temperature"], first["max_tokens"], first["seed"]) == (0.5, 9, 5)
+    assert "stop" not in first and "top_k" not in first
+    assert ask(Endpoint(server.url, "m"), stop=("\n",), top_k=3) == "five", "in no run's folder, nothing is kept"
+    assert (server.asked[-1]["stop"], server.asked[-1]["top_k"]) == (["\n"], 3)
 
 
-def test_a_key_is_sent_where_there_is_one(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_KEY", "abc")
-    ask(make(server, tmp_path, key_variable="SOME_KEY"))
-    assert server.asked[0]["key"] == "Bearer abc"
+def test_two_who_ask_the_same_at_once_hear_the_same(server: Server, tmp_path: Path) -> None:
+    server.answers = ["one", "two"]
+    adviser = make(server, tmp_path)
+
+    async def both() -> list[str]:
+        question = [Message("user", "hello")]
+        return list(await asyncio.gather(*(adviser.ask(question, Sampling(), 1) for _ in range(2))))
+
+    first, second = asyncio.run(both())
+    assert first == second and len(server.asked) == 2
 
 
-def test_who_is_busy_is_asked_again_and_who_refuses_is_not(server: Server, tmp_path: Path) -> None:
-    server.answers = [503, "late"]
-    assert ask(make(server, tmp_path, tries=2)) == "late"
+def test_at_most_so_many_at_once(server: Server) -> None:
+    server.answers = [0.05] * 6
+    adviser = make(server, at_once=2)
+
+    async def many() -> list[str]:
+        return list(await asyncio.gather(*(adviser.ask([Message("user", "x")], Sampling(), n) for n in range(6))))
+
+    assert asyncio.run(many()) == ["late"] * 6 and server.most == 2
+
+
+def test_a_key_is_sent_where_there_is_one_and_never_said_back(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", f"{SECRET}\n")
+    server.answers = [f"your key is {SECRET}", f"no JSON but {SECRET}".encode()]
+    adviser = make(server, key_variable="SOME_KEY")
+    assert ask(adviser) == "your key is [key]" and server.asked[0]["key"] == f"Bearer {SECRET}"
+    with pytest.raises(AdviserError) as caught:
+        ask(adviser)
+    assert SECRET not in str(caught.value) and "[key]" in str(caught.value)
+    monkeypatch.setenv("SOME_KEY", "two\nlines")
+    with pytest.raises(AdviserError, match="SOME_KEY holds no key: need printable ASCII") as caught:
+        ask(adviser)
+    assert "two" not in str(caught.value) and len(server.asked) == 2
+
+
+def test_a_key_goes_nowhere_else(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", SECRET)
+    with serving() as other:
+        server.answers = [(307, {"Location": other.url}), (302, {"Location": other.url})]
+        for status in (307, 302):
+            with pytest.raises(AdviserError, match=f"did not answer: status {status}"):
+                ask(make(server, key_variable="SOME_KEY"), str(status))
+        assert not other.asked
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_who_is_busy_is_asked_again(server: Server, status: int) -> None:
+    server.answers = [(status, {"Retry-After": "0.01"}), "now"]
+    assert ask(make(server)) == "now" and len(server.asked) == 2
+
+
+def test_who_refuses_is_not_asked_again(server: Server) -> None:
     server.answers = [404, "never"]
-    with pytest.raises(AdviserError, match="did not answer: status 404"):
-        ask(make(server, tmp_path, tries=2), "again")
-    assert len(server.asked) == 3
+    with pytest.raises(AdviserError, match=r"m at http://.* did not answer: status 404"):
+        ask(make(server))
+    assert len(server.asked) == 1
+
+
+def test_who_is_too_slow_is_no_answer_and_nobody_waits_for_it(server: Server) -> None:
+    server.answers = [3.0]
+    before = time.monotonic()
+    with pytest.raises(AdviserError, match=r"no answer within 0\.1 s"):
+        ask(make(server, seconds=0.1))
+    assert time.monotonic() - before < 1.5
 
 
 @pytest.mark.parametrize(
-    "answer", [b"no json", b"{}", b'{"choices": []}', b'{"choices": [{"message": {"content": 7}}]}']
+    "answer",
+    [
+        b"no json",
+        b"{}",
+        b'{"choices": []}',
+        b'{"choices": [{"message": {"content": 7}}]}',
+        b'{"choices": [{"message": {"content": null}}]}',
+        b"[" * 100_000,
+        b"x" * (1 << 21),
+    ],
 )
 def test_whatever_is_no_answer_is_none(server: Server, tmp_path: Path, answer: bytes) -> None:
     server.answers = [answer]
@@ -102,9 +141,9 @@ def test_whatever_is_no_answer_is_none(server: Server, tmp_path: Path, answer: b
     assert ask(make(server, tmp_path)) == "so", "what failed is not remembered"
 
 
-def test_nobody_there(tmp_path: Path) -> None:
-    with pytest.raises(AdviserError, match="did not answer"):
-        ask(Endpoint("http://127.0.0.1:9/v1", "m", str(tmp_path / "advice.db"), tries=1))
+def test_nobody_there() -> None:
+    with pytest.raises(AdviserError, match=r"no answer within 0\.5 s, last: .*refused.*after 1 s"):
+        ask(Endpoint("http://127.0.0.1:9/v1", "m", seconds=0.5))
 
 
 def test_advisers_by_name() -> None:
@@ -113,8 +152,22 @@ def test_advisers_by_name() -> None:
     for wrong in ("rule", "http://h:1/v1", "ftp://h#m"):
         with pytest.raises(ConfigurationError, match="rules, itself or http"):
             parse_adviser(wrong)
-    for fields in ({"url": "h", "model": "m"}, {"url": "http://h", "model": ""}):
-        with pytest.raises(ConfigurationError, match="an endpoint needs"):
-            Endpoint(**fields)
-    with pytest.raises(ConfigurationError, match="tries >= 1"):
-        Endpoint("http://h", "m", tries=0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"url": "h"}, "an endpoint needs http"),
+        ({"url": "http:///v1"}, "an endpoint needs http"),
+        ({"model": ""}, "and a model"),
+        ({"url": f"http://me:{SECRET}@h/v1"}, "leave out user, key and query"),
+        ({"url": f"http://h/v1?key={SECRET}"}, "leave out user, key and query"),
+        ({"key_variable": SECRET}, "the name of an environment variable, not the key itself"),
+        ({"at_once": 0}, "at_once >= 1, seconds > 0, got 0, 60"),
+        ({"seconds": 0.0}, "at_once >= 1, seconds > 0, got 8, 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_no_secret_told(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        Endpoint(**({"url": "http://h/v1", "model": "m"} | fields))
+    assert SECRET not in str(caught.value)
