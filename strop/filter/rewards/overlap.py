@@ -1,0 +1,56 @@
+"""How near a number is to the right one, as the overlap of two intervals around them: a box in one dimension.
+
+V-Triune (2505.18129) pays the intersection over union of boxes in pictures; here a box is as wide as `width` says.
+Papers: v-triune
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.of_task import world_of
+from strop.errors import ConfigurationError
+from strop.processes.foreign import answered
+from strop.roles import Reward, World
+from strop.types import Group, Outcome
+
+_DIGITS = 18  # of the longest number that is read
+
+
+@dataclass(frozen=True)
+class Overlap(Reward):
+    """(width - d) / (width + d) for an answer that is off by d < width, else 0; 0 where there is no number."""
+
+    worlds: tuple[World, ...]
+    width: float = 40.0  # of an interval
+    weight: float = 1.0
+
+    name: ClassVar[str] = "overlap"
+
+    def __post_init__(self) -> None:
+        if not self.width > 0:
+            raise ConfigurationError(f"Overlap needs a width > 0, got {self.width}")
+
+    @property
+    def is_inline(self) -> bool:
+        return all(world.is_inline for world in self.worlds)
+
+    def __call__(self, group: Group) -> list[float]:
+        world, right = world_of(self.worlds, group.task), number_in(group.task.answer)
+        if right is None:
+            raise ConfigurationError(
+                f"Overlap needs tasks whose answers are numbers, and that of {group.task.id} is {group.task.answer!r}"
+            )
+        given = [answered(world, t.reply) if t.outcome is Outcome.FINISHED else "" for t in group.trajectories]
+        return [self._shared(number_in(answer), right) for answer in given]
+
+    def _shared(self, answer: int | None, right: int) -> float:
+        distance = self.width if answer is None else abs(answer - right)
+        return max(0.0, self.width - distance) / (self.width + distance)
+
+
+def number_in(text: str) -> int | None:
+    """A whole number and nothing else; a longer one than any that is asked for is none."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS else None

@@ -1,0 +1,51 @@
+"""A threshold on closeness that rises as training goes on (V-Triune, 2505.18129): near enough is soon not enough.
+
+How far training is, the group says, by the version of the weights it was admitted under: so a resumed run goes on where
+it stood, and no clock is read.
+Papers: v-triune
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.filter.marks import plain_marks
+from strop.roles import Reward
+from strop.types import Group, Metrics
+
+
+@dataclass(frozen=True)
+class Tightening(Reward):
+    """What `inner` says where it reaches the threshold, else 0; thresholds hold up to a share of all steps."""
+
+    inner: Reward  # marks from 0 to 1
+    total: int  # steps of the whole training
+    thresholds: tuple[tuple[float, float], ...] = ((0.10, 0.85), (0.25, 0.95), (1.0, 0.99))  # (up to, threshold)
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where `inner` is
+    name: ClassVar[str] = "tightening"
+
+    def __post_init__(self) -> None:
+        shares = [share for share, _ in self.thresholds]
+        if self.total < 1 or not shares or shares != sorted(shares):
+            raise ConfigurationError(
+                f"Tightening needs total >= 1 and thresholds by ascending shares, got {self.total} and {shares}"
+            )
+
+    def threshold(self, version: int) -> float:
+        """At a step; the last one holds for all that comes later."""
+        done = version / self.total
+        return next((threshold for share, threshold in self.thresholds if done <= share), self.thresholds[-1][1])
+
+    def __call__(self, group: Group) -> list[float]:
+        least = self.threshold(group.version)
+        return [mark if mark >= least else 0.0 for mark in plain_marks(self, self.inner, group)]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Says what was asked for in this draw; nothing is remembered."""
+        asked = [self.threshold(group.version) for group in groups]
+        return {"threshold": sum(asked) / len(asked)} if asked else {}
