@@ -10,6 +10,7 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
 from strop.environments.answers import Rule
 from strop.environments.table import Table
+from strop.environments.trials import Isolation
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
@@ -37,6 +38,7 @@ class Setting:
     max_tokens: int = 64  # of one reply
     temperature: float = 1.0  # of sampling
     answer: Rule = "auto"  # how it is found in a reply to a task of a file: text, number, boxed, hashes, math
+    isolation: Isolation = "walls"  # of programs that the model writes; process: none, they run with your rights
     lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
     heldout_tasks: int = 128  # per world, to measure on
     heldout_every: int = 20  # steps between two measurements; 0: before and after only
@@ -47,7 +49,7 @@ class Setting:
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
-        worlds = parse_worlds(self.world, self.seed, self.answer)
+        worlds = parse_worlds(self.world, self.seed, self.answer, self.isolation)
         if self.answer != "auto" and not any(isinstance(world, Table) for world in worlds):
             raise ConfigurationError(f"answer={self.answer} is for tasks of files; {self.world} judges replies itself")
         judged: tuple[Reward, ...] = (Earned(),) if all(world.pays for world in worlds) else (Checked(worlds),)

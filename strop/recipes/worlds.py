@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from strop import environments
+from strop.environments.programs import Programs
+from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
 from strop.roles import World
 
@@ -17,10 +19,17 @@ _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
 
 
-def parse_worlds(text: str, seed: int = 0, answer: str = "auto") -> tuple[World, ...]:
-    """The worlds a text names, joined by +; `answer` is the rule by which answers to tasks of files are found."""
+def parse_worlds(text: str, seed: int = 0, answer: str = "auto", isolation: Isolation = "walls") -> tuple[World, ...]:
+    """The worlds a text names, joined by +; `answer` is the rule by which answers to tasks of files are found.
+
+    `isolation` is for worlds that run what a model writes.
+    """
     parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
-    return tuple(_parse(part.strip(), seed, answer) for part in parts)
+    return tuple(_isolated(_parse(part.strip(), seed, answer), isolation) for part in parts)
+
+
+def _isolated(world: World, isolation: Isolation) -> World:
+    return replace(world, trials=Trials(isolation)) if isinstance(world, Programs) else world
 
 
 def bundled_worlds() -> dict[str, Callable[..., Any]]:

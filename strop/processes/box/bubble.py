@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import shutil
 import subprocess
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from strop.errors import ConfigurationError
-from strop.processes.box.ending import ended, kill
+from strop.processes.box.ending import ended
 from strop.processes.box.ran import USUAL, Allowance, Ending, Ran
+from strop.processes.box.watching import limit, watched
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _HOME = "/home/box"
@@ -31,7 +30,7 @@ _WALLS = (
     *("--proc", "/proc", "--dev", "/dev", "--chdir", _HOME),
     *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _HOME, "--setenv", "LANG", "C.UTF-8"),
 )
-_CHUNK, _MOST_PROCESSES = 1 << 16, 256
+_CHUNK = 1 << 16
 
 
 def problem() -> str:
@@ -56,7 +55,7 @@ class Bubble:
             walls = ("--json-status-fd", str(told), *_WALLS, *_mounts(folder, allowance.memory))
             process = await _started((program, *walls, *command), told, allowance)
             try:
-                ran = await _watched(process, stdin.encode(), allowance, begun)
+                ran = await watched(process, stdin.encode(), allowance, begun)
             finally:
                 await ended(process)
             is_run = ran.ending is not Ending.FINISHED or b"exit-code" in os.read(status, _CHUNK)
@@ -76,7 +75,7 @@ async def _started(command: Sequence[str], told: int, allowance: Allowance) -> P
             env={},
             start_new_session=True,
             pass_fds=(told,),
-            preexec_fn=lambda: _limit(allowance),
+            preexec_fn=lambda: limit(allowance),
         )
     finally:
         os.close(told)
@@ -93,60 +92,3 @@ def _mounts(folder: str, memory: int) -> list[str]:
     for path in ("/tmp", "/dev/shm", *([] if folder else [_HOME])):
         found += ["--size", str(memory), "--tmpfs", path]
     return [*found, *(["--bind", folder, _HOME] if folder else []), "--remount-ro", "/dev", "--remount-ro", "/"]
-
-
-def _limit(allowance: Allowance) -> None:
-    """Of every process in there; the clock on the wall is for all of them together."""
-    for what, most in (
-        (resource.RLIMIT_CPU, int(allowance.seconds) + 1),
-        (resource.RLIMIT_AS, allowance.memory),
-        (resource.RLIMIT_FSIZE, allowance.memory),
-        (resource.RLIMIT_NPROC, _MOST_PROCESSES),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        hard = resource.getrlimit(what)[1]
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (least, least))
-
-
-async def _watched(process: Process, stdin: bytes, allowance: Allowance, begun: float) -> Ran:
-    assert process.stdout is not None and process.stderr is not None
-    said = bytearray(), bytearray()
-    streams = zip((process.stdout, process.stderr), said, strict=True)
-    readers = [_read(stream, into, allowance.output, process) for stream, into in streams]
-    ending = Ending.FINISHED
-    try:
-        async with asyncio.timeout(allowance.seconds):
-            is_cut, is_other_cut, _ = await asyncio.gather(*readers, _fed(process, stdin))
-            if is_cut or is_other_cut:
-                ending = Ending.OUTPUT
-            else:
-                await process.wait()
-    except TimeoutError:
-        ending = Ending.TIMEOUT
-    await ended(process)
-    code = process.returncode or 0
-    if ending is Ending.FINISHED and code < 0:
-        ending = Ending.KILLED
-    out, err = (each.decode("utf-8", errors="replace") for each in said)
-    return Ran(ending, out, err, code, time.monotonic() - begun)
-
-
-async def _read(stream: asyncio.StreamReader, into: bytearray, most: int, process: Process) -> bool:
-    """Whether there was more than may be said; then it is killed, and the rest thrown away."""
-    is_cut = False
-    while heard := await stream.read(_CHUNK):
-        into += b"" if is_cut else heard
-        if len(into) > most:
-            kill(process)
-            del into[most:]
-            is_cut = True
-    return is_cut
-
-
-async def _fed(process: Process, stdin: bytes) -> None:
-    assert process.stdin is not None
-    with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(stdin)
-        await process.stdin.drain()
-    process.stdin.close()
