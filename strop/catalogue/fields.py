@@ -26,17 +26,28 @@ class WrittenField:
 
 @cache
 def class_fields(path: Path, name: str) -> tuple[WrittenField, ...]:
-    """The fields of a dataclass, those of other classes it is made from not among them."""
+    """The fields of a dataclass, those of dataclasses of the package that it is made from first."""
     text = path.read_text()
-    said = _comments(text)
-    kinds = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
-    return tuple(
-        WrittenField(node.target.id, ast.unparse(node.value) if node.value else "", said.get(node.end_lineno or 0, ""))
-        for kind in kinds
-        for node in kind.body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-        if not any(word in ast.unparse(node) for word in _NO_FIELDS)
-    )
+    said, tree = _comments(text), ast.parse(text)
+    found: dict[str, WrittenField] = {}
+    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name):
+        for base in _bases(kind, tree):
+            found |= {field.name: field for field in class_fields(*base)}
+        for node in kind.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                default = ast.unparse(node.value) if node.value else ""
+                if not any(word in ast.unparse(node) for word in _NO_FIELDS):
+                    found[node.target.id] = WrittenField(node.target.id, default, said.get(node.end_lineno or 0, ""))
+    return tuple(found.values())
+
+
+def _bases(kind: ast.ClassDef, tree: ast.Module) -> Iterator[tuple[Path, str]]:
+    """Files and names of its bases that are mechanisms themselves; roles have no fields."""
+    bases = [ast.unparse(base) for base in kind.bases]
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module not in ("strop.roles", "strop.machines"):
+            path = PACKAGE.parent / f"{(node.module or '').replace('.', '/')}.py"
+            yield from ((path, alias.name) for alias in node.names if alias.name in bases and path.is_file())
 
 
 @cache

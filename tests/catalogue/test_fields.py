@@ -24,6 +24,18 @@ def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
     assert parameters(path, "other") == (WrittenField("high", "4", "upper end"), WrittenField("end", "", ""))
 
 
+def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
+    path = tmp_path / "thing.py"
+    path.write_text(
+        "from strop.environments.miskeyed import Miskeyed\nclass Thing(Miskeyed):\n    tasks: int = 3  # fewer\n"
+    )
+    assert [(field.name, field.default, field.comment) for field in class_fields(path, "Thing")] == [
+        ("inner", "", ""),
+        ("tasks", "3", "fewer"),
+        ("share", "0.5", "of tasks that cannot be solved"),
+    ]
+
+
 def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
     path = PACKAGE / "recipes" / "objective" / "effective_rank.py"
     said = {
