@@ -125,6 +125,20 @@ def as_attempt(node: TreeNode, worth: float, family: str) -> Trajectory:
     return replace(node.piece, outcome=outcome, family=family, facts=node.piece.facts | {WORTH: worth})
 
 
+def as_pairs(root: TreeNode, scale: Callable[[TreeNode, TreeNode], float]) -> list[Trajectory]:
+    """Of every node the best child and the worst, a family, worth `scale` times their quality; at 0 they are no pair.
+
+    Where there is no pair, one piece alone.
+    """
+    found: list[Trajectory] = []
+    for node in root.walk():
+        pair = best_and_worst(node)
+        if pair is not None and (scaled := scale(*pair)):
+            family = "root" if node.piece is None else node.piece.id
+            found += [as_attempt(each, scaled * quality(each), family) for each in pair]
+    return found or [as_attempt(node, 0.0, "") for node in root.below[:1]]
+
+
 async def grow(node: TreeNode, starts: Sequence[Start], pause: int, play: Player) -> list[TreeNode]:
     """Go on from a node once for each start, for `pause` tokens (0: to the end); they are its children then."""
     begun = () if node.piece is None else given(node.piece.turns)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
-from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, distinct, grow, growing, quality
+from strop.generate.search import TreeNode, as_pairs, back_up_mean, distinct, grow, growing, quality
 from strop.roles import Strategy
 from strop.types import Group, Outcome, Start, Trajectory
 
@@ -50,7 +50,7 @@ class PlanSearch(Strategy):
             if node is None:
                 break
             await self._expand(node, play)
-        return _brought(root)
+        return as_pairs(root, _scale)
 
     async def _expand(self, node: TreeNode, play: Player) -> None:
         count = self.first if node.above is None else self.width
@@ -71,14 +71,7 @@ class PlanSearch(Strategy):
         return quality(node) + self.explore * likely * math.sqrt(node.above.visits) / (1 + node.visits)
 
 
-def _brought(root: TreeNode) -> list[Trajectory]:
-    found: list[Trajectory] = []
-    for node in root.walk():
-        pair = best_and_worst(node)
-        if pair is not None and quality(pair[0]) > 0 > quality(pair[1]):
-            scale = _SOLUTION if any(each.is_ended for each in pair) else 1.0
-            family = "root" if node.piece is None else node.piece.id
-            found += [as_attempt(each, scale * quality(each), family) for each in pair]
-    if found:
-        return found
-    return [as_attempt(node, 0.0, "") for node in root.below[:1]]
+def _scale(best: TreeNode, worst: TreeNode) -> float:
+    if not quality(best) > 0 > quality(worst):
+        return 0.0
+    return _SOLUTION if best.is_ended or worst.is_ended else 1.0

@@ -18,7 +18,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
-from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, grow, leaf, quality
+from strop.generate.search import TreeNode, as_pairs, back_up_mean, grow, leaf, quality
 from strop.roles import Strategy
 from strop.train.needs import REFERENCE_LOGPROBS
 from strop.types import Group, Start, Trajectory
@@ -50,7 +50,7 @@ class PlotSearch(Strategy):
                 await self._expand(node, surprises, play)
             elif node.is_ended:
                 back_up_mean(node, quality(node))  # once more the same
-        return _brought(root)
+        return as_pairs(root, lambda best, worst: 1.0)
 
     async def _expand(self, node: TreeNode, surprises: list[float], play: Player) -> None:
         pause = self.tokens if node.depth + 1 < self.deepest else 0
@@ -81,14 +81,3 @@ class PlotSearch(Strategy):
 def curiosity(surprise: float, middle: float, spread: float) -> float:
     """An inverted U: 1 at the middle, less for what is predictable and for what is not to be understood."""
     return math.exp(-((surprise - middle) ** 2) / (2 * max(spread, 1e-6) ** 2))
-
-
-def _brought(root: TreeNode) -> list[Trajectory]:
-    found: list[Trajectory] = []
-    for node in root.walk():
-        if (pair := best_and_worst(node)) is not None:
-            family = "root" if node.piece is None else node.piece.id
-            found += [as_attempt(each, quality(each), family) for each in pair]
-    if found:
-        return found
-    return [as_attempt(node, 0.0, "") for node in root.below[:1]]
