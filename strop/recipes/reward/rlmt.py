@@ -1,0 +1,34 @@
+"""GRPO against a judge who reads the response alone, not the thought that led to it.
+
+Title: Language Models that Think, Chat Better
+Paper: arXiv 2509.20357 (2025)
+Claim: Thinking before a chat response that a reward model judges brings 3 to 7 points on three chat benchmarks.
+Reading: What is laid out otherwise is judged as the text "[NULL]", as released for models that know the layout. A rule
+    that compares letters with the right answer stands for the reward model of preferences; it reads all that it is
+    shown. What the world would have paid is logged and weighs nothing. Numbers of the optimizer were not found: one
+    step per draw, and no penalty to the reference.
+Left out: Reward models that are trained, prompts of real users, warm-up on another model's thoughts, and the DPO and
+    PPO versions.
+Acts: hidden_share > 0 and reward/thought_blind > 0
+"""
+
+from __future__ import annotations
+
+from strop.filter.rewards.like_answer import LikeAnswer
+from strop.filter.rewards.thought_blind import ThoughtBlind
+from strop.recipes.measured import measured
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def rlmt(
+    setting: Setting = Setting(),
+    strict: bool = True,  # what is not laid out is judged as "[NULL]"; or as it is, thought included
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
+    """Thought and response are trained, the response is judged."""
+    run = setting.run("rlmt", GroupStandard(), (Clip(clip, clip),))
+    run.rewards = (ThoughtBlind(LikeAnswer(), strict), measured(run.worlds))
+    return run
