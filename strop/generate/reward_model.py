@@ -1,0 +1,89 @@
+"""A reward model that a run has made: a model folder that is asked for verdicts, many in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from strop.environments.verdicts import about
+from strop.errors import ConfigurationError
+from strop.generate.template import Template
+from strop.generate.verdict_words import word_ids
+from strop.models.model import context_length, load_model, logits, parameters
+from strop.models.prompts import last_states, passes
+from strop.types import FilePath, IntArray, Message
+from strop.weights.fingerprint import fingerprint
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_PASS = 8192  # tokens
+
+
+@dataclass
+class RewardModel:
+    """score = logit(good) - logit(bad) behind the task, the reply and the question; higher is better.
+
+    Files of the folder are hashed into origin.json as those of any model that a run reads.
+    """
+
+    model: FilePath  # folder
+    device: str = "cpu"
+    weights: str = ""  # the fingerprint that its weights must have; empty: any
+
+    _opened: tuple[Any, Template, IntArray] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def problems(self, run: Run) -> list[str]:
+        if Path(self.model).is_dir():
+            return []
+        return [f"the reward model's folder {self.model} does not exist: name RUN/checkpoints/step-N of a run"]
+
+    def read(self) -> None:
+        """Load it; what is there already stays."""
+        if self._opened is not None:
+            return
+        folder = Path(self.model)
+        template, model = Template.load(folder), load_model(folder, device=self.device)
+        found = fingerprint(parameters(model))
+        if self.weights and found != self.weights:
+            raise ConfigurationError(f"the weights in {folder} have the fingerprint {found}, need {self.weights}")
+        self._opened = model, template, word_ids(template)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the weights that it answers with."""
+        return fingerprint(parameters(self._ready()[0]))
+
+    def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+        """Of replies to tasks; what does not fit its context has none (NaN)."""
+        model, template, words = self._ready()
+        prompts = [template.opening(about(messages, _plain(template, reply))) for messages, reply in asked]
+        fitting = [place for place, prompt in enumerate(prompts) if len(prompt) < context_length(model)]
+        found = [float("nan")] * len(prompts)
+        for part in passes([prompts[place] for place in fitting], _PASS):
+            with torch.no_grad():
+                states = last_states(model, [prompts[place] for place in fitting[part]], self.device)
+                both = logits(model, states)[:, torch.from_numpy(words).to(self.device)].double()  # [N, 2]
+            for place, score in zip(fitting[part], (both[:, 0] - both[:, 1]).tolist(), strict=True):
+                found[place] = score
+        return found
+
+    def _ready(self) -> tuple[Any, Template, IntArray]:
+        self.read()
+        assert self._opened is not None
+        return self._opened
+
+
+def _plain(template: Template, text: str) -> str:
+    """Without the tokens that open and close messages: a reply cannot pass for a question or a verdict."""
+    added = template.tokenizer.added_tokens_decoder.values()
+    marks = {*template.tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
+    special = re.compile("|".join(map(re.escape, sorted(marks))))
+    while marks and special.search(text):
+        text = special.sub("", text)  # again: what is left may join to another one
+    return text

@@ -1,0 +1,24 @@
+"""One word said in place of the policy, by whoever knows what it ought to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.generate.partners import Dialogue
+from strop.roles import Agent, Environment
+from strop.types import Message, Origin, Task
+
+
+@dataclass(frozen=True)
+class Saying(Agent):
+    """Says `word` and is paid what its speaker knows; the world is not asked."""
+
+    word: str
+    paid: float = 0.0
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        dialogue.say(Message("assistant", self.word))
+        return (self.paid,)

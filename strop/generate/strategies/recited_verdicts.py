@@ -1,0 +1,55 @@
+"""Verdicts on known replies, recited: the attempts from which a language model learns to be a reward model.
+
+Papers: axiomatic-preference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from strop.environments.preferences import asked_of, replies_of
+from strop.environments.verdicts import BAD, GOOD, about
+from strop.errors import ConfigurationError
+from strop.generate.partners import Player
+from strop.generate.pieces import cut
+from strop.generate.policy import Policy
+from strop.generate.saying import Saying
+from strop.generate.together import together
+from strop.generate.verdict_words import word_ids
+from strop.roles import Strategy
+from strop.types import Group, IntArray, Start, Trajectory
+
+
+@dataclass
+class RecitedVerdicts(Strategy):
+    """One attempt per reply of a task of `Preferences`, each behind its own reply, one token long.
+
+    The best reply is paid 1, the worst 0, those between them in equal steps: who is better is all that losses read.
+    The ids of both verdicts stand in `Turn.aux["verdicts"]`.
+    """
+
+    _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
+
+    def meet(self, policy: Policy) -> None:
+        self._ids = word_ids(policy.template)
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        replies, asked = replies_of(group.task), asked_of(group.task)
+        if len(starts) != len(replies):
+            raise ConfigurationError(f"a task here has {len(replies)} replies: set group_size={len(replies)}")
+        lowest = len(replies) - 1
+        begun = [replace(start, messages=about(asked, reply)) for start, reply in zip(starts, replies, strict=True)]
+        agents = [Saying(BAD if place else GOOD, (lowest - place) / lowest) for place in range(len(replies))]
+        said = await together(play(start, agent) for start, agent in zip(begun, agents, strict=True))
+        return [self._one_token(attempt) for attempt in said]
+
+    def _one_token(self, attempt: Trajectory) -> Trajectory:
+        """The verdict alone, without the token that ends a reply."""
+        if self._ids is None:
+            raise ConfigurationError("RecitedVerdicts does not know its words as tokens: call meet(policy) first")
+        whole, (turn,) = attempt.turns[0], cut(attempt.turns, 1)
+        aux = {"verdicts": self._ids[np.newaxis]}  # one row for the whole turn
+        return replace(attempt, turns=(replace(turn, message=whole.message, aux=aux),))

@@ -1,0 +1,1 @@
+"""What reward models minimize."""
