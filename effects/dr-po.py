@@ -1,5 +1,6 @@
 """DR-PO (2404.08495), resets to states of demonstrations, against the same PPO from the prompt.
 
+On countdown:4, where the first number decides, it lost 0.036: what a demonstration begins with is never practised.
 Papers: dr-po
 """
 

@@ -1,5 +1,6 @@
 """Guide (2506.13923), a hint only where every attempt failed, against no second wave and hints of other tasks.
 
+With groups of eight the first wave is seldom lost for long, and hints changed nothing (-0.004).
 Papers: guide
 """
 

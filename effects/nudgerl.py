@@ -1,5 +1,6 @@
 """NudgeRL (2605.15726): words before the question that change how the policy plays, against GRPO without any.
 
+Over 100,000 tokens it was +0.014 (-0.014 to +0.043).
 Papers: nudgerl
 """
 

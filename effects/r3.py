@@ -1,5 +1,6 @@
 """R3 (2402.05808), starts within demonstrations, where few attempts from the prompt are right.
 
+On arithmetic:7, where nothing is right from the prompt, nothing came of it: 0.000 in all arms after 300,000 tokens.
 Papers: r3
 """
 

@@ -1,5 +1,6 @@
 """ReLIFT (2506.07527), supervised steps on what nobody solved, against RL alone and demonstrations of other tasks.
 
+On compose:2 60 supervised steps of eight demonstrations teach nothing (0.004 against 0.007).
 Papers: relift
 """
 

@@ -3,6 +3,7 @@
 The earlier run is of the same tasks, 64 of arithmetic:6, and made when it is first needed; it is kept in runs/pools and
 not counted, as in the paper. That of the negative control is the same with right and wrong exchanged in its ledger, so
 that failures are replayed, rewarded as what they are.
+On 64 tasks of keyvalue:5 and 250,000 tokens it was +0.009 (-0.002 to +0.020).
 Papers: rlep
 """
 

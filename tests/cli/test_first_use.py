@@ -139,6 +139,10 @@ def _started(model: Path, folder: Path, *words: str, **options: Any) -> subproce
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, **options)
 
 
+def _hear_hangups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a child ignores them, which the run then rightly does
+
+
 def test_a_reader_that_goes_away_ends_no_run(model: Path, tmp_path: Path) -> None:
     process = _started(model, tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
@@ -150,7 +154,8 @@ def test_a_reader_that_goes_away_ends_no_run(model: Path, tmp_path: Path) -> Non
 
 
 def test_a_closed_terminal_saves(model: Path, tmp_path: Path) -> None:
-    process = _started(model, tmp_path, "steps=100000", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "preexec_fn": _hear_hangups}
+    process = _started(model, tmp_path, "steps=100000", **quiet)
     saved = tmp_path / "runs" / "grpo-seed0" / "checkpoints"
     until = time.monotonic() + 120
     while not (saved / "step-2").is_dir() and time.monotonic() < until:
