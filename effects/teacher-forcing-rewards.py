@@ -1,0 +1,74 @@
+"""Rewards that a taught model's logits imply (2210.08708) against none, and against those of the student's own logits.
+
+The teacher is the pocket model after supervised training on demonstrations of the same world; it is made when it is
+first needed and kept in runs/teachers. The student never sees a demonstration, and no attempt is judged.
+Papers: teacher-forcing-rewards
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from strop.effects import Experiment
+from strop.recipes.classics.sft import sft
+from strop.recipes.reward.teacher_forcing_rewards import teacher_forcing_rewards
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.start.launch import launch
+from strop.train.advantages.constant import Constant
+
+WORLD = "arithmetic:6"
+TEACHER_STEPS = 100
+TEACHERS = Path("runs/teachers")
+
+
+def teacher(device: str) -> str:
+    """A folder with the teacher; the first process that needs it makes it, and others wait."""
+    kept = TEACHERS / f"arithmetic6-sft-{TEACHER_STEPS}"
+    TEACHERS.mkdir(parents=True, exist_ok=True)
+    with (TEACHERS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            making = Path(tempfile.mkdtemp(dir=TEACHERS))
+            sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
+            sizes |= {"group_size": 1, "groups_per_step": 64}
+            launch(sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes)), making, "run")
+            (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
+            shutil.rmtree(making, ignore_errors=True)
+    return str(kept.resolve())
+
+
+def _run(setting: Setting, folder: str) -> Run:
+    sizes = {"group_size": 1, "groups_per_step": 64, "heldout_tasks": 256, "heldout_every": 4}
+    return teacher_forcing_rewards(replace(setting, world=WORLD, **sizes), teacher=folder)
+
+
+def treatment(setting: Setting) -> Run:
+    """Each token earns what the teacher's logits say."""
+    return _run(setting, teacher(setting.device))
+
+
+def control(setting: Setting) -> Run:
+    """Every token earns the same."""
+    return replace(_run(setting, "pocket"), advantage=Constant())
+
+
+def negative(setting: Setting) -> Run:
+    """Each token earns what the logits say that the student began with."""
+    return _run(setting, "pocket")
+
+
+experiment = Experiment(
+    key="teacher-forcing-rewards",
+    claim="At equal sampled tokens and without any judged attempt, rewards from the logits of a model that was taught "
+    "on right texts have a higher mean held-out accuracy over the run than none, or than those from the student's own.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=100_000,
+    metric="heldout_area",
+)
