@@ -1,0 +1,63 @@
+"""Preference as reward (PAR, 2502.18770): how surely an attempt beats what the first policy says to the same task.
+
+Papers: par
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.filter.paid import Paid
+from strop.roles import Reward
+from strop.types import Group, Origin, Trajectory
+
+
+@dataclass(frozen=True)
+class Preferred(Reward):
+    """The mean over the reference's attempts of s(scale * (score - its score)): from 0 to 1, however high scores are.
+
+    Scores are what `inner` says, less `price` for each token beyond `free`, taken off before the bound as released. The
+    reference's attempts are those of origin TEACHER, at the same task; without one that counts nobody has a reward.
+    """
+
+    inner: Reward
+    scale: float = 1.0  # of the difference of scores
+    free: int = 300  # tokens that cost nothing
+    price: float = 0.01  # of each further token
+    weight: float = 1.0
+
+    is_relative: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.scale > 0 or self.price < 0:
+            raise ConfigurationError(f"Preferred needs scale > 0 and price >= 0, got {self.scale} and {self.price}")
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
+
+    async def __call__(self, group: Group) -> list[float]:
+        told = self.inner(group)
+        marks = await told if inspect.isawaitable(told) else told
+        scores = [self._score(mark, attempt) for mark, attempt in zip(marks, group.trajectories, strict=True)]
+        is_reference = [attempt.origin is Origin.TEACHER for attempt in group.trajectories]
+        known = [score for score, is_one in zip(scores, is_reference, strict=True) if is_one and not math.isnan(score)]
+        return [self._preferred(score, known) for score in scores]
+
+    def _score(self, mark: float | Paid, attempt: Trajectory) -> float:
+        whole = mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark
+        return whole - self.price * max(attempt.num_tokens - self.free, 0)
+
+    def _preferred(self, score: float, references: Sequence[float]) -> float:
+        if not references:
+            return math.nan
+        return sum(_sigmoid(self.scale * (score - each)) for each in references) / len(references)
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))

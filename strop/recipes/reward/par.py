@@ -1,0 +1,60 @@
+"""A reward model's scores as the chance of beating the first policy: bounded, so that raising them further pays little.
+
+Title: Reward Shaping to Mitigate Reward Hacking in RLHF
+Paper: arXiv 2502.18770 (2025)
+Claim: At least 5 points of win rate on AlpacaEval 2.0 over other shapings, with a single reference reward, and no
+    hacking after two epochs.
+Reading: References are sampled with each group instead of scored beforehand; one is enough, says the paper, where its
+    code takes ten. judge is the folder of a reward model that a run here has made, as axiomatic_preference does;
+    without one the world's own check is the score. PPO's numbers are ours, and credit is not whitened: dividing by its
+    spread would undo the bound. What the world would have paid is logged beside it and weighs nothing.
+Acts: reward/preferred != 0.5 and kept_share < 1
+"""
+
+from __future__ import annotations
+
+from strop.control.budgets.fixed import Fixed
+from strop.filter.gates.own_only import OwnOnly
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.preferred import Preferred
+from strop.filter.rewards.scored import Scored
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.with_reference import WithReference
+from strop.generate.reward_model import RewardModel
+from strop.generate.strategies.few_references import FewReferences
+from strop.models.names import model_folder
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.gae import Gae
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.values.critic import Critic
+
+
+def par(
+    setting: Setting = Setting(),
+    judge: str = "",  # folder of a reward model; empty: the world's own check
+    references: int = 1,  # attempts of the first policy at each task
+    steepness: float = 1.0,  # of the chance in the difference of scores
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    kl: float = 0.01,  # weight of the penalty to the reference
+) -> Run:
+    """PPO on s(steepness * (score - the reference's score))."""
+    run = setting.run(
+        "par",
+        Gae(whiten=False),  # or what was bounded would be stretched again
+        (Clip(clip, clip), Kl("k2", kl)),
+        values=Critic(device=setting.device),
+        engine=WithReference(TorchEngine(device=setting.device), TorchEngine(device=setting.device)),
+        strategy=FewReferences(references),
+        gates=(OwnOnly(),),
+        budget=Fixed(setting.group_size + references),
+        minibatches=4,
+    )
+    is_paid = all(world.pays for world in run.worlds)
+    checked = Earned() if is_paid else Checked(run.worlds)
+    measured = Earned(weight=0.0) if is_paid else Checked(run.worlds, weight=0.0)
+    scores = Scored(RewardModel(str(model_folder(judge)), setting.device)) if judge else checked
+    run.rewards = (Preferred(scores, steepness), measured)
+    return run

@@ -1,0 +1,139 @@
+"""PAR: the card's numbers by hand, its bounds and invariances, and who is compared with whom."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.errors import ConfigurationError
+from strop.filter.gates.own_only import OwnOnly
+from strop.filter.paid import Paid, Span
+from strop.filter.rewards.preferred import Preferred
+from strop.filter.score import Scorer
+from strop.generate.strategies.few_references import FewReferences
+from strop.recipes import build, recipe_named
+from strop.roles import Agent, Reward
+from strop.start.launch import launch
+from strop.types import Group, Origin, Outcome, Start, Trajectory
+from tests.building import TASK, make_group
+from tests.models import save_pocket_like
+
+
+@dataclass(frozen=True)
+class Given(Reward):
+    """Scores by attempt."""
+
+    scores: tuple[float | Paid, ...]
+    shift: float = 0.0
+
+    is_inline = True
+
+    def __call__(self, group: Group) -> list[float | Paid]:
+        found = [self.scores[int(attempt.id.rpartition("-")[2])] for attempt in group.trajectories]
+        return [each if isinstance(each, Paid) else each + self.shift for each in found]
+
+
+def beside(count: int, references: Sequence[int], lengths: Sequence[int] | None = None) -> Group:
+    group = make_group([0.0] * count, lengths)
+    for place in references:
+        group.trajectories[place].origin = Origin.TEACHER
+    return group
+
+
+def marks(reward: Reward, group: Group) -> list[float]:
+    return asyncio.run(reward(group))  # type: ignore[arg-type]
+
+
+def test_the_chance_of_beating_references_by_hand() -> None:
+    """Scores 2, 0 against 1 and -1: (s(1) + s(3)) / 2 = (0.731059 + 0.952574) / 2, (s(-1) + s(1)) / 2 = 1 / 2."""
+    group, scores = beside(4, [2, 3]), (2.0, 0.0, 1.0, -1.0)
+    assert marks(Preferred(Given(scores)), group)[:2] == pytest.approx([0.841816, 0.5])
+    assert marks(Preferred(Given(scores), scale=3.0), group)[0] == pytest.approx((0.952574 + 0.999877) / 2, abs=1e-6)
+    shifted = marks(Preferred(Given(scores, shift=100.0)), group)
+    assert shifted == pytest.approx(marks(Preferred(Given(scores)), group)), "only differences count"
+
+
+def test_equal_to_the_only_reference_is_a_half_and_nothing_leaves_the_bounds() -> None:
+    group = beside(6, [5])
+    found = marks(Preferred(Given((7.0, -1e9, 6.0, 8.0, 1e9, 7.0))), group)
+    assert found[0] == 0.5 and found[1] == 0.0 and found[4] == 1.0
+    assert found[1] < found[2] < found[0] < found[3] < found[4], "more score is more reward"
+
+
+def test_long_attempts_pay_before_the_bound() -> None:
+    """12 tokens, 4 of them beyond 8: a score of 1 - 4 * 0.5 = -1 against 0 of the reference's 3 tokens."""
+    group = beside(2, [1], lengths=[12, 3])
+    found = marks(Preferred(Given((1.0, 0.0)), free=8, price=0.5), group)
+    assert found == pytest.approx([1 / (1 + math.e), 0.5])
+    assert marks(Preferred(Given((1.0, 0.0))), group)[0] == pytest.approx(0.731059), "300 tokens are free"
+
+
+def test_places_add_up_and_a_reference_without_a_score_is_left_out() -> None:
+    paid = Paid(1.0, (Span(0, 0, 1, 0.5), Span(0, 0, 1, 0.5)))
+    assert marks(Preferred(Given((paid, math.nan, 2.0))), beside(3, [1, 2]))[0] == 0.5
+    lonely = beside(3, [1])
+    asyncio.run(Scorer([Preferred(Given((1.0, math.nan, 2.0)))])(lonely))
+    assert {attempt.outcome for attempt in lonely.trajectories} == {Outcome.FAILED}, "no reference, no reward"
+
+
+def test_a_failed_reference_is_no_measure() -> None:
+    group = beside(4, [2, 3])
+    group.trajectories[3].outcome = Outcome.FAILED
+    asyncio.run(Scorer([Preferred(Given((2.0, 0.0, 2.0, -9.0)))])(group))
+    assert [attempt.reward for attempt in group.scored] == pytest.approx([0.5, 1 / (1 + math.exp(2)), 0.5])
+
+
+def test_only_the_policys_own_go_on() -> None:
+    group = beside(4, [1, 3])
+    group.trajectories[2].outcome = Outcome.FAILED
+    kept = OwnOnly()(group).group
+    assert kept is not None and [attempt.id for attempt in kept.trajectories] == ["0-0"]
+    assert OwnOnly()(beside(2, [0, 1])).group is None
+
+
+def test_the_last_starts_are_the_references() -> None:
+    played: list[Start] = []
+
+    async def play(start: Start, agent: Agent | None = None) -> Trajectory:
+        played.append(start)
+        return Trajectory(start.id, TASK, (), Outcome.FINISHED, start.origin)
+
+    starts = [Start(str(index), index) for index in range(5)]
+    made = asyncio.run(FewReferences(2)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
+    assert [attempt.origin for attempt in made] == [Origin.POLICY] * 3 + [Origin.TEACHER] * 2
+    assert sorted((start.id, start.voice) for start in played)[2:] == [
+        ("2", ""),
+        ("3", "reference"),
+        ("4", "reference"),
+    ]
+    with pytest.raises(ConfigurationError, match="5 of 5 attempts are the reference's"):
+        asyncio.run(FewReferences(5)(Group(0, TASK, []), starts, play))  # type: ignore[arg-type]
+
+
+def test_numbers_that_make_no_bound_are_refused() -> None:
+    for wrong in ({"scale": 0.0}, {"price": -1.0}):
+        with pytest.raises(ConfigurationError, match="scale > 0 and price >= 0"):
+            Preferred(Given(()), **wrong)
+
+
+def test_a_run_trains_on_its_own_attempts_alone(tmp_path: Path) -> None:
+    model = str(save_pocket_like(tmp_path / "model"))
+    sizes = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 1, "steps": 1, "model": model}
+    run = build(recipe_named("par"), {**sizes, "judge": model})
+    run.rewards = (*run.rewards, replace(run.rewards[0].inner, weight=0.0))  # type: ignore[attr-defined]
+    launch(run, tmp_path, "run")
+    ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
+    for group in ledger.draw(1):
+        assert [attempt.origin for attempt in group.trajectories] == [Origin.POLICY] * 2
+        assert all(0 < attempt.reward < 1 for attempt in group.trajectories)
+        odds = [math.log(attempt.reward / (1 - attempt.reward)) for attempt in group.trajectories]
+        scores = [attempt.rewards["scored"] for attempt in group.trajectories]
+        assert odds[0] - odds[1] == pytest.approx(scores[0] - scores[1], abs=1e-4), "less the same reference"
+    ledger.close()
