@@ -12,35 +12,28 @@ Papers: v0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.control.by_tried import ByTried
 from strop.control.foresight import foresight
 from strop.control.prompt_states import PromptStates, standardized
 from strop.control.support import Support
 from strop.errors import ConfigurationError
-from strop.roles import Belief
 from strop.types import FloatArray, Group, Metrics, Task
-
-if TYPE_CHECKING:
-    from strop.generate.policy import Policy
 
 _PRIOR = 1 / 12  # the variance of what lies anywhere between 0 and 1
 
 
 @dataclass
-class Generalist(Belief):
+class Generalist(ByTried):
     """1/2 + k (K + noise)^-1 (shares - 1/2): relabelling the context turns p into 1 - p."""
 
     support: int = 256  # tasks in the context, those tried last
     device: str = "cpu"  # cpu or cuda
-
-    _states: PromptStates | None = field(default=None, init=False, repr=False, compare=False)
-    _support: Support = field(default_factory=lambda: Support(0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.support < 1:
@@ -49,9 +42,6 @@ class Generalist(Belief):
 
     def open(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
-
-    def meet(self, policy: Policy) -> None:
-        self._ready().policy = policy
 
     def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         states = self._ready()
@@ -64,23 +54,9 @@ class Generalist(Belief):
         means, variances = posterior(likeness(known, known), likeness(asked, known), self._support.shares, noise)
         return means.astype(np.float32), variances.astype(np.float32)
 
-    def observe(self, group: Group) -> None:
-        self._support.add(group, self._ready().prompt(group.task))
-
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how well the draw was foreseen, and from how many tasks."""
         return foresight(groups) | {"support": float(len(self._support))}
-
-    def state(self) -> dict[str, Any]:
-        return self._support.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._support.restore(state)
-
-    def _ready(self) -> PromptStates:
-        if self._states is None:
-            raise ConfigurationError("Generalist has no model yet: call open(model, seed) first")
-        return self._states
 
 
 def likeness(one: NDArray[np.float64], two: NDArray[np.float64]) -> NDArray[np.float64]:

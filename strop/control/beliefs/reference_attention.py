@@ -12,36 +12,29 @@ Papers: dots-rr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.control.by_tried import ByTried
 from strop.control.foresight import foresight
 from strop.control.prompt_states import PromptStates, standardized
 from strop.control.support import Support
 from strop.errors import ConfigurationError
-from strop.roles import Belief
 from strop.types import FloatArray, Group, Metrics, Task
-
-if TYPE_CHECKING:
-    from strop.generate.policy import Policy
 
 _UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
 _FEWEST = 3  # references from which a line can be fitted
 
 
 @dataclass
-class ReferenceAttention(Belief):
+class ReferenceAttention(ByTried):
     """Shares of similar tasks; 1/2 before there are 3 references. Its variance is the line's mean squared error."""
 
     references: int = 256  # tasks, those tried last
     device: str = "cpu"  # cpu or cuda
-
-    _states: PromptStates | None = field(default=None, init=False, repr=False, compare=False)
-    _support: Support = field(default_factory=lambda: Support(0), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.references < _FEWEST:
@@ -50,9 +43,6 @@ class ReferenceAttention(Belief):
 
     def open(self, model: Path, seed: int) -> None:
         self._states = PromptStates.open(model, self.device)
-
-    def meet(self, policy: Policy) -> None:
-        self._ready().policy = policy
 
     def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
         states = self._ready()
@@ -66,23 +56,9 @@ class ReferenceAttention(Belief):
         means = np.clip(slope * attended(asked, known, shares) + height, 0, 1)
         return means.astype(np.float32), np.full(len(tasks), error, np.float32)
 
-    def observe(self, group: Group) -> None:
-        self._support.add(group, self._ready().prompt(group.task))
-
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how well the draw was foreseen, and from how many references."""
         return foresight(groups) | {"references": float(len(self._support))}
-
-    def state(self) -> dict[str, Any]:
-        return self._support.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._support.restore(state)
-
-    def _ready(self) -> PromptStates:
-        if self._states is None:
-            raise ConfigurationError("ReferenceAttention has no model yet: call open(model, seed) first")
-        return self._states
 
 
 def attended(

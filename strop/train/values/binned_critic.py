@@ -7,24 +7,23 @@ Papers: stop-regressing
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.bodied import Bodied
 from strop.train.machine.value_body import BEFORE, Part, ValueBody
 from strop.types import Group, Metrics
 
-_NAME = "binned_critic"
-
 
 @dataclass
-class BinnedCritic(ValueModel):
+class BinnedCritic(Bodied):
     """V = sum_k softmax(logits)_k * centre_k; loss -sum_k q_k log softmax(logits)_k, q the target's bins.
 
     `smoothing` is the Gaussian's width in bins: the paper's 0.75 lights about six of them. Near the ends of the range
@@ -39,7 +38,7 @@ class BinnedCritic(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
-    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _name: ClassVar[str] = "binned_critic"
 
     def __post_init__(self) -> None:
         if not self.low < self.high or self.bins < 2 or not self.smoothing > 0:
@@ -94,17 +93,6 @@ class BinnedCritic(ValueModel):
     def decoded(self, logits: Tensor) -> Tensor:
         """[R, K] -> [R]."""
         return logits.softmax(-1) @ self.centres
-
-    def save(self, folder: Path) -> None:
-        self._ready().save(folder, _NAME)
-
-    def resume(self, folder: Path) -> None:
-        self._ready().resume(folder, _NAME)
-
-    def _ready(self) -> ValueBody:
-        if self._body is None:
-            raise ConfigurationError("BinnedCritic has no model yet: call open(model, seed) first")
-        return self._body
 
 
 def _array(found: np.ndarray[tuple[int], np.dtype[np.float32]] | None) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

@@ -13,26 +13,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.errors import ConfigurationError
 from strop.models.model import load_model, logits
-from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.bodied import Bodied
 from strop.train.machine.value_body import BEFORE, Part, ValueBody
 from strop.types import FilePath, Group, Metrics
 
-_NAME = "conservative"
 _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expected before anything was seen
 
 
 @dataclass
-class Conservative(ValueModel):
+class Conservative(Bodied):
     """Minimizes (r_t + discount * sg V(s_(t+1)) - Q(s_t, a_t))^2; V <= 1 by V = 1 - softabs(v), and 0 after the end.
 
     The attempt's reward stands on its last token. With `folder` V is what another run saved, and learns no more.
@@ -45,14 +43,14 @@ class Conservative(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
-    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _name: ClassVar[str] = "conservative"
     _model: Any = field(default=None, init=False, repr=False, compare=False)  # frozen
 
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
         self._model = load_model(model, device=self.device).requires_grad_(False)
         if self.folder:
-            self._body.model.load(Path(self.folder) / f"{_NAME}_weights.safetensors")
+            self._body.model.load(Path(self.folder) / f"{self._name}_weights.safetensors")
 
     def predict(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
@@ -91,17 +89,6 @@ class Conservative(ValueModel):
         scores = logits(self._model, hidden).float()
         chosen = torch.from_numpy(np.concatenate([t.tokens for a in part.attempts for t in a.turns])).to(scores.device)
         return scores.gather(1, chosen.unsqueeze(1)).squeeze(1) - scores.max(1).values
-
-    def save(self, folder: Path) -> None:
-        self._ready().save(folder, _NAME)
-
-    def resume(self, folder: Path) -> None:
-        self._ready().resume(folder, _NAME)
-
-    def _ready(self) -> ValueBody:
-        if self._body is None:
-            raise ConfigurationError("Conservative has no model yet: call open(model, seed) first")
-        return self._body
 
 
 def bounded(raw: Tensor) -> Tensor:

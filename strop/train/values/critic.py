@@ -6,23 +6,22 @@ Papers: ppo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.bodied import Bodied
 from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import FloatArray, Group, Metrics, Trajectory
 
-_NAME = "critic"
-
 
 @dataclass
-class Critic(ValueModel):
+class Critic(Bodied):
     """The value of a state is read off the hidden state before each written token; it starts at 0 everywhere.
 
     One that shall guide decoding is asked about states *after* a candidate, the end token among them: with
@@ -34,7 +33,7 @@ class Critic(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"  # cpu or cuda
 
-    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _name: ClassVar[str] = "critic"
 
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
@@ -68,17 +67,6 @@ class Critic(ValueModel):
         returns = np.concatenate([_returns(attempt) for part in parts for attempt in part.attempts])
         values = np.concatenate([each.numpy() for each in foreseen])
         return {**calibration(values, returns), "value_grad_norm": norm}
-
-    def save(self, folder: Path) -> None:
-        self._ready().save(folder, _NAME)
-
-    def resume(self, folder: Path) -> None:
-        self._ready().resume(folder, _NAME)
-
-    def _ready(self) -> ValueBody:
-        if self._body is None:
-            raise ConfigurationError("Critic has no model yet: call open(model, seed) first")
-        return self._body
 
 
 def _returns(attempt: Trajectory) -> FloatArray:

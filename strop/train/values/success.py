@@ -8,24 +8,23 @@ Papers: q-sharp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.roles import ValueModel
 from strop.train.arithmetic.calibration import calibration
+from strop.train.machine.bodied import Bodied
 from strop.train.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group, Metrics
 
-_NAME = "success"
-
 
 @dataclass
-class Success(ValueModel):
+class Success(Bodied):
     """p = sigmoid(h) after every token, by binary cross-entropy to the attempt's reward, averaged within attempts.
 
     The state after the last token, the end of the reply, is among them: decoding asks about just that one before it
@@ -37,7 +36,7 @@ class Success(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
-    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _name: ClassVar[str] = "success"
 
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
@@ -63,17 +62,6 @@ class Success(ValueModel):
                 parts, lambda out, part: _loss(out, part) / count, self.learning_rate
             )
         return metrics
-
-    def save(self, folder: Path) -> None:
-        self._ready().save(folder, _NAME)
-
-    def resume(self, folder: Path) -> None:
-        self._ready().resume(folder, _NAME)
-
-    def _ready(self) -> ValueBody:
-        if self._body is None:
-            raise ConfigurationError("Success has no model yet: call open(model, seed) first")
-        return self._body
 
 
 def _loss(outputs: Tensor, part: Part) -> Tensor:
