@@ -14,7 +14,6 @@ last seen share, at its worst world.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -179,15 +178,9 @@ def table(found: dict[str, Any]) -> str:
 
 
 def main(words: list[str] | None = None) -> None:
-    from machine import circumstances, publish
+    from machine import measure_seeds
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--save", default="", metavar="NAME", help="also write results/NAME.json")
-    arguments = parser.parse_args(words)
-    found = measure(arguments.seeds)
-    publish(found | circumstances("cpu"), table(found), arguments)
+    measure_seeds(__doc__, 6, measure, table, words)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ offsets to that of the last seen share.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 import tempfile
@@ -135,15 +134,9 @@ def table(found: dict[str, Any]) -> str:
 
 
 def main(words: list[str] | None = None) -> None:
-    from machine import circumstances, publish
+    from machine import measure_seeds
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    parser.add_argument("--save", default="", metavar="NAME", help="also write results/NAME.json")
-    arguments = parser.parse_args(words)
-    found = measure(arguments.seeds)
-    publish(found | circumstances("cpu"), table(found), arguments)
+    measure_seeds(__doc__, 3, measure, table, words)
 
 
 if __name__ == "__main__":

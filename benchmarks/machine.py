@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -91,7 +92,27 @@ def publish(result: dict[str, Any], table: str, arguments: argparse.Namespace) -
         (RESULTS / f"{arguments.save}.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
+def measure_seeds(
+    about: str | None,
+    seeds: int,
+    measure: Callable[[int], dict[str, Any]],
+    table: Callable[[dict[str, Any]], str],
+    words: Sequence[str] | None,
+) -> None:
+    """The command of a benchmark on a CPU of which only the number of seeds can be chosen."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=seeds)
+    kept_arguments(parser)
+    arguments = parser.parse_args(words)
+    found = measure(arguments.seeds)
+    publish(found | circumstances("cpu"), table(found), arguments)
+
+
 def output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default=default_device())
+    kept_arguments(parser)
+
+
+def kept_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--save", default="", metavar="NAME", help="also write results/NAME.json")
