@@ -22,7 +22,7 @@ from strop.start.launch import launch
 from strop.train.advantages.constant import Constant
 
 WORLD = "arithmetic:6"
-TEACHER_STEPS = 100
+TEACHER_STEPS = 40
 TEACHERS = Path("runs/teachers")
 
 
@@ -35,7 +35,7 @@ def teacher(device: str) -> str:
         if not kept.is_dir():
             making = Path(tempfile.mkdtemp(dir=TEACHERS))
             sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-            sizes |= {"group_size": 1, "groups_per_step": 64}
+            sizes |= {"group_size": 1, "groups_per_step": 64, "heldout_tasks": 32}
             launch(sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes)), making, "run")
             (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
             shutil.rmtree(making, ignore_errors=True)

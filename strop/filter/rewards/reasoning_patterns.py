@@ -32,17 +32,17 @@ class ReasoningPatterns(Reward):
 
     phrases: tuple[str, ...] = PHRASES
     enough: int = 20  # different phrases that earn 1
-    run: int = 20  # words of a run that must not come twice
+    size: int = 20  # words of a run that must not come twice
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
     name: ClassVar[str] = "reasoning_patterns"
 
     def __post_init__(self) -> None:
-        if not self.phrases or not all(self.phrases) or self.enough < 1 or self.run < 1:
+        if not self.phrases or not all(self.phrases) or self.enough < 1 or self.size < 1:
             raise ConfigurationError(
-                f"ReasoningPatterns needs phrases, enough >= 1 and run >= 1, got {len(self.phrases)} phrases, "
-                f"enough {self.enough}, run {self.run}"
+                f"ReasoningPatterns needs phrases, enough >= 1 and size >= 1, got {len(self.phrases)} phrases, "
+                f"enough {self.enough}, size {self.size}"
             )
 
     def __call__(self, group: Group) -> list[float]:
@@ -52,7 +52,7 @@ class ReasoningPatterns(Reward):
         """From 0 to 1."""
         folded = reply.casefold()
         found = sum(_occurs(phrase.casefold(), folded) for phrase in self.phrases)
-        earned = min(1.0, found / self.enough) - repeated(folded.split(), self.run) - len(_USER.findall(reply))
+        earned = min(1.0, found / self.enough) - repeated(folded.split(), self.size) - len(_USER.findall(reply))
         return max(0.0, earned)
 
 

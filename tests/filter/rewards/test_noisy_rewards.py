@@ -93,7 +93,7 @@ def test_it_is_asked_where_the_rewards_and_worlds_it_holds_may_be() -> None:
 def test_words_of_reasoning_by_hand() -> None:
     """Each phrase counts once, as whole words, in any case."""
     assert len(PHRASES) == len(set(PHRASES)) == 40
-    few = ReasoningPatterns(("thus", "wait", "let us", "="), enough=4, run=2)
+    few = ReasoningPatterns(("thus", "wait", "let us", "="), enough=4, size=2)
     assert few.of("Wait, WAIT. let us see") == 0.5
     assert few.of("enthusiasm awaits let use") == 0.0
     assert few.of("thus wait let us 1=1") == 1.0
@@ -106,7 +106,7 @@ def test_words_of_reasoning_by_hand() -> None:
     assert few.of("thus wait let us 1=1\nuser: and?") == 0.0
     assert few.of("thus wait let us 1=1 <|im_start|>user") == 0.0
     assert few(saying("thus", "no")) == [0.25, 0.0]
-    with pytest.raises(ConfigurationError, match="got 0 phrases, enough 20, run 20"):
+    with pytest.raises(ConfigurationError, match="got 0 phrases, enough 20, size 20"):
         ReasoningPatterns(())
 
 

@@ -1,0 +1,51 @@
+"""A reward that bends with length (2502.03373): right answers earn more when short, wrong ones lose less when long.
+
+So thoughts grow where the policy is wrong and shrink where it is right. Who comes near the limit pays, whatever the
+answer: a right one that might have been cut is no better.
+Papers: demystifying-long-cot
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.control.evidence import is_right
+from strop.errors import ConfigurationError
+from strop.filter.marks import plain_marks
+from strop.roles import Reward
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class CosineLength(Reward):
+    """Half a cosine from the first value, of an empty reply, to the second, of one of `limit` tokens."""
+
+    judge: Reward  # 1: right
+    limit: int  # tokens that an attempt may write
+    right: tuple[float, float] = (2.0, 1.0)  # for a right answer
+    wrong: tuple[float, float] = (-10.0, 0.0)  # for a wrong one
+    exceed: float = -10.0  # for an attempt within `margin` tokens of the limit
+    margin: int = 16
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where its judge is
+    name: ClassVar[str] = "cosine_length"
+
+    def __post_init__(self) -> None:
+        if self.limit <= self.margin or max(self.wrong) > 0:
+            raise ConfigurationError(
+                f"CosineLength needs a limit above its margin and nothing above 0 for wrong answers, got limit "
+                f"{self.limit}, margin {self.margin}, wrong {self.wrong}"
+            )
+
+    def __call__(self, group: Group) -> list[float]:
+        marks = plain_marks(self, self.judge, group)
+        return [self._value(t.num_tokens, is_right(mark)) for t, mark in zip(group.trajectories, marks, strict=True)]
+
+    def _value(self, length: int, right: bool) -> float:
+        if length + self.margin >= self.limit:
+            return self.exceed
+        first, last = self.right if right else self.wrong
+        return last + (first - last) * (1 + math.cos(math.pi * length / self.limit)) / 2
