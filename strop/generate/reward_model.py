@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from strop.environments.verdicts import about
 from strop.errors import ConfigurationError
@@ -61,17 +63,31 @@ class RewardModel:
 
     def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
         """Of replies to tasks; what does not fit its context has none (NaN)."""
-        model, template, words = self._ready()
+        model, _, words = self._ready()
+        with torch.no_grad():
+            states = torch.from_numpy(self.states(asked)).to(self.device, model.get_output_embeddings().weight.dtype)
+            both = logits(model, states)[:, torch.from_numpy(words).to(self.device)].double()  # [N, 2]
+        return [float(score) for score in both[:, 0] - both[:, 1]]
+
+    def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
+        """The state before each verdict: [N, H]; NaN for what does not fit its context."""
+        model, template, _ = self._ready()
         prompts = [template.opening(about(messages, _plain(template, reply))) for messages, reply in asked]
-        fitting = [place for place, prompt in enumerate(prompts) if len(prompt) < context_length(model)]
-        found = [float("nan")] * len(prompts)
-        for part in passes([prompts[place] for place in fitting], _PASS):
+        fitting = np.array([len(prompt) < context_length(model) for prompt in prompts], dtype=bool)
+        found = np.full((len(prompts), model.config.hidden_size), np.nan)
+        kept = [prompt for prompt, fits in zip(prompts, fitting, strict=True) if fits]
+        for part in passes(kept, _PASS):
             with torch.no_grad():
-                states = last_states(model, [prompts[place] for place in fitting[part]], self.device)
-                both = logits(model, states)[:, torch.from_numpy(words).to(self.device)].double()  # [N, 2]
-            for place, score in zip(fitting[part], (both[:, 0] - both[:, 1]).tolist(), strict=True):
-                found[place] = score
+                states = last_states(model, kept[part], self.device)
+            found[np.flatnonzero(fitting)[part]] = states.double().cpu().numpy()
         return found
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """Along which states score: the row of good in the output layer less that of bad: [H]."""
+        model, _, words = self._ready()
+        rows = model.get_output_embeddings().weight.detach()[torch.from_numpy(words).to(self.device)].double()
+        return np.asarray((rows[0] - rows[1]).cpu().numpy())
 
     def _ready(self) -> tuple[Any, Template, IntArray]:
         self.read()

@@ -1,6 +1,6 @@
 """Verdicts on known replies, recited: the attempts from which a language model learns to be a reward model.
 
-Papers: axiomatic-preference
+Papers: axiomatic-preference, principled-rlhf, secrets-of-rlhf-ii
 """
 
 from __future__ import annotations

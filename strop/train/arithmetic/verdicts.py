@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.train.arithmetic.siblings import num_tokens
 from strop.train.batch import Batch, Output
 from strop.train.needs import Aux
 
@@ -14,13 +13,16 @@ VERDICTS = Aux("verdicts")  # the ids of good and bad: [T, 2]
 
 
 def verdict_scores(output: Output, batch: Batch) -> Tensor:
-    """The score of each attempt, whose only written token is its verdict: [A]."""
+    """The score of each attempt, one of whose written tokens is its verdict: [A]."""
     words = batch.aux.get(VERDICTS.name)
     if words is None or words.shape[1:] != (2,):
         raise ConfigurationError("a reward model learns from verdicts: need attempts of RecitedVerdicts, got others")
-    if bool((num_tokens(batch, batch.share) != 1).any()):
-        raise ConfigurationError("a verdict is one token, and some attempts have written more")
-    return batch.per_attempt(output.over_logits(_difference, words.to(torch.int64)))
+    is_verdict = (words != 0).any(1) & batch.trainable  # [T]; turns without a verdict have none of its words
+    counts = batch.per_attempt(is_verdict.to(batch.share.dtype))
+    if bool((counts != 1).any()):
+        raise ConfigurationError(f"an attempt has one verdict of one token, got {sorted(set(counts.tolist()))}")
+    scores = output.over_logits(_difference, words.to(torch.int64))
+    return batch.per_attempt(torch.where(is_verdict, scores, 0.0))
 
 
 def _difference(logits: Tensor, tokens: Tensor, words: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Bradley-Terry: a reward model's loss on pairs, also the pairs of a ranking one by one.
 
-Papers: axiomatic-preference
+Papers: axiomatic-preference, principled-rlhf
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""Pessimism by hand in two dimensions, and with a reward model whose states are known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.preferences import Preferences, replies_of
+from strop.errors import ConfigurationError
+from strop.filter.rewards.pessimistic import Pessimistic, pessimistic, precision
+from strop.types import Message
+from tests.building import make_group
+
+
+def test_the_penalty_by_hand() -> None:
+    """Differences (2, 0) and (0, 1): Sigma = diag(2, 1/2), with ridge 1/2 diag(5/2, 1); v = (5, 2): sqrt(10 + 4)."""
+    inverse = precision(np.array([[2.0, 0.0], [0.0, 1.0]]), ridge=0.5)
+    assert inverse == pytest.approx(np.diag([0.4, 1.0]))
+    away, direction = np.array([[5.0, 2.0], [0.0, 0.0]]), np.array([1.0, -2.0])
+    assert pessimistic(away, direction, inverse, 0.5) == pytest.approx([1.0 - 0.5 * 14**0.5, 0.0])
+    assert pessimistic(away, direction, inverse, 0.0) == [1.0, 0.0], "without a bound it is the score"
+
+
+def test_what_no_pair_says_anything_about_is_trusted_least() -> None:
+    """All pairs differ along the first axis: as far along the second, a reply loses more."""
+    inverse = precision(np.array([[1.0, 0.0]] * 3), ridge=0.1)
+    near, far = pessimistic(np.eye(2), np.array([1.0, 1.0]), inverse, 1.0)
+    assert near == pytest.approx(1 - 1.1**-0.5) and far == pytest.approx(1 - 0.1**-0.5)
+
+
+class Lengths:
+    """A reward model with two features: the lengths of question and reply."""
+
+    direction = np.array([0.0, 1.0])
+
+    def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
+        return np.array([[len(messages[0].content), len(reply)] for messages, reply in asked], dtype=np.float64)
+
+
+def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
+    model: Any = Lengths()
+    reward = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=8)
+    with pytest.raises(ConfigurationError, match="call open"):
+        reward._marks([])
+    reward.open()
+    tasks = [reward.worlds[0].task(index) for index in range(8)]
+    mean = sum(len(reply) for task in tasks for reply in replies_of(task)) / 16
+    group = make_group([0.0])
+    assert asyncio.run(reward(group)) == pytest.approx([1 - mean])
+    for wrong in ({"bound": -1.0}, {"ridge": 0.0}, {"pairs": 0}):
+        with pytest.raises(ConfigurationError, match="bound >= 0, ridge > 0 and pairs >= 1"):
+            Pessimistic(model, reward.worlds, **wrong)  # type: ignore[arg-type]

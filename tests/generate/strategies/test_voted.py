@@ -1,0 +1,83 @@
+"""Which labels several reward models take for wrong, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.disk.folder import RunFolder, read_rows
+from strop.disk.ledger import Ledger
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.preferences import Preferences
+from strop.errors import ConfigurationError
+from strop.generate.reward_model import RewardModel
+from strop.generate.strategies.recited_verdicts import RecitedVerdicts
+from strop.generate.strategies.voted import Voted
+from strop.recipes import build, recipe_named
+from strop.start.launch import launch
+from strop.types import Message
+from tests.models import save_pocket_like
+
+WORLD = Preferences(Arithmetic(2), noise=0.25)
+
+
+class Knowing(RewardModel):
+    """Says how right a reply is, `scale` times, with a bias of its own."""
+
+    scale = 2.0
+    bias = 0.0
+
+    def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+        return [self.scale * _is_right(messages[0].content, reply) + self.bias for messages, reply in asked]
+
+
+class Loud(Knowing):
+    scale, bias = 4.0, 7.0
+
+
+def _is_right(question: str, reply: str) -> bool:
+    return sum(int(each) for each in question.removesuffix("=?").split("+")) == int(reply.rpartition("</think>")[2])
+
+
+def test_strength_is_the_mean_difference_of_all_judges() -> None:
+    voted = Voted(RecitedVerdicts(), (Knowing(""), Loud("")), (WORLD,))
+    tasks = [WORLD.task(index) for index in range(40)]
+    for task, strength in zip(tasks, voted.strengths(tasks), strict=True):
+        assert strength == (-3.0 if '"flipped": true' in task.answer else 3.0)
+
+
+def test_the_lowest_are_wrong() -> None:
+    voted: Any = Voted(RecitedVerdicts(), (Knowing(""),), (WORLD,), wrong=0.5, sample=200)
+    voted.meet(None)
+    assert voted._lowest == 2.0, "a quarter of the labels is wrong, so the middle is right"
+    none: Any = replace(voted, wrong=0.0)
+    none.meet(None)
+    assert none._lowest == -float("inf")
+
+
+def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
+    model = str(save_pocket_like(tmp_path / "model"))
+    sizes = {"groups_per_step": 16, "steps": 1, "heldout_tasks": 1, "model": model}
+    run = build(recipe_named("secrets_of_rlhf_ii"), {**sizes, "judges": f"{model}+{model}"})
+    launch(run, tmp_path, "run")
+    ledger, judge, turned = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
+    for group in ledger.draw(1):
+        better, worse = group.trajectories
+        (strength,) = Voted(RecitedVerdicts(), (judge,), run.worlds).strengths([group.task])
+        assert better.facts["strength"] == worse.facts["strength"] == pytest.approx(strength, abs=1e-5)
+        told = [attempt.turns[0].aux["strength"].tolist() for attempt in (better, worse)]
+        assert told[0] == told[1]
+        turned.append(told[0][0][1])
+    ledger.close()
+    (row,) = [row for row in read_rows(RunFolder(tmp_path / "run").metrics) if row["step"] == 1]
+    assert row["flipped_share"] == pytest.approx(sum(turned) / 16) and 0 < sum(turned) < 16
+
+
+def test_votes_of_nobody_are_refused() -> None:
+    for wrong in ({"judges": ()}, {"wrong": 1.0}, {"sample": 0}):
+        with pytest.raises(ConfigurationError, match="needs a judge, 0 <= wrong < 1 and sample >= 1"):
+            Voted(**{"inner": RecitedVerdicts(), "judges": (Knowing(""),), "worlds": (WORLD,), **wrong})  # type: ignore[arg-type]
