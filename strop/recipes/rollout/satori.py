@@ -6,8 +6,9 @@ Claim: A 7B model that reflects and explores by itself leads those of its size o
 Reading: First a little supervised training on the marker, on demonstrations in whose middle it stands; then PPO with a
     bonus of 0.5 for restarts, no KL, temperature 0.6. Prompts, right and wrong beginnings are equally likely where all
     are known. The release's wrong and right beginnings are made before the run; here they are the run's own, so tasks
-    have to come back: a pool of them. Two steps are dropped at most; the release's number was not found. Optimizer
-    steps per draw are not known: two. The marker is one character, which the bundled model learns in a few steps.
+    have to come back: a pool of them, from step 9 on with 8 tasks a step. Two steps are dropped at most; the release's
+    number was not found. Optimizer steps per draw are not known: two. The marker is one character, which the bundled
+    model learns in a few steps.
 Left out: The outcome reward model, whose mark between 0 and 1 is added. The markers to continue and to explore. A
     second round on the base model after the policy was distilled into it.
 Acts: share/branched > 0 and reward_of/branched != 0 with pool=4, warmup_steps=2

@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import count
 from math import e
+from pathlib import Path
 
 import pytest
 
@@ -91,11 +93,23 @@ def test_problems_are_taken_where_they_are_agreed_on_and_sometimes_solved(flow: 
     writer = Weaknesses(adviser, exercises=4, probes=32)
     made = weaken(flow, writer)
     assert [(prompt_of(task), task.answer) for task in made] == [("20+30=?", "50"), ("20+30=?", "51")]
+    named = [(parts["task"], parts["answer"]) for parts in adviser.asked if parts["wanted"] == "concepts"]
+    assert named == [(prompt_of(TASK), TASK.answer)], "of the task that is weak, and none other"
     asked = [parts for parts in adviser.asked if parts["wanted"] == "about"]
     assert [sorted(parts["ideas"].split("\n")) for parts in asked] == [["carry", "two terms"]] * 4
     solving = [parts for parts in adviser.asked if parts["wanted"] == "solved"]
     assert [parts["task"] for parts in solving] == ["20+30=?", "1+1=?", "2+2=?", "20+30=?"]
     assert all("answer" not in parts for parts in solving)
+
+
+@pytest.mark.parametrize(("right", "is_taken"), [(0, False), (1, True), (3, True), (4, False)])
+def test_a_quarter_is_enough_and_three_are_not_too_many(tmp_path: Path, right: int, is_taken: bool) -> None:
+    """Four probes, of which the first few are right: 1/4 and 3/4 are within."""
+    probes = count()
+    scripted = Scripted(lambda prompt, key: "50" if next(probes) < right else "51")
+    with a_flow(tmp_path, engine=scripted) as flow:
+        writer = Weaknesses(advised(["[task]\n20+30=?\n[answer]\n50"], ["[answer]\n50"]), exercises=1, probes=4)
+        assert len(weaken(flow, writer)) == is_taken
 
 
 def test_a_reply_without_a_problem_takes_none_of_those_before_it(flow: Flow) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from strop.generate.advisers.canned import Canned
 from strop.generate.advisers.local import Local
 from strop.generate.agents.relayed import Relayed
 from strop.recipes import build, recipe_named
+from strop.roles import Adviser
 from strop.start.launch import launch
 from strop.start.preflight import check
 from strop.start.retrain import retrain
@@ -40,6 +42,26 @@ def test_the_world_hears_the_small_model_which_reads_question_and_chain(tmp_path
     for wrong in ({"asks": "hint"}, {"max_tokens": 0}):
         with pytest.raises(ConfigurationError, match="Relayed needs"):
             Relayed(Canned(), **wrong)  # type: ignore[arg-type]
+
+
+@dataclass
+class Heard(Adviser):
+    """Notes how it was asked."""
+
+    samplings: list[Sampling] = field(default_factory=list)
+    keys: list[int] = field(default_factory=list)
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        self.samplings.append(sampling)
+        self.keys.append(key)
+        return "9"
+
+
+def test_the_small_model_answers_greedily_and_at_most_so_long(tmp_path: Path) -> None:
+    answerer, task = Heard(), WORLD.task(0)
+    dialogue = policy_of(save_folder(tmp_path), Recording(["<think>add</think>9|"])).dialogue(task, Start("0/0", 77))
+    run_virtually(Relayed(answerer, max_tokens=7).attempt(task, dialogue, WORLD.environment()))
+    assert answerer.samplings == [Sampling(temperature=0.0, max_tokens=7)] and answerer.keys == [77]
 
 
 def test_the_price_is_the_square_of_what_exceeds_a_share_of_the_plain_chain() -> None:

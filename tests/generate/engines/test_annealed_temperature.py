@@ -19,7 +19,7 @@ from strop.generate.voices import ANNEALED
 from strop.machines import Completion, Stop
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check
-from strop.types import Sampling
+from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import opened, prompts_of
 from tests.generate.strategies.flowing import Counting, flown
 from tests.models import load_reference, reference_logprobs, save_pocket_like, save_tiny_model
@@ -126,3 +126,23 @@ def test_in_a_run_replies_cool_and_their_tokens_are_sampled_once(tmp_path: Path)
         assert attempt.facts["heat"] == pytest.approx(sum(heat) / 10)
         assert attempt.facts["cooling"] == pytest.approx((sum(heat[:5]) - sum(heat[5:])) / 5)
     assert sorted(found.heard) == [REPLY] * 24 and found.row["fact/cooling"] > 0
+
+
+class Narrow(Scripted):
+    """Has room for five tokens in all."""
+
+    calls = 0
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        self.calls += 1
+        count = min(sampling.max_tokens, max(5 - len(prompt), 0))
+        return Completion(np.full(count, 7), np.zeros(count, np.float32), np.zeros(count, np.int64), Stop.LENGTH)
+
+
+def test_a_piece_that_met_the_end_of_the_context_is_the_last() -> None:
+    """1, 3 and then 1 of 3 tokens; where the context ends with a piece, one more is asked for and has none."""
+    for size, sizes in ((3, 3), (2, 4)):
+        inner = Narrow({})
+        rule = AnnealedTemperature(inner, plain=1, size=size)
+        written = asyncio.run(rule.sample(np.zeros(0, np.int64), Sampling(max_tokens=20, voice=f"{ANNEALED}0"), 1))
+        assert len(written.tokens) == 5 and written.stop is Stop.LENGTH and inner.calls == sizes

@@ -45,6 +45,10 @@ def test_who_reads_a_word_and_who_is_told_without(tmp_path: Path) -> None:
         for parent, each in twins.items():
             text = engine.prompt_of(each)
             assert each.task.messages[0].content in text and not any(word in text for word in WORDS)
+            plain = [other.turns[0].prompt.tolist() for other in own.values() if other.origin is Origin.POLICY]
+            assert all(each.turns[0].prompt.tolist() == prompt for prompt in plain), (
+                "what a plain one reads, and no more"
+            )
             assert each.turns[0].tokens.tolist() == own[parent].turns[0].tokens.tolist()
             assert each.reward == own[parent].reward and each.facts == own[parent].facts
             assert each.num_sampled == 0 < own[parent].num_sampled, "counted once"

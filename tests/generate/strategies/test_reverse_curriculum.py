@@ -36,12 +36,13 @@ def played(
     number: int = 0,
     version: int = 0,
     world: Replies | None = None,
+    before: int = 0,
 ) -> tuple[list[Trajectory], GroupPlayer]:
     async def score(group: Group) -> None:
         return None
 
     policy = policy_of(save_folder(folder), Recording(["1|"] * 3 * count))
-    group = Group(number, TASK, [], version)
+    group = Group(number, TASK, make_group([0.0] * before).trajectories, version)
     play = GroupPlayer(group, policy, (world or Shown(2),), Chat(), 0, score)
     return asyncio.run(strategy(group, [play.another() for _ in range(count)], play)), play
 
@@ -77,8 +78,8 @@ def test_every_start_has_the_same_share(tmp_path: Path) -> None:
 
 
 def test_a_later_wave_goes_on_where_the_first_one_ended(tmp_path: Path) -> None:
-    strategy, group = ReverseCurriculum(Demonstrate(), 3), make_group([0.0, 0.0])
-    assert [strategy._place(group, len(group.trajectories) + index, 2) for index in range(2)] == [2, 3]
+    found, _ = played(tmp_path, ReverseCurriculum(Demonstrate(), 3), 2, before=2)
+    assert given_of(found) == [4, 6], "the first wave of two had the prompt and 2 tokens"
 
 
 def test_stages_go_from_the_last_place_to_the_prompt(tmp_path: Path) -> None:

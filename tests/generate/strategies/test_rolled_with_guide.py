@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,15 @@ from strop.errors import ConfigurationError, ModelError
 from strop.filter.rewards.noted import Noted
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.with_reference import WithReference
+from strop.generate.partners import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.rolled_with_guide import RolledWithGuide
 from strop.generate.voices import REFERENCE
 from strop.machines import Completion
-from strop.roles import Reward, Strategy
+from strop.roles import Agent, Reward, Strategy
 from strop.train.reductions.own_token_mean import OwnTokenMean
-from strop.types import Group, IntArray, Origin, Outcome, Sampling
+from strop.types import Group, IntArray, Origin, Outcome, Sampling, Start, Task, Trajectory
+from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.watched import Counting, Watched, watched
 from tests.generate.talking import save_folder
@@ -81,6 +84,30 @@ def test_the_policy_begins_and_the_guide_ends(tmp_path: Path) -> None:
             assert attempt.reward == rest.reward == attempt.num_tokens + 8, "the beginning earns what the whole did"
             assert shares[rest.id].tolist() == [0.0] * 9 and shares[attempt.id].min() > 0, "a teacher's is not trained"
     assert found.is_counted_once()
+
+
+@dataclass
+class FailingRest(Player):
+    """The policy's beginning is paused; the world fails what the guide makes of it."""
+
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+        made = make_group([0.0], failed=[] if start.pause else [0]).trajectories[0]
+        outcome = Outcome.PRUNED if start.pause else Outcome.FAILED
+        return replace(made, id=start.id, origin=start.origin, parent=start.parent, outcome=outcome, facts={})
+
+    def another(self, **changes: object) -> Start:
+        return Start("0/9", 9)
+
+    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+        return [None for _ in attempts]
+
+
+def test_a_beginning_whose_rest_the_world_failed_is_worth_nothing_known() -> None:
+    strategy = RolledWithGuide(0, "aggrevated", mixed=1.0)
+    brought, _ = run_virtually(strategy(make_group([]), [Start("0/0", 1)], FailingRest()))
+    (rest,) = brought
+    assert (rest.id, rest.parent, rest.outcome) == ("0/9", "0/0", Outcome.FAILED)
+    assert rest.origin is Origin.TEACHER and "noted" not in rest.facts, "a reward of 0 would be a mark of the policy's"
 
 
 def test_without_the_guide_it_is_the_policy_alone(tmp_path: Path) -> None:

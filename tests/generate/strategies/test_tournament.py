@@ -49,6 +49,9 @@ def test_k_are_left_after_n_minus_k_comparisons(tmp_path: Path) -> None:
     found, times = left(tmp_path, for_note("note 6"), noted(16), count=4)
     assert len(found) == 4 and times == 12 and "note 6" in found
     assert left(tmp_path, for_note(""), noted(3), count=4) == (["note 0", "note 1", "note 2"], 0)
+    for many, kept in ((5, 4), (7, 4), (7, 5), (9, 2)):
+        found, times = left(tmp_path, for_note(""), noted(many), count=kept)
+        assert len(found) == kept and times == many - kept, "no pair is compared that leaves too few"
 
 
 def test_the_order_is_shuffled_for_every_vote_so_that_places_win_nothing(tmp_path: Path) -> None:
