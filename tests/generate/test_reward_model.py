@@ -19,7 +19,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.scored import Scored
 from strop.filter.score import Scorer
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.recited_verdicts import RecitedVerdicts
+from strop.generate.verdict_words import as_verdict
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from strop.types import Group, Message, Origin, Outcome, Trajectory
@@ -151,4 +151,4 @@ def test_a_group_of_another_size_is_refused(made: Path) -> None:
         launch(build(recipe_named("axiomatic_preference"), sizes), made.parent, "odd")
     alone = Trajectory("0", make_group([0.0]).task, (turn(2),), Outcome.FINISHED)
     with pytest.raises(ConfigurationError, match="call meet"):
-        RecitedVerdicts()._one_token(alone)
+        as_verdict(alone, None)

@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from strop.environments.preferences import asked_of, replies_of
 from strop.environments.verdicts import BAD, GOOD, about
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
-from strop.generate.pieces import cut
 from strop.generate.policy import Policy
 from strop.generate.saying import Saying
 from strop.generate.together import together
-from strop.generate.verdict_words import word_ids
+from strop.generate.verdict_words import as_verdict, word_ids
 from strop.roles import Strategy
 from strop.types import Group, IntArray, Start, Trajectory
 
@@ -44,12 +41,4 @@ class RecitedVerdicts(Strategy):
         begun = [replace(start, messages=about(asked, reply)) for start, reply in zip(starts, replies, strict=True)]
         agents = [Saying(BAD if place else GOOD, (lowest - place) / lowest) for place in range(len(replies))]
         said = await together(play(start, agent) for start, agent in zip(begun, agents, strict=True))
-        return [self._one_token(attempt) for attempt in said]
-
-    def _one_token(self, attempt: Trajectory) -> Trajectory:
-        """The verdict alone, without the token that ends a reply."""
-        if self._ids is None:
-            raise ConfigurationError("RecitedVerdicts does not know its words as tokens: call meet(policy) first")
-        whole, (turn,) = attempt.turns[0], cut(attempt.turns, 1)
-        aux = {"verdicts": self._ids[np.newaxis]}  # one row for the whole turn
-        return replace(attempt, turns=(replace(turn, message=whole.message, aux=aux),))
+        return [as_verdict(attempt, self._ids) for attempt in said]

@@ -1,4 +1,7 @@
-"""A process reward model's loss: cross-entropy between the two words of a verdict and how good a beginning is."""
+"""A process reward model's loss: cross-entropy between the two words of a verdict and how good a beginning is.
+
+Papers: er-prm
+"""
 
 from __future__ import annotations
 
