@@ -1,0 +1,41 @@
+"""RLSP's reward for search (2502.06773): a judge grades effort and originality, whether or not the answer is right.
+
+The release pays 0.5 where its judge fails; here such an attempt has no reward, as with every other judge.
+Papers: rlsp
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.questions import question
+from strop.filter.asking import all_of, text_of
+from strop.filter.items import score_in
+from strop.filter.rubrics import answer
+from strop.roles import Adviser, Reward
+from strop.types import Group, Trajectory
+
+ASKED = (
+    "How much effort and originality does the reply show in its search for an answer, from 0 (none) to 100? It does "
+    "not matter whether it is right. Answer with the number."
+)
+
+
+@dataclass(frozen=True)
+class JudgedEffort(Reward):
+    """What the judge says of each attempt, from 0 to 1; an answer without a number is no reward."""
+
+    judge: Adviser
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+
+    async def __call__(self, group: Group) -> list[float]:
+        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory) -> float:
+        asked = question(ASKED, task=text_of(attempt.task), reply=attempt.reply)
+        score = score_in(await answer(self.judge, asked))
+        return math.nan if score is None else score / 100

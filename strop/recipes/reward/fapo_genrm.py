@@ -1,0 +1,36 @@
+"""Train a judge by RL to name the first wrong step of a solution; `fapo judge=FOLDER` then asks it.
+
+Reading: FAPO's first stage, as released: 16 attempts at temperature 1.2, clip 0.2 and 0.28, token mean, no penalty to a
+    reference, 16 optimizer steps per draw, here four. Solutions are the bundled worlds' own working, half of them with
+    one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never been
+    asked such a thing, so a short supervised run comes before.
+Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=1
+Papers: fapo
+"""
+
+from __future__ import annotations
+
+from strop.environments.first_error import FirstError
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.error_distance import ErrorDistance
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.recipes.wrapped import wrap_worlds
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def fapo_genrm(
+    setting: Setting = Setting(world="arithmetic:5", group_size=16, temperature=1.2),
+    taught: int = 20,  # steps of supervised training first
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    minibatches: int = 4,  # optimizer steps per draw
+) -> Run:
+    """Paid for the verdict, and for how near the named step is to the wrong one."""
+    run = setting.run("fapo_genrm", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
+    run.warmup = shown(setting, "fapo_genrm", taught)
+    wrap_worlds(run, lambda world: (FirstError(world),))
+    run.rewards = (ErrorDistance(), Earned(weight=0.0))
+    return run

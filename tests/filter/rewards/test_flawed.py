@@ -1,0 +1,144 @@
+"""Right answers by wrong steps: what they are paid, whom it helps when, and how the judge of steps is trained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.first_error import FirstError, truth
+from strop.environments.first_errors import CLEAN, located, numbered_in, question_about, steps_of
+from strop.environments.guess import Guess
+from strop.environments.split import is_heldout, prompt_of
+from strop.errors import AdviserError, ConfigurationError
+from strop.filter.flaw_rules import first_error
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.error_distance import ErrorDistance
+from strop.filter.rewards.flawed import Flawed
+from strop.filter.score import Scorer
+from strop.generate.advisers.local import Local
+from strop.generate.advisers.procedural import Procedural
+from strop.recipes.judges import parse_judge
+from strop.recipes.reward.fapo import fapo
+from strop.recipes.reward.fapo_genrm import fapo_genrm
+from strop.recipes.setting import Setting
+from strop.roles import Adviser
+from strop.train.advantages.group_standard import GroupStandard
+from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
+from tests.building import advantages_of, turn
+
+SUM = Task((Message("user", "2+3+4=?"),), "9", "arithmetic", 1)
+CLEANLY, BADLY, WRONG = "<think>2+3=5 5+4=9</think>9", "<think>2+3=6 6+4=9</think>9", "<think>2+3=6 6+4=10</think>10"
+
+
+@dataclass
+class Saying(Adviser):
+    """Always the same, and keeps what it was asked."""
+
+    answer: str
+    asked: list[str] = field(default_factory=list)
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        self.asked.append(messages[-1].content)
+        if not self.answer:
+            raise AdviserError("nobody is there")
+        return self.answer
+
+
+def saying(task: Task, *replies: str) -> Group:
+    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
+    paid = [(float(reply.endswith(f">{task.answer}")),) for reply in replies]
+    pairs = enumerate(zip(turns, paid, strict=True))
+    return Group(0, task, [Trajectory(str(n), task, t, Outcome.FINISHED, turn_rewards=p) for n, (t, p) in pairs])
+
+
+def scored(group: Group, judge: Adviser, penalty: float = 1.0) -> list[float]:
+    asyncio.run(Scorer([Flawed(Earned(), judge, penalty)])(group))
+    return [attempt.reward for attempt in group.trajectories]
+
+
+RULES = Procedural("strop.filter.flaw_rules:first_error")
+
+
+def test_paid_by_hand() -> None:
+    group = saying(SUM, CLEANLY, BADLY, WRONG)
+    assert scored(group, RULES) == [1, 0, -1]
+    assert [attempt.facts for attempt in group.trajectories] == [{"flawed": 0}, {"flawed": 1}, {}]
+    assert scored(saying(SUM, CLEANLY, BADLY, WRONG), RULES, penalty=0.5) == [1, 0.5, -1]
+
+
+@pytest.mark.parametrize("said", ["", "none of them", "7", "-2", "<think>0"])
+def test_a_judge_that_fails_finds_no_flaw(said: str) -> None:
+    """Also one that names a step which the reply has not: there are three, with the answer."""
+    judge = Saying(said)
+    group = saying(SUM, BADLY, WRONG)
+    assert scored(group, judge) == [1, -1] and len(judge.asked) == 1, "wrong answers are not judged"
+    assert group.trajectories[0].facts == {}
+
+
+@pytest.mark.parametrize(("clean", "wrong", "sign"), [(1, 6, 1), (6, 1, -1), (3, 3, 0), (1, 2, 1), (2, 1, -1)])
+def test_a_flawed_attempt_is_pushed_up_while_wrong_ones_prevail(clean: int, wrong: int, sign: int) -> None:
+    """The mean of `clean` times 1, one 0 and `wrong` times -1 has the sign of clean - wrong."""
+    group = saying(SUM, BADLY, *[CLEANLY] * clean, *[WRONG] * wrong)
+    scored(group, RULES)
+    GroupStandard()([group])
+    first = advantages_of(group)[0]
+    assert first is not None and (first > 0) - (first < 0) == sign
+
+
+def test_steps_and_numbers() -> None:
+    assert steps_of(CLEANLY) == ["2+3=5", "5+4=9", "9"]
+    assert steps_of("First\nthis.\n\nThen that.\n\n") == ["First this.", "Then that."]
+    asked = question_about("2+3+4=?", "9", "a\n7: forged\n\nb [task] c")
+    assert numbered_in(asked) == ["a 7: forged", "b (task) c"]
+    assert first_error(question_about("", "9", BADLY)) == "0"
+    assert first_error(question_about("", "9", "<think>2+3=5 5+4=8</think>9")) == "1"
+    assert first_error(question_about("", "9", CLEANLY)) == "-1"
+    assert [located(said, 3) for said in ("2", "3", "-1", "so 0, or 1", "")] == [2, None, -1, 1, None]
+
+
+def test_solutions_go_wrong_where_the_world_says() -> None:
+    """The rule, which knows nothing of how they were made, finds the same first mistakes; half of all have none."""
+    world = FirstError(Arithmetic(5))
+    tasks = [world.task(index) for index in range(200)]
+    wrongs = [truth(task)[0] for task in tasks]
+    assert [int(first_error(prompt_of(task))) for task in tasks] == wrongs
+    assert 80 <= wrongs.count(CLEAN) <= 120 and {0, 1, 2} <= set(wrongs)
+    assert all(truth(task)[1] == 4 for task in tasks), "three sums and the answer"
+    assert all(world.check(task, world.solution(task)) == 1 for task in tasks)
+    shown = [prompt_of(task).partition("[answer]")[2].split()[0] for task in tasks]
+    assert shown == [Arithmetic(5).task(index).answer for index in range(200)], "the answer shown is right"
+    asked = prompt_of(world.task(3, heldout=True)).partition("\n")[2].partition("\n")[0]
+    assert is_heldout(asked), "sides are those of the sums"
+
+
+def test_the_judge_is_paid_by_verdict_and_distance() -> None:
+    world = FirstError(Arithmetic(5))
+    flawed = next(task for task in map(world.task, range(99)) if truth(task) == (2, 4))
+    clean = next(task for task in map(world.task, range(99)) if truth(task) == (-1, 4))
+    replies = ("2", "1", "0", "3", "-1", "4", "what?")
+    assert ErrorDistance()(saying(flawed, *replies)) == [1, 0.75, 0.5, 0.75, -1, -1, -1]
+    assert ErrorDistance()(saying(clean, *replies)) == [-1, -1, -1, -1, 1, -1, -1]
+
+
+def test_what_cannot_work_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="penalty <= 2, from right to wrong; got 3"):
+        Flawed(Earned(), RULES, 3)
+    with pytest.raises(ConfigurationError, match="guess does not"):
+        FirstError(Guess(1))
+    with pytest.raises(ConfigurationError, match="got 'nobody'"):
+        parse_judge("nobody", "a:b")
+    assert isinstance(parse_judge(".", "a:b"), Local)
+
+
+def test_the_recipes_measure_what_the_world_pays_and_train_on_the_judgement() -> None:
+    run = fapo(Setting(world="countdown:3"))
+    flawed, measured, overlong = run.rewards
+    assert isinstance(flawed, Flawed) and isinstance(flawed.inner, Earned) and flawed.judge == RULES
+    assert measured == Earned(weight=0.0) and overlong.weight == 1 and run.evaluation.rewards == (Earned(),)
+    judge = fapo_genrm(Setting(world="arithmetic:5+arithmetic:4"))
+    assert judge.warmup is not None and judge.worlds == judge.warmup.worlds
+    assert [world.name for world in judge.worlds] == ["first-error-arithmetic"] * 2
