@@ -26,7 +26,7 @@ LAYERS = [
     ["run"],
     ["start"],
     ["recipes", "pocket"],
-    ["effects", "simulate"],
+    ["attack", "effects", "simulate"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -266,6 +266,22 @@ def simulate(
     run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json, belief)
 
 
+@app.command("attack", context_settings=_PASS_ON)
+def attack_reward(
+    words: Annotated[list[str], typer.Argument(metavar="REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],
+    world: Annotated[list[str] | None, typer.Option("--world", "-w", help="As of eval; default: all bundled.")] = None,
+    replies: Annotated[int, typer.Option("--replies", min=1, help="In each world.")] = 1000,
+    seed: Seed = 0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="For each reply; longer fails.")] = 5.0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What do hostile replies earn from a reward? Exits with 1 where one earns what only a right answer should."""
+    from strop.cli.attack import attack
+
+    raise typer.Exit(attack(words, world or (), replies, seed, seconds, as_json))
+
+
 def main() -> None:
     """The entry point: 0 done, 1 the run failed, 2 wrong usage or configuration, 130 interrupted."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

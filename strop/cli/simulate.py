@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
-import pkgutil
-import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
-from types import ModuleType
-from typing import Any, TypeVar, cast
+from dataclasses import replace
 
 from rich.console import Console
 
 from strop.abilities import Loads, inside
 from strop.catalogue.record import recipe_files
 from strop.cli.describe import table
-from strop.cli.overrides import convert, find_recipe, make_run
+from strop.cli.overrides import find_recipe, make_run
+from strop.cli.rooms import modules, named, values
 from strop.cli.words import parse_words
 from strop.control import beliefs, samplers
 from strop.control.beliefs.counts import Counts
@@ -26,8 +21,6 @@ from strop.roles import Belief, Sampler
 from strop.simulate.contest import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
 from strop.simulate.course import Control
 from strop.simulate.scenarios import SCENARIOS, Scenario
-
-Kind = TypeVar("Kind")
 
 
 def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, belief: str = "") -> None:
@@ -59,10 +52,10 @@ def scenarios_of(names: str, lag: int, bias: float, lies: bool) -> list[Scenario
 def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple[Maker, list[str]]:
     """The control parts that a word means, and what has to be said about them; `belief` is one in place of theirs."""
     chosen = _belief(belief) if belief else None
-    if (kind := _named(samplers, word, Sampler)) is not None:
-        return sampler_of(kind, _values(kind, overrides), chosen or Counts()), []
+    if (kind := named(samplers, word, Sampler)) is not None:
+        return sampler_of(kind, values(kind, overrides), chosen or Counts()), []
     if not word.endswith(".py") and word not in recipe_files():
-        known = {*_modules(samplers), *recipe_files()}
+        known = {*modules(samplers), *recipe_files()}
         raise ConfigurationError(f"there is no sampler and no recipe {word!r}: {nearest(word, known)}")
     scenario = next(iter(SCENARIOS.values()))
     sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
@@ -75,35 +68,12 @@ def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple
 
 
 def _belief(word: str) -> Belief:
-    if (kind := _named(beliefs, word, Belief)) is None:
-        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, _modules(beliefs))}")
+    if (kind := named(beliefs, word, Belief)) is None:
+        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, modules(beliefs))}")
     found = kind()
     if inside(found, Loads):
         raise ConfigurationError(f"{kind.__name__} reads a model, and there is none here")
     return found
-
-
-def _modules(room: ModuleType) -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(room.__path__)]
-
-
-def _named(room: ModuleType, word: str, role: type[Kind]) -> type[Kind] | None:
-    """A part of a room by the name of its file or of its class."""
-    file = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word).lstrip("_")
-    if file not in _modules(room):
-        return None
-    module = importlib.import_module(f"{room.__name__}.{file}")
-    kinds = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
-    return next(cast("type[Kind]", kind) for kind in kinds if role in kind.__mro__)
-
-
-def _values(kind: type[Sampler], overrides: Mapping[str, str]) -> dict[str, Any]:
-    types = typing.get_type_hints(kind)
-    named = [field.name for field in fields(kind) if field.init]  # type: ignore[arg-type]
-    for name in overrides:
-        if name not in named:
-            raise ConfigurationError(f"{kind.__name__} has no field {name!r}: {nearest(name, named)}")
-    return {name: convert(text, types[name], name) for name, text in overrides.items()}
 
 
 def _show(console: Console, scenario: Scenario, found: Mapping[str, ArmStanding], seeds: int) -> None:

@@ -7,6 +7,7 @@ brackets; nothing is taken away but characters that nobody sees, so that no mark
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 PARTS = ("wanted", "task", "answer", "reply", "requirement", "requirements", "ideas", "other", "first", "second")
 _VERDICTS = "verdicts?|scores?|judges?|judge?ments?|ratings?|rewards?|grades?|critiques?|evaluations?|winners?"
@@ -26,6 +27,7 @@ _TURN = re.compile(
 _TAG = re.compile(rf"<(\s{{0,9}}/?\s{{0,9}}(?:{_VERDICTS})(?:\s[^<>\n]{{0,80}})?)>", re.IGNORECASE)
 
 
+@lru_cache(maxsize=16)  # a judge is asked about the same reply again and again, item by item
 def quoted(text: str) -> str:
     """The same text without anything that only a judge or a chat template may write."""
     shown = _UNSEEN.sub("", text)

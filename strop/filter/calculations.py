@@ -13,7 +13,8 @@ from strop.environments.countdown import Exact, Expression
 from strop.filter.paid import Span
 from strop.types import Trajectory
 
-_STEP = re.compile(r"\S*=\S*")
+MOST_STEPS = 1000  # that are read: the rest is one that does not hold, or a long reply would keep everybody waiting
+_STEP = re.compile(r"(?<!\S)[^\s=]*=\S*")  # from where a word begins, or a long one without = is read again and again
 
 
 class StepJudge(Protocol):
@@ -38,8 +39,11 @@ class Calculations(StepJudge):
         for number, turn in enumerate(attempt.turns):
             text = turn.message.content.replace("<think>", " " * 7).replace("</think>", " " * 8)  # places stay
             for step in _STEP.finditer(text):
-                is_right = is_right and holds(step.group())
-                found.append(Span(number, step.start(), step.end(), float(is_right)))
+                is_last = len(found) == MOST_STEPS
+                is_right = is_right and not is_last and holds(step.group())
+                found.append(Span(number, step.start(), len(text) if is_last else step.end(), float(is_right)))
+                if is_last:
+                    return found
         return [*found, *_answer(attempt, found)]
 
 

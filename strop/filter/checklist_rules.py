@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 
 from strop.environments.questions import parts_of
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
-from strop.filter.calculations import holds
+from strop.filter.calculations import MOST_STEPS, holds
 from strop.filter.items import EVERYWHERE, Item
 
-_STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
+_STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 
 
 def _holding(task: str, reply: str) -> float:
     steps = _STEP.findall(reply)
-    return sum(map(holds, steps)) / len(steps) if steps else 0.0
+    return sum(map(holds, steps[:MOST_STEPS])) / len(steps) if steps else 0.0
 
 
 def _concluding(task: str, reply: str) -> float:

@@ -11,7 +11,7 @@ from strop.environments.questions import parts_of
 from strop.environments.scratchpad import sum_steps
 from strop.environments.ways_to_add import terms_in
 
-_STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
+_STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 _POINTS = 5  # of each step
 
 
