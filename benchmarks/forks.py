@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
 from strop.generate.engines.torch import TorchEngine
-from strop.generate.strategies.entropy_forks import EntropyForks
+from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
 from strop.start.launch import launch

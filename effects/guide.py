@@ -11,7 +11,7 @@ from dataclasses import replace
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
 from strop.environments.misguided import Misguided
-from strop.generate.strategies.hinted_when_lost import HintedWhenLost
+from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.generate.strategies.independent import Independent
 from strop.recipes.guide.guide import guide
 from strop.recipes.setting import Setting

@@ -11,8 +11,8 @@ from dataclasses import replace
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
 from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.shown_when_lost import ShownWhenLost
 from strop.recipes.guide.relift import relift
 from strop.recipes.setting import Setting
 from strop.run import Run

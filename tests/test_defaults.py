@@ -23,7 +23,7 @@ ROOMS = (
     *("train.losses", "train.advantages", "train.corrections", "train.reductions", "train.values", "train.trainers"),
     *("train.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),
     *("generate.strategies", "generate.guidances"),
-    *("control", "control.beliefs", "control.budgets", "control.paces", "control.samplers", "control.writers"),
+    "control",
 )
 TABLE = Path(__file__).parent / "defaults.json"
 
@@ -31,8 +31,8 @@ TABLE = Path(__file__).parent / "defaults.json"
 def mechanisms() -> Iterator[type]:
     for room in ROOMS:
         package = importlib.import_module(f"strop.{room}")
-        for found in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(found.name)
             for kind in vars(module).values():
                 if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__:
                     yield kind

@@ -19,7 +19,7 @@ from torch import Tensor
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
-from strop.generate.strategies.entropy_forks import EntropyForks
+from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.roles import Advantage
 from strop.train.advantages.along_tree import AlongTree
 from strop.train.needs import Note

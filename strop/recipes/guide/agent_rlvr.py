@@ -17,7 +17,7 @@ from __future__ import annotations
 from strop.control.budgets.again_when_lost import AgainWhenLost
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.guided_retry import GuidedRetry
+from strop.generate.strategies.helped.guided_retry import GuidedRetry
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser

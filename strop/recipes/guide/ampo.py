@@ -15,7 +15,7 @@ from __future__ import annotations
 from strop.generate.advisers.procedural import Procedural
 from strop.generate.agents.advised import Advised
 from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.teachers_when_lost import TeachersWhenLost
+from strop.generate.strategies.helped.teachers_when_lost import TeachersWhenLost
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Agent

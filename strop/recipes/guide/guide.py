@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from strop.control.budgets.again_when_lost import AgainWhenLost
 from strop.filter.gates.contrast_in_family import ContrastInFamily
-from strop.generate.strategies.hinted_when_lost import HintedWhenLost
+from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

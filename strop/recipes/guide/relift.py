@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from strop.control.budgets.again_when_lost import AgainWhenLost
 from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.shown_when_lost import ShownWhenLost
+from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved

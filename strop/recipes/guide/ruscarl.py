@@ -20,7 +20,7 @@ from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.scaffolded import Scaffolded
+from strop.generate.strategies.helped.scaffolded import Scaffolded
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

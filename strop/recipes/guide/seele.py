@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from strop.control.budgets.in_waves import InWaves
 from strop.control.samplers.few import Few
-from strop.generate.strategies.responsive_hints import ResponsiveHints
+from strop.generate.strategies.helped.responsive_hints import ResponsiveHints
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

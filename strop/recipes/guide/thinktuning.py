@@ -15,7 +15,7 @@ Acts: feedback_share > 0 and said/leaning > 0 with share=0.6, steps=3, world=ari
 from __future__ import annotations
 
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.with_feedback import WithFeedback
+from strop.generate.strategies.helped.with_feedback import WithFeedback
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from strop.control.samplers.more_where_failed import MoreWhereFailed
 from strop.generate.library import Library
-from strop.generate.strategies.insights import INSIGHTS, Insights
-from strop.generate.strategies.recalled import Recalled
+from strop.generate.strategies.memory.insights import INSIGHTS, Insights
+from strop.generate.strategies.memory.recalled import Recalled
 from strop.recipes.advisers import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.rewards.skill_used import SkillUsed
-from strop.generate.strategies.skill_chain import SkillChain
+from strop.generate.strategies.memory.skill_chain import SkillChain
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_mean import GroupMean

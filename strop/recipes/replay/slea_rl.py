@@ -21,8 +21,8 @@ from strop.filter.rewards.refused import Refused
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.reminded import Reminded
 from strop.generate.library import Library
-from strop.generate.strategies.experienced import Experienced
 from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.memory.experienced import Experienced
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.same_observation import SameObservation

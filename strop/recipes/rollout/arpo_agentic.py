@@ -15,7 +15,7 @@ Acts: share/branched > 0 and fact/doubt_rise != 0 and shared_token_share > 0 and
 from __future__ import annotations
 
 from strop.generate.agents.chat import Chat
-from strop.generate.strategies.tool_forks import ToolForks
+from strop.generate.strategies.trees.tool_forks import ToolForks
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree

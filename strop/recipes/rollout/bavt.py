@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.budgeted_tree import BudgetedTree
+from strop.generate.strategies.trees.budgeted_tree import BudgetedTree
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant

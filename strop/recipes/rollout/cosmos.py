@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.noted import Noted
-from strop.generate.strategies.plot_search import PlotSearch
+from strop.generate.strategies.trees.plot_search import PlotSearch
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.noted import Noted
-from strop.generate.strategies.plan_search import PlanSearch
+from strop.generate.strategies.trees.plan_search import PlanSearch
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant

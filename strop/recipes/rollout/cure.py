@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.overlong import Overlong
-from strop.generate.strategies.critical_tokens import CriticalTokens
 from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.trees.critical_tokens import CriticalTokens
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run

@@ -14,7 +14,7 @@ Acts: fact/expansions > 1 and credit_within > 0 and clipped_share > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.frontier import Frontier
+from strop.generate.strategies.trees.frontier import Frontier
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.search_values import SearchValues

@@ -16,7 +16,7 @@ from __future__ import annotations
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
-from strop.generate.strategies.confident_tree import ConfidentTree
+from strop.generate.strategies.trees.confident_tree import ConfidentTree
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.generate.strategies.lookahead import Lookahead
+from strop.generate.strategies.trees.lookahead import Lookahead
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree

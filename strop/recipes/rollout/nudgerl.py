@@ -15,7 +15,7 @@ Acts: share/replayed > 0 and between_contexts > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.nudged import Nudged
+from strop.generate.strategies.helped.nudged import Nudged
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.by_context import ByContext

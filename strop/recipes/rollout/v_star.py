@@ -12,7 +12,7 @@ Acts: share/branched > 0 and fork_credit > 0 and node_gain > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.value_tree import ValueTree
+from strop.generate.strategies.trees.value_tree import ValueTree
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from strop.control.budgets.again_when_lost import AgainWhenLost
 from strop.control.samplers.resorted import Resorted
-from strop.generate.strategies.reformulated import Reformulated
+from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

@@ -13,7 +13,7 @@ Acts: attempts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group
 from __future__ import annotations
 
 from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
-from strop.generate.strategies.seeded_when_lost import SeededWhenLost
+from strop.generate.strategies.helped.seeded_when_lost import SeededWhenLost
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard

@@ -17,8 +17,8 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.reminded import Reminded
 from strop.generate.experiences import strategies_of, warnings_of
 from strop.generate.library import Lesson, Library, add
-from strop.generate.strategies.experienced import Experienced
 from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.memory.experienced import Experienced
 from strop.types import Group, Message, Task, Trajectory
 from tests.building import make_group, turn
 from tests.generate.asking import player_of

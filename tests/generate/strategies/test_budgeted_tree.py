@@ -14,7 +14,7 @@ from strop.filter.progress_rules import narrowing
 from strop.filter.residuals import question, residual, steps_in
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.budgeted_tree import BudgetedTree, chances
+from strop.generate.strategies.trees.budgeted_tree import BudgetedTree, chances
 from strop.roles import Adviser
 from strop.types import Group, Message, Origin, Outcome, Sampling, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies

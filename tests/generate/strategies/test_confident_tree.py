@@ -11,7 +11,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.live import LivePath
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.confident_tree import ConfidentTree, Thresholds, _lasting, _means, _Watched
+from strop.generate.strategies.trees.confident_tree import ConfidentTree, Thresholds, _lasting, _means, _Watched
 from strop.train.needs import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player

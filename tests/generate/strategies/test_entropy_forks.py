@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.entropy_forks import EntropyForks
+from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.pipeline import train
 from strop.roles import Environment, World
 from strop.train.needs import ENTROPY, Note

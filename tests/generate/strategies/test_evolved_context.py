@@ -12,7 +12,7 @@ import pytest
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.evolved_context import EvolvedContext, picked, priorities
+from strop.generate.strategies.memory.evolved_context import EvolvedContext, picked, priorities
 from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.generate.asking import Speaking, asked_of, player_of

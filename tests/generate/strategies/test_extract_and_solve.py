@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.noted import Noted
 from strop.generate.policy import attempt_key
-from strop.generate.strategies.extract_and_solve import ExtractAndSolve, related
+from strop.generate.strategies.memory.extract_and_solve import ExtractAndSolve, related
 from strop.roles import Environment
 from strop.train.advantages.family_weighted import FamilyWeighted
 from strop.train.advantages.group_standard import GroupStandard

@@ -16,7 +16,7 @@ from strop.environments.questions import parts_of, question
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.generate.advisers.endpoint import Endpoint
-from strop.generate.strategies.guided_retry import GuidedRetry
+from strop.generate.strategies.helped.guided_retry import GuidedRetry
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Adviser

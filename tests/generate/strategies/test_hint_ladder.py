@@ -18,7 +18,7 @@ from strop.environments.scratchpad import sum_steps
 from strop.errors import ConfigurationError
 from strop.filter.gates.last_family import LastFamily
 from strop.generate.engines.scripted import Scripted
-from strop.generate.strategies.hint_ladder import HINT, HintLadder
+from strop.generate.strategies.helped.hint_ladder import HINT, HintLadder
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check

@@ -21,7 +21,7 @@ from strop.filter.gates.contrast_in_family import ContrastInFamily
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.hinted_when_lost import HintedWhenLost
+from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.machines import Completion
 from strop.pipeline import train
 from strop.recipes import build, recipe_named

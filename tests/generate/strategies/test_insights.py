@@ -15,8 +15,8 @@ from strop.generate.lesson_rules import lesson, word_for
 from strop.generate.library import Library, add
 from strop.generate.player import GroupPlayer
 from strop.generate.reflection import REFLECTIONS
-from strop.generate.strategies.insights import INSIGHTS, Insights
-from strop.generate.strategies.recalled import Recalled
+from strop.generate.strategies.memory.insights import INSIGHTS, Insights
+from strop.generate.strategies.memory.recalled import Recalled
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group
 from tests.generate.asking import Counsel, Speaking, player_of

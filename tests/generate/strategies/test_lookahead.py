@@ -11,7 +11,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.live import instead
 from strop.generate.player import GroupPlayer
-from strop.generate.strategies.lookahead import Lookahead, distance
+from strop.generate.strategies.trees.lookahead import Lookahead, distance
 from strop.train.needs import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.strategies.random_forks import RandomForks
+from strop.generate.strategies.trees.random_forks import RandomForks
 from strop.types import Origin, Outcome, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import ids

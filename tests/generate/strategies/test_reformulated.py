@@ -13,7 +13,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.keyvalue import KeyValue
-from strop.generate.strategies.reformulated import Reformulated
+from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.pipeline import train
 from strop.roles import Reward
 from strop.types import Group, Origin

@@ -18,7 +18,7 @@ from strop.environments.scratchpad import sum_steps, think
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.item_response import fitted
-from strop.generate.strategies.responsive_hints import HINT, ResponsiveHints
+from strop.generate.strategies.helped.responsive_hints import HINT, ResponsiveHints
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check

@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.advisers.canned import Canned
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.scaffolded import SCAFFOLD, Scaffolded
+from strop.generate.strategies.helped.scaffolded import SCAFFOLD, Scaffolded
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check

@@ -7,7 +7,7 @@ from typing import Any
 
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.partners import Player
-from strop.generate.strategies.shown_when_lost import ShownWhenLost
+from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.roles import Agent
 from strop.types import Group, Outcome, Start, Task, Trajectory
 from tests.building import TASK, make_group

@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.policy import attempt_key
-from strop.generate.strategies.skill_chain import SkillChain
+from strop.generate.strategies.memory.skill_chain import SkillChain
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check
 from strop.train.advantages.group_mean import GroupMean

@@ -22,7 +22,7 @@ from strop.generate.agents.advised import Advised
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.scripted import Scripted
 from strop.generate.partners import Player
-from strop.generate.strategies.teachers_when_lost import COMPREHENDED, TeachersWhenLost
+from strop.generate.strategies.helped.teachers_when_lost import COMPREHENDED, TeachersWhenLost
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Agent

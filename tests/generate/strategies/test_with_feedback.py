@@ -17,7 +17,7 @@ from strop.errors import ConfigurationError
 from strop.generate.advisers.canned import Canned
 from strop.generate.advisers.endpoint import Endpoint
 from strop.generate.advisers.procedural import Procedural
-from strop.generate.strategies.with_feedback import FEEDBACK, WithFeedback
+from strop.generate.strategies.helped.with_feedback import FEEDBACK, WithFeedback
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.train.losses.among import Among

@@ -1,0 +1,1 @@
+"""Attempts with help: hints, examples, feedback, teachers."""

@@ -1,0 +1,1 @@
+"""Attempts that read what earlier ones have taught, in words."""

@@ -1,0 +1,1 @@
+"""Attempts that branch off from others, and searches over them."""
