@@ -21,7 +21,7 @@ from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.start.launch import launch
-from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.imitation.kdrl import Kdrl
 
 WORLD = "countdown:4"
 TEACHER_STEPS = 100

@@ -36,7 +36,8 @@ ROOMS = {
     "generate/advisers", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
     "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
     "control/writers", "replay", "train/advantages", "train/corrections", "train/losses", "train/reductions",
-    "weights/channels", "train/step_scales", "train/losses/outside", "train/losses/preferences",
+    "weights/channels", "train/step_scales", "train/losses/imitation", "train/losses/outside",
+    "train/losses/pairs", "train/losses/preferences",
     "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ MECHANISMS = [
     ("strop.train.losses.cispo", "Cispo(low=1.0, high=4.0, weight=1.0)"),
     ("strop.train.losses.gspo", "Gspo(low=0.0003, high=0.0004, weight=1.0)"),
     ("strop.train.losses.likelihood", "Likelihood(weight=1.0)"),
-    ("strop.train.losses.dpo", "Dpo(beta=0.1, weight=1.0, against='reference', apart=0.0)"),
+    ("strop.train.losses.pairs.dpo", "Dpo(beta=0.1, weight=1.0, against='reference', apart=0.0)"),
     ("strop.train.losses.kl", "Kl(estimator='k2', weight=0.04)"),
     ("strop.train.losses.entropy", "Entropy(weight=0.01)"),
     (

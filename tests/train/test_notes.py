@@ -18,7 +18,7 @@ from strop.start.preflight import check
 from strop.train.advantages.constant import Constant
 from strop.train.batch import Batch
 from strop.train.losses.echo import Echo
-from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.imitation.kdrl import Kdrl
 from strop.train.losses.rover import Rover
 from strop.train.needs import (
     ENTROPY,

@@ -11,9 +11,9 @@ from strop.errors import ConfigurationError
 from strop.train.batch import ORIGINS, Batch
 from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
-from strop.train.losses.dpo import Dpo
 from strop.train.losses.echo import Echo
 from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.split import split

@@ -16,10 +16,10 @@ from strop.errors import CheckpointError, ConfigurationError, ModelError, Numeri
 from strop.roles import Correction, Loss
 from strop.train.batch import Batch, Output
 from strop.train.losses.clip import Clip
-from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.kl import Kl
 from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.needs import Logits, Logprobs, Need
 from strop.train.objective import Objective
 from strop.train.pack import pack

@@ -15,7 +15,7 @@ from strop.models.names import model_folder
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.distillation import Distillation
+from strop.train.losses.imitation.distillation import Distillation
 
 
 def distillation(

@@ -14,7 +14,7 @@ from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -13,7 +13,7 @@ from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.orpo import Orpo
+from strop.train.losses.pairs.orpo import Orpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -15,7 +15,7 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.intuitive import Intuitive
+from strop.train.losses.imitation.intuitive import Intuitive
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -16,7 +16,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
 from strop.train.losses.clip import Clip
-from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.imitation.kdrl import Kdrl
 
 
 def kdrl(

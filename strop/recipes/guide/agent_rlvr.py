@@ -23,7 +23,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 _RULE = "strop.environments.corrections:put_right"

@@ -15,7 +15,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.direct_preference import DirectPreference
+from strop.train.losses.pairs.direct_preference import DirectPreference
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -19,7 +19,7 @@ from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dno import Dno
+from strop.train.losses.pairs.dno import Dno
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.trainers.torch import TorchTrainer
 

@@ -16,7 +16,7 @@ from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.feature_dpo import FeatureDpo
+from strop.train.losses.pairs.feature_dpo import FeatureDpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -17,7 +17,7 @@ from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.trainers.torch import TorchTrainer
 

@@ -14,7 +14,7 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.one_token import OneToken
+from strop.train.losses.imitation.one_token import OneToken
 
 
 def otr(

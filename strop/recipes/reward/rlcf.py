@@ -22,7 +22,7 @@ from strop.generate.advisers.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 _RULES = "strop.filter.checklist_rules"

@@ -19,7 +19,7 @@ from strop.generate.strategies.trees.plan_search import PlanSearch
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 
 

@@ -19,7 +19,7 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.losses.filled import Filled
+from strop.train.losses.imitation.filled import Filled
 from strop.train.losses.likelihood import Likelihood
 from strop.train.reductions.sequence_mean import SequenceMean
 

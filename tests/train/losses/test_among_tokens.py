@@ -13,8 +13,8 @@ from strop.recipes import build, recipe_named
 from strop.train.batch import Batch
 from strop.train.losses.among import Among
 from strop.train.losses.clip import Clip
-from strop.train.losses.dpo import Dpo
 from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.pairs.dpo import Dpo
 from strop.types import Origin
 from tests.building import lay_out, make_batch, say, written
 

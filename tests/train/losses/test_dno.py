@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.train.losses.dno import Dno, win_rates
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dno import Dno, win_rates
+from strop.train.losses.pairs.dpo import Dpo
 from tests.building import Said, lay_out, make_batch, say, written
 
 OLD = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)

@@ -5,7 +5,7 @@ from math import exp, log
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.train.losses.dpo import Dpo
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.reductions.sequence_mean import SequenceMean
 from tests.building import make_batch, make_group, say, written
 

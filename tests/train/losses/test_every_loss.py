@@ -15,12 +15,12 @@ from strop.train.losses.aipo import Aipo
 from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
 from strop.train.losses.decoupled import Decoupled
-from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.gspo import Gspo
 from strop.train.losses.kl import Kl
 from strop.train.losses.likelihood import Likelihood
 from strop.train.losses.minimum_variance import MinimumVariance
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.trajectory_balance import TrajectoryBalance
 from tests.building import make_batch, say, written

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.train.batch import Batch, Frozen
-from strop.train.losses.feature_dpo import FeatureDpo
+from strop.train.losses.pairs.feature_dpo import FeatureDpo
 from tests.building import Said, make_batch, say, written
 
 POLICY = [[-1.0, -2.0], [-0.5]]

@@ -17,25 +17,25 @@ from strop.train.losses.cispo import Cispo
 from strop.train.losses.clip import Clip
 from strop.train.losses.cpgd import Cpgd
 from strop.train.losses.decoupled import Decoupled
-from strop.train.losses.direct_preference import DirectPreference
 from strop.train.losses.dual_token import DualToken
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.entropy_clamp import EntropyClamp
 from strop.train.losses.gspo import Gspo
-from strop.train.losses.h_dpo import HDpo
-from strop.train.losses.intuitive import Intuitive
-from strop.train.losses.inverse_soft_q import InverseSoftQ
-from strop.train.losses.ipo import Ipo
-from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.imitation.intuitive import Intuitive
+from strop.train.losses.imitation.inverse_soft_q import InverseSoftQ
+from strop.train.losses.imitation.kdrl import Kdrl
 from strop.train.losses.kl import Kl
 from strop.train.losses.kto import Kto
 from strop.train.losses.likelihood import Likelihood
-from strop.train.losses.orpo import Orpo
+from strop.train.losses.pairs.direct_preference import DirectPreference
+from strop.train.losses.pairs.h_dpo import HDpo
+from strop.train.losses.pairs.ipo import Ipo
+from strop.train.losses.pairs.orpo import Orpo
+from strop.train.losses.pairs.simpo import SimPo
 from strop.train.losses.reg_grpo import RegGrpo
 from strop.train.losses.reinforce import Reinforce
 from strop.train.losses.rl_plus import RlPlus
 from strop.train.losses.sapo import Sapo
-from strop.train.losses.simpo import SimPo
 from strop.train.losses.trajectory_balance import TrajectoryBalance
 from tests.building import Said, lay_out, make_batch, say
 

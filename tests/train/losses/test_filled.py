@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.train.arithmetic.draws import token_keys, uniforms
-from strop.train.losses.filled import Filled, overlap
+from strop.train.losses.imitation.filled import Filled, overlap
 from tests.building import Said, make_batch
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.train.losses.intuitive import Intuitive
+from strop.train.losses.imitation.intuitive import Intuitive
 from strop.train.losses.likelihood import Likelihood
 from strop.train.objective import Objective
 from strop.train.pack import pack

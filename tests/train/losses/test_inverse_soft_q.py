@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from strop.train.batch import Batch
-from strop.train.losses.inverse_soft_q import InverseSoftQ
+from strop.train.losses.imitation.inverse_soft_q import InverseSoftQ
 from tests.building import Said, make_batch, written
 
 

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.train.losses.distillation import Distillation
-from strop.train.losses.kdrl import Kdrl
+from strop.train.losses.imitation.distillation import Distillation
+from strop.train.losses.imitation.kdrl import Kdrl
 from strop.train.needs import Logprobs
 from tests.building import Said, lay_out, make_batch, say, written
 

@@ -9,11 +9,11 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.train.losses.direct_preference import DirectPreference
-from strop.train.losses.ipo import Ipo
 from strop.train.losses.kto import Kto
-from strop.train.losses.orpo import Orpo
-from strop.train.losses.simpo import SimPo
+from strop.train.losses.pairs.direct_preference import DirectPreference
+from strop.train.losses.pairs.ipo import Ipo
+from strop.train.losses.pairs.orpo import Orpo
+from strop.train.losses.pairs.simpo import SimPo
 from tests.building import make_batch, say, written
 
 

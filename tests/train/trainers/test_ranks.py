@@ -23,9 +23,9 @@ from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
-from strop.train.losses.dpo import Dpo
 from strop.train.losses.entropy import Entropy
 from strop.train.losses.kl import Kl
+from strop.train.losses.pairs.dpo import Dpo
 from strop.train.needs import Logprobs
 from strop.train.objective import Objective
 from strop.train.pack import pack

@@ -1,0 +1,1 @@
+"""Losses that follow demonstrations or a teacher, beyond plain likelihood."""
