@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
@@ -18,7 +17,9 @@ class AnyThreshold(Reward):
     inner: Reward  # marks from 0 to 1
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where `inner` is
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
 
     def __call__(self, group: Group) -> list[float]:
         least = random.Random(f"threshold/{group.task.id}").random()

@@ -30,8 +30,11 @@ class CosineLength(Reward):
     margin: int = 16
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where its judge is
     name: ClassVar[str] = "cosine_length"
+
+    @property
+    def is_inline(self) -> bool:
+        return self.judge.is_inline
 
     def __post_init__(self) -> None:
         if self.limit <= self.margin or max(self.wrong) > 0:

@@ -9,8 +9,8 @@ Papers: fapo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
+from strop.control.evidence import is_right
 from strop.environments.first_errors import CLEAN, located, question_about, steps_of
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.asking import all_of, key_of, text_of
@@ -33,7 +33,9 @@ class Flawed(Reward):
     penalty: float = 1.0  # for a right answer by wrong steps
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where `inner` is; it waits, and its adviser does the work
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline  # its adviser does the work
 
     def __post_init__(self) -> None:
         if not 0 <= self.penalty <= 2:
@@ -44,7 +46,7 @@ class Flawed(Reward):
         return await all_of(self._mark(*each) for each in zip(group.trajectories, marks, strict=True))
 
     async def _mark(self, attempt: Trajectory, mark: float) -> float:
-        if mark < 1.0 - 1e-9:
+        if not is_right(mark):
             return -1.0
         found = await self._first_error(attempt)
         if found is None:

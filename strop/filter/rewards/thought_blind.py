@@ -30,8 +30,11 @@ class ThoughtBlind(Reward):
     strict: bool = True  # or a reply without the layout is shown as it is
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where `inner` is
     name: ClassVar[str] = "thought_blind"
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
 
     def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
         told = self.inner(replace(group, trajectories=[self._blind(attempt) for attempt in group.trajectories]))

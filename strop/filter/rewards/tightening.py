@@ -26,8 +26,11 @@ class Tightening(Reward):
     thresholds: tuple[tuple[float, float], ...] = ((0.10, 0.85), (0.25, 0.95), (1.0, 0.99))  # (up to, threshold)
     weight: float = 1.0
 
-    is_inline: ClassVar[bool] = True  # where `inner` is
     name: ClassVar[str] = "tightening"
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
 
     def __post_init__(self) -> None:
         shares = [share for share, _ in self.thresholds]
