@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import pickle
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from strop.control.beliefs.task_counts import TaskCounts
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.source import from_source, to_source
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch, relaunch
-from strop.start.preflight import check
-from strop.start.retrain import retrain
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
-from tests.recipes.test_control_recipes import SIZES, found_in
+from tests.recipes.going_on import SIZES, acts_and_goes_on
 
 # by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
@@ -44,25 +36,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_it_acts_goes_on_to_the_same_bits_and_can_be_replayed(model: Path, tmp_path: Path, name: str) -> None:
-    values = {"model": str(model), "steps": 4, "checkpoint_every": 2, **SIZES, "heldout_tasks": 1, **RECIPES[name][0]}
-    run = build(recipe_named(name), values)
+    values, neutral = RECIPES[name]
+    run = build(recipe_named(name), {"model": str(model), **SIZES, "heldout_tasks": 1, **values})
     run.rewards = (EvenOrOdd(),)  # a random model solves nothing
-    check(run)
-    for part in (run.budget, run.sampler, run.belief, run.advantage, run.gates):
-        assert pickle.loads(pickle.dumps(part)) == part
-    written = to_source(run, "")
-    launch(run, tmp_path, "run")
-    folder = RunFolder(tmp_path / "run")
-    assert run.recipe == name and to_source(from_source(folder.recipe), "") == written
-    rows = read_rows(folder.metrics)
-    assert all(math.isfinite(value) for row in rows for value in row.values())
-    for figure, neutral in RECIPES[name][1].items():
-        assert any(row[figure] != neutral for row in rows[1:]), figure
-    before = found_in(folder)
-    shutil.rmtree(folder.checkpoints / "step-4")  # as if it had been killed before
-    relaunch(folder.path)
-    assert found_in(folder) == before
-    assert all(each.is_equal for each in retrain(folder.path))
+    acts_and_goes_on(run, tmp_path, neutral)
+    assert run.recipe == name
 
 
 def test_what_a_recipe_believes_reaches_its_run() -> None:
