@@ -14,21 +14,21 @@ from strop.environments.scratchpad import CLOSE, OPEN, final_answer
 from strop.filter.calculations import MOST_STEPS, holds
 from strop.filter.items import EVERYWHERE, Item
 
-_STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
+STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 
 
 def _holding(task: str, reply: str) -> float:
-    steps = _STEP.findall(reply)
+    steps = STEP.findall(reply)
     return sum(map(holds, steps[:MOST_STEPS])) / len(steps) if steps else 0.0
 
 
 def _concluding(task: str, reply: str) -> float:
-    steps, answer = _STEP.findall(reply), final_answer(reply)
+    steps, answer = STEP.findall(reply), final_answer(reply)
     return float(bool(steps) and answer != "" and steps[-1].rpartition("=")[2] == answer)
 
 
 def _using(task: str, reply: str) -> float:
-    asked, used = re.findall(r"\d+", task), re.findall(r"\d+", " ".join(_STEP.findall(reply)))
+    asked, used = re.findall(r"\d+", task), re.findall(r"\d+", " ".join(STEP.findall(reply)))
     return sum(number in used for number in asked) / len(asked) if asked else 1.0
 
 
@@ -51,6 +51,11 @@ _BY_TEXT = {item.text: rule for item, rule in _RULES.items()}
 _EXACT = (_holding, _concluding)
 
 
+def met(requirement: str, task: str, reply: str) -> float:
+    """The share of a requirement that a reply meets."""
+    return _BY_TEXT[requirement](task, reply)
+
+
 def written(text: str) -> str:
     """The checklist for a task."""
     return "\n".join(f"{item.weight:g}: {item.text}" for item in _RULES if item is not EVERYWHERE)
@@ -59,7 +64,7 @@ def written(text: str) -> str:
 def judged(text: str) -> str:
     """How well a reply meets an item, from 0 to 100."""
     parts = parts_of(text)
-    return f"{100 * _BY_TEXT[parts['requirement']](parts['task'], parts['reply']):.0f}"
+    return f"{100 * met(parts['requirement'], parts['task'], parts['reply']):.0f}"
 
 
 def verified(text: str) -> str:

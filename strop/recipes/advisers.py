@@ -1,9 +1,16 @@
-"""Advisers by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`."""
+"""Advisers by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`.
+
+Judges also by the folder of their model.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from strop.errors import ConfigurationError
 from strop.generate.advisers.endpoint import Endpoint
+from strop.generate.advisers.itself import Itself
+from strop.generate.advisers.local import Local
 from strop.generate.advisers.procedural import Procedural
 from strop.generate.advisers.rewriting import Rewriting
 from strop.roles import Adviser
@@ -26,3 +33,17 @@ def parse_adviser(text: str) -> Adviser | None:
 def parse_reflector(text: str) -> Adviser | None:
     """The same, for those who say what is to be learned from attempts: their rules are others."""
     return Procedural("strop.generate.lesson_rules:lesson") if text == "rules" else parse_adviser(text)
+
+
+def parse_judge(text: str, rules: str) -> Adviser:
+    """Who judges replies, or says by what: the rules named, the policy, a model in a folder, or one at an address."""
+    if text == "rules":
+        return Procedural(rules)
+    if Path(text).is_dir():
+        return Local(text)
+    return parse_adviser(text) or Itself()
+
+
+def judge_seconds(text: str) -> float:
+    """How long a reward may take that asks such a judge many questions."""
+    return 10.0 if text == "rules" else 600.0
