@@ -42,12 +42,16 @@ def class_fields(path: Path, name: str) -> tuple[WrittenField, ...]:
 
 
 def _bases(kind: ast.ClassDef, tree: ast.Module) -> Iterator[tuple[Path, str]]:
-    """Files and names of its bases that are mechanisms themselves; roles have no fields."""
-    bases = [ast.unparse(base) for base in kind.bases]
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module not in ("strop.roles", "strop.machines"):
-            path = PACKAGE.parent / f"{(node.module or '').replace('.', '/')}.py"
-            yield from ((path, alias.name) for alias in node.names if alias.name in bases and path.is_file())
+    """Files and names of the dataclasses of the package that it names as its bases."""
+    names = [ast.unparse(base) for base in kind.bases]
+    for node in (each for each in tree.body if isinstance(each, ast.ImportFrom)):
+        path = PACKAGE.parent / f"{(node.module or '').replace('.', '/')}.py"
+        wanted = [alias.name for alias in node.names if alias.name in names and path.is_file()]
+        kinds = ast.parse(path.read_text()).body if wanted else []
+        found = [each for each in kinds if isinstance(each, ast.ClassDef) and each.name in wanted]
+        yield from (
+            (path, each.name) for each in found if any("dataclass" in ast.unparse(mark) for mark in each.decorator_list)
+        )
 
 
 @cache

@@ -35,6 +35,9 @@ def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
         ("share", "0.5", "of tasks that cannot be solved"),
     ]
 
+    told = class_fields(PACKAGE / "train/corrections/truncated.py", "Truncated")
+    assert [field.name for field in told] == ["cap", "target"], "a base that is no dataclass has no fields"
+
 
 def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
     path = PACKAGE / "recipes" / "objective" / "effective_rank.py"

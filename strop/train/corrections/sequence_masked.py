@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from strop.roles import Correction
-from strop.train.arithmetic.ratios import FROZEN, check_policy, needed, sequence_log_weights
+from strop.train.arithmetic.ratios import sequence_log_weights
+from strop.train.arithmetic.targeted import Targeted
 from strop.train.batch import Batch
-from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
-class SequenceMasked(Correction):
+class SequenceMasked(Targeted):
     """Weigh every token of an attempt by product * [product <= cap], product = that of its tokens' ratios, detached.
 
     Products grow with length, so this removes long attempts first: watch the `correction` figure.
@@ -22,13 +21,6 @@ class SequenceMasked(Correction):
 
     cap: float = 8.0  # an attempt of larger weight counts nothing
     target: str = "current"  # the policy that tokens are weighed to
-
-    def __post_init__(self) -> None:
-        check_policy(self.target, ("current", *FROZEN), self)
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
         total = sequence_log_weights(self.target, batch, logprobs)  # [A]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from strop.roles import Correction
-from strop.train.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
+from strop.train.arithmetic.ratios import log_weights
+from strop.train.arithmetic.targeted import Targeted
 from strop.train.batch import Batch
-from strop.train.needs import Need
 
 
 @dataclass(frozen=True)
-class Truncated(Correction):
+class Truncated(Targeted):
     """Weigh a token by min(target / behaviour, cap), detached.
 
     With the target `current`, the weights being trained, it covers both staleness and a mismatch between engine and
@@ -23,13 +22,6 @@ class Truncated(Correction):
 
     cap: float = 2.0  # largest weight
     target: str = "current"  # the policy that tokens are weighed to
-
-    def __post_init__(self) -> None:
-        check_policy(self.target, ("current", *FROZEN), self)
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        return needed(self.target)
 
     def __call__(self, logprobs: Tensor, batch: Batch) -> Tensor:
         return log_weights(self.target, batch, logprobs).exp().clamp(max=self.cap)  # [T]
