@@ -10,11 +10,8 @@ import torch
 from safetensors.torch import load_file
 
 from strop.errors import ConfigurationError, ModelError
-from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
 from strop.models.merging import merge
 from strop.models.model import load_model
-from strop.recipes import build, recipe_named
-from strop.replay.interleaved import Interleaved
 from tests.models import save_pocket_like
 
 
@@ -47,16 +44,3 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot read the weights"):
         merge(first, broken, 0.5, tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
-
-
-def test_the_ways_of_the_synergy_dilemma() -> None:
-    made = {
-        how: build(recipe_named("synergy_dilemma"), {"how": how}) for how in ("in_turns", "two_stage", "progressive")
-    }
-    assert [how for how, run in made.items() if run.warmup is not None] == ["two_stage"]
-    assert isinstance(made["in_turns"].buffer, Interleaved) and len(made["in_turns"].losses) == 2
-    assert isinstance(made["progressive"].strategy, ReverseCurriculum)
-    places, every = made["progressive"].strategy.places, made["progressive"].strategy.every
-    assert (places, every) == (4, 10), "four fifths are given at first, nothing from version 40 on"
-    with pytest.raises(ConfigurationError, match="no way 'mixed'"):
-        build(recipe_named("synergy_dilemma"), {"how": "mixed"})

@@ -144,3 +144,29 @@ def test_refuses_nonsense() -> None:
             Lookahead(shares=shares)
     with pytest.raises(ConfigurationError, match="call meet"):
         asyncio.run(Lookahead()(Group(0, None, []), [Start("0/0", 0)], None))  # type: ignore[arg-type]
+
+
+def test_the_token_that_opened_a_path_opens_no_other_and_the_next_one_may(tmp_path: Path) -> None:
+    """`x` is a close call in its own path, too: nothing comes of that, but `y` opens a third where `q` was near."""
+    close: Close = {("0/0", 1): (0.4, 0.3, "x"), ("0/1", 0): (0.4, 0.3, "z"), ("0/1", 1): (0.4, 0.3, "y")}
+    play = looked(tmp_path, ["abc", "q", "s|", "t|", "u|"], close, Replies(1))
+    found = grown(play, Lookahead(ages=(9,), longest=3, piece=3), 3)
+    assert [each.reply for each in found] == ["abcs", "axqt", "axyu"]
+    assert [each.parent for each in found] == ["", "0/0", "0/1"]
+
+
+def test_earlier_places_go_first_whichever_path_they_are_in(tmp_path: Path) -> None:
+    """Close calls at 1 and 3 of the first path, and at 2 of the second: with room for three, the last one is lost."""
+    close: Close = {("0/0", 1): (0.4, 0.3, "x"), ("0/0", 3): (0.4, 0.3, "y"), ("0/1", 1): (0.4, 0.3, "z")}
+    play = looked(tmp_path, ["abcd", "qr", "k", "s|", "t|", "u|"], close, Replies(1))
+    found = grown(play, Lookahead(ages=(9,), longest=4, piece=4), 3)
+    assert [each.reply for each in found] == ["abcds", "axqrt", "axzku"]
+
+
+@pytest.mark.parametrize(("replies", "dropped"), [(["abc|", "c|"], 0), (["abcd", "cd", "e|", "f|"], 1)])
+def test_what_ended_is_no_look_alike(tmp_path: Path, replies: list[str], dropped: int) -> None:
+    """One edit in the three tokens after the fork, which are the last of both, or not."""
+    play = looked(tmp_path, replies, {("0/0", 1): (0.4, 0.3, "x")}, Replies(1))
+    found = grown(play, Lookahead(edits=0.6, ages=(3,), longest=4, piece=4), 2)
+    assert [each.facts["lookalikes"] for each in found] == [dropped] * 2
+    assert [each.reply for each in found] == (["abcde", "abcdf"] if dropped else ["abc", "axc"])

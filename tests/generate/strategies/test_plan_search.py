@@ -174,6 +174,20 @@ def test_a_plot_goes_on_from_its_best_piece(tmp_path: Path) -> None:
     assert [each.outcome for each in broken] == [Outcome.FAILED]
 
 
+def test_a_plot_that_ended_is_visited_again_until_another_one_is_due(tmp_path: Path) -> None:
+    """`x|` is worth 1 + 1, `cd` 0 + 1; 2 + 1.4 sqrt(ln(n + 1) / n) meets 1 + 1.4 sqrt(ln(n + 1)) after n visits to `x|`.
+
+    3.17 and 2.17, 3.04 and 2.47, 2.95 and 2.65, 2.89 and 2.78, 2.84 and 2.87: the sixth goes on from `cd`. Surprises
+    are then 2, 2, 2 and 5, so that m = 2.75 and d^2 = 1.6875.
+    """
+    replies = ["x|", "cd-", "e|", "ffff|"]
+    early = player(tmp_path, replies, {}, Replies(1))
+    assert [each.reply for each in searched(early, PlotSearch(2, 2, 2), 5)] == ["x", "cd"] and len(early.made) == 2
+    found = searched(player(tmp_path, replies, {}, Replies(1)), PlotSearch(2, 2, 2), 6)
+    assert [each.reply for each in found] == ["x", "cd", "cde", "cdffff"]
+    assert [each.facts["curiosity"] for each in found[2:]] == pytest.approx([math.exp(-1 / 6), math.exp(-1.5)])
+
+
 def test_curiosity_is_an_inverted_u() -> None:
     assert curiosity(2.0, 2.0, 0.5) == 1.0 and curiosity(2.0, 2.0, 0.0) == 1.0
     assert curiosity(2.5, 2.0, 0.5) == pytest.approx(curiosity(1.5, 2.0, 0.5)) == pytest.approx(math.exp(-0.5))
