@@ -119,6 +119,19 @@ def test_only_what_is_read_is_proved_and_counted(tmp_path: Path) -> None:
     assert [(each.text, each.uses) for each in strategy.library.on(INSIGHTS)] == [("slowly", 2), ("calmly", 0)]
 
 
+def test_a_new_one_stands_first_while_it_is_tried_and_takes_a_place_after_uses_are_counted(tmp_path: Path) -> None:
+    """Room for one of six characters, and for one on the shelf: 1 of 2 were right with the old, all with the new."""
+    strategy = Insights(Library(most=1), Counsel(["calmly"]), longest=10)
+    strategy.library.carry_out(add("slowly", "arithmetic: 12+34=?", INSIGHTS))
+    attempts, _, engine = played(tmp_path, strategy, [True, True], helped=0.25)
+    assert [("slowly" in prompt, "calmly 12+34=?" in prompt) for prompt in engine.prompts] == [(True, False)] * 2 + [
+        (False, True)
+    ] * 4
+    assert attempts[0].facts["insight_gain"] == 0.5 and kept(strategy) == [("calmly", 0.5)]
+    found = strategy.learn([])
+    assert (found["lessons/used"], found["lessons/replaced"], found.get("lessons/gone")) == (1.0, 1.0, None)
+
+
 def test_a_group_reads_what_earlier_versions_left_and_not_its_neighbours(tmp_path: Path) -> None:
     strategy = Insights(Library(), Counsel([""]))
     strategy.library.propose(Group(0, TASK, [], version=3), [add("slowly", "arithmetic: 12+34=?", INSIGHTS)])

@@ -175,7 +175,7 @@ def test_a_plot_goes_on_from_its_best_piece(tmp_path: Path) -> None:
 
 
 def test_a_plot_that_ended_is_visited_again_until_another_one_is_due(tmp_path: Path) -> None:
-    """`x|` is worth 1 + 1, `cd` 0 + 1; 2 + 1.4 sqrt(ln(n + 1) / n) meets 1 + 1.4 sqrt(ln(n + 1)) after n visits to `x|`.
+    """`x|` is worth 1 + 1, `cd` 0 + 1: 2 + 1.4 sqrt(ln(n + 1) / n) meets 1 + 1.4 sqrt(ln(n + 1)), n visits to `x|`.
 
     3.17 and 2.17, 3.04 and 2.47, 2.95 and 2.65, 2.89 and 2.78, 2.84 and 2.87: the sixth goes on from `cd`. Surprises
     are then 2, 2, 2 and 5, so that m = 2.75 and d^2 = 1.6875.
