@@ -4,7 +4,7 @@
     python -m tests.mutation --room all --number 40 --jobs 2 --json      40 mutants of every room, as one JSON object
     python -m tests.mutation --file strop/train/losses/nft.py            every mutant of one file
     python -m tests.mutation --key pcl --key v0.5 --number 12               of papers' mechanisms and recipes
-    python -m tests.mutation --key control --number 12                      of each key that is about control
+    python -m tests.mutation --key control --number 12                      of each key about control (or: generate)
 
 Which mutants are taken depends on the seed and on the mutants themselves, so that a change in one file does not choose
 others elsewhere. A mutant is killed if a test fails or the tests hang. Those that change nothing anybody could observe
@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,15 @@ CONTROL = (
     *("acereason-nemotron", "curr-reft", "dereason", "modomodo", "rag-rl", "drive", "1-shot-rlvr", "gdro", "clpo"),
     *("sws", "eva", "socratic-zero", "serl", "teams-rl", "webrl", "xrpo", "dars", "brorl", "v0", "v0.5", "arrol"),
     *("esrl", "s-grpo", "v-star", "bavt", "gvl", "dead-end"),
+)
+# papers about which attempts are made, and what of them is kept and shown again
+GENERATE = (
+    *("arpo-agentic", "cosmos", "cpl", "cure", "deepsearch", "dr-po", "echo-ec", "ettrl", "latr"),
+    *("parallel-r1", "r3", "r3l", "rex-rag", "rlgf", "satori", "scope", "semi-offline", "ead", "nudgerl"),
+    *("agent-rlvr", "amft", "ampo", "ghpo", "guide", "pta-grpo", "relift", "ruscarl", "seele", "thinktuning"),
+    *("arpo-gui", "contextevolve", "core", "evolving-rl", "hir", "lightsearcher", "recap", "remix", "rlep"),
+    *("rtv-pdr", "sage-abstraction", "sage-skills", "slea-rl", "spear", "xskill", "behavior-injection"),
+    *("hawkeye", "octothinker", "synergy-dilemma", "teacher-hacking", "ton"),
 )
 # what is asked of each recipe alone, by its name
 OF_A_RECIPE = (
@@ -108,8 +118,9 @@ def files_of(room: str) -> list[Path]:
 
 
 def files_of_keys(keys: Sequence[str]) -> dict[str, list[Path]]:
-    """By paper: the files of its mechanisms and its recipes; "control" stands for all of CONTROL."""
-    wanted = [each for key in keys for each in (CONTROL if key == "control" else (key,))]
+    """By paper: the files of its mechanisms and its recipes; "control" and "generate" stand for all that are."""
+    many = {"control": CONTROL, "generate": GENERATE}
+    wanted = [each for key in keys for each in many.get(key, (key,))]
     papers = {paper.key: paper for paper in find_papers()}
     if unknown := sorted(set(wanted) - papers.keys()):
         raise SystemExit(f"no paper is called {', '.join(unknown)}: see `strop papers`")
@@ -130,6 +141,12 @@ def equivalents() -> dict[str, dict[str, str]]:
     return found
 
 
+@cache
+def texts_of_tests() -> dict[Path, str]:
+    """All of them with their texts, read once: to read them for each module would take longer than its mutants."""
+    return {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+
+
 def about(path: str) -> list[str]:
     """Test files about a module: those of its room that name it or what it defines, and any that walk the room.
 
@@ -146,7 +163,7 @@ def about(path: str) -> list[str]:
     names_it = re.compile(rf"\b({'|'.join(map(re.escape, [module, *names]))})\b")
     walks = re.compile(rf"(?<!from )\b{re.escape(room.replace('/', '.'))}(?![\w.])")
     home = ROOT / room.replace("strop", "tests", 1)
-    texts = {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    texts = texts_of_tests()
     naming = {test for test, text in texts.items() if names_it.search(text)}
     found = {test for test in naming if home in test.parents or stem in test.stem} or naming
     found |= {test for test, text in texts.items() if walks.search(text)}
@@ -155,7 +172,7 @@ def about(path: str) -> list[str]:
 
 def about_recipe(name: str) -> list[str]:
     """What is asked of each recipe, of this one alone; and test files of recipes that build it by name."""
-    texts = {test: test.read_text() for test in sorted((ROOT / "tests" / "recipes").glob("test_*.py"))}
+    texts = {test: text for test, text in texts_of_tests().items() if test.parent == ROOT / "tests" / "recipes"}
     naming = [test for test, text in texts.items() if f'recipe_named("{name}")' in text]
     return [*(f"{test}[{name}]" for test in OF_A_RECIPE), *(str(test.relative_to(ROOT)) for test in naming)]
 
@@ -290,7 +307,7 @@ def main() -> int:
     parser.add_argument("--room", action="append", default=[], choices=[*ROOMS, "all"])
     parser.add_argument("--file", action="append", default=[], type=Path, help="every mutant of this file")
     parser.add_argument(
-        "--key", action="append", default=[], help="of this paper's mechanisms and recipes; or: control"
+        "--key", action="append", default=[], help="of this paper's mechanisms and recipes; or: control, generate"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--number", type=int, default=60, help="mutants of each room or key")

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import CONTROL, ROOMS, ROOT, about, chosen, equivalents, files_of, files_of_keys, mutants_of
+from tests.mutation import (
+    CONTROL,
+    GENERATE,
+    ROOMS,
+    ROOT,
+    about,
+    chosen,
+    equivalents,
+    files_of,
+    files_of_keys,
+    mutants_of,
+)
 from tests.mutations import changes, with_change
 
 
@@ -61,6 +72,7 @@ def test_the_seed_and_the_mutants_themselves_decide_which_are_taken() -> None:
 def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
     found = files_of_keys(["control"])
     assert set(found) == set(CONTROL) and all(len(files) >= 2 for files in found.values())
+    assert set(files_of_keys(["generate", "pcl"])) == {*GENERATE, "pcl"}
     belief, sampler = Path("strop/control/beliefs/prompt_value.py"), Path("strop/control/samplers/nearest.py")
     assert found["pcl"] == [belief, sampler, Path("strop/recipes/select/pcl.py")]
     with pytest.raises(SystemExit, match="no paper is called pcx"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.strategies.frontier import Frontier
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
+from strop.generate.strategies.trees.frontier import Frontier
 from strop.recipes import build, recipe_named
 from strop.replay.interleaved import Interleaved
 from strop.train.losses.clip import Clip

@@ -100,6 +100,8 @@ def test_of_equals_the_first_and_never_more_than_there_are(tmp_path: Path) -> No
     found = made(play, 1, EntropyForks(2, 3))
     assert [len(each.turns[0].begun) for each in found[1:]] == [0, 0, 0, 1, 1, 1]
     assert len({play.keys[index] for index in range(7)}) == 7, "branches from one place have random keys of their own"
+    many = np.where(np.arange(200) % 2, 0.5, 0.2).astype(np.float32)
+    assert EntropyForks(3, 1)._places(many) == [1, 3, 5], "of many as of few"
     short = player(tmp_path, ["|", *["x|"] * 5], {"0/0": [0.5]}, Replies(1))
     assert len(made(short, 1, EntropyForks(4, 2))) == 1 + 2, "one token is one place"
 
