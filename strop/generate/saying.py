@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.environments.verdicts import ASKED
 from strop.generate.partners import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
@@ -12,13 +13,20 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class Saying(Agent):
-    """Says `word` and is paid what its speaker knows; the world is not asked."""
+    """Says `word` and is paid what its speaker knows; the world is not asked.
+
+    Where it says `before` first, it is asked for the word afterwards, as `environments/verdicts.py` has it.
+    """
 
     word: str
     paid: float = 0.0
+    before: str = ""
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if self.before:
+            dialogue.say(Message("assistant", self.before))
+            dialogue.hear((Message("user", ASKED),))
         dialogue.say(Message("assistant", self.word))
-        return (self.paid,)
+        return (*((0.0,) if self.before else ()), self.paid)

@@ -1,6 +1,6 @@
 """Verdicts on known replies, recited: the attempts from which a language model learns to be a reward model.
 
-Papers: axiomatic-preference, principled-rlhf, secrets-of-rlhf-ii
+Papers: axiomatic-preference, principled-rlhf, secrets-of-rlhf-ii, goal-conditioned-rm
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ class RecitedVerdicts(Strategy):
     """One attempt per reply of a task of `Preferences`, each behind its own reply, one token long.
 
     The best reply is paid 1, the worst 0, those between them in equal steps: who is better is all that losses read.
-    The ids of both verdicts stand in `Turn.aux["verdicts"]`.
+    The ids of both verdicts stand in `Turn.aux["verdicts"]`. With `says_replies` the reply is a turn of the attempt,
+    too, for losses that look at the states in which it was written.
     """
+
+    says_replies: bool = False
 
     _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -38,7 +41,11 @@ class RecitedVerdicts(Strategy):
         if len(starts) != len(replies):
             raise ConfigurationError(f"a task here has {len(replies)} replies: set group_size={len(replies)}")
         lowest = len(replies) - 1
-        begun = [replace(start, messages=about(asked, reply)) for start, reply in zip(starts, replies, strict=True)]
-        agents = [Saying(BAD if place else GOOD, (lowest - place) / lowest) for place in range(len(replies))]
+        read = [asked if self.says_replies else about(asked, reply) for reply in replies]
+        begun = [replace(start, messages=messages) for start, messages in zip(starts, read, strict=True)]
+        agents = [
+            Saying(BAD if place else GOOD, (lowest - place) / lowest, reply if self.says_replies else "")
+            for place, reply in enumerate(replies)
+        ]
         said = await together(play(start, agent) for start, agent in zip(begun, agents, strict=True))
         return [as_verdict(attempt, self._ids) for attempt in said]
