@@ -99,6 +99,9 @@ def scene(
     batch.values = torch.randn(size, dtype=torch.float64, generator=random)
     batch.version = 3
     batch.aux = {"probes": torch.full((size,), 0.25), "teacher": batch.attempts % 2}  # a share of a draw; a role
+    last = [place == len(each) > 0 for each in attempts for place in range(len(each) + 1)]
+    batch.aux["verdicts"] = torch.tensor([[1.0, 2.0] if is_last else [0.0, 0.0] for is_last in last])  # of a judge
+    batch.aux["strength"] = batch.aux["verdicts"] * torch.tensor([0.5, 0.0])  # of a preference, whose label is right
     batch.observed = ~batch.trainable & (batch.positions > 0)
     batch.observed_share = batch.observed.double()
     if taught is not None:
