@@ -142,6 +142,11 @@ class Trial:
         """Of the tests, those passed."""
         return sum(self.passed) / len(self.passed)
 
+    @property
+    def facts(self) -> dict[str, float]:
+        """What a program failed of."""
+        return {f"found/{each.value}": float(each is self.finding) for each in Finding if each is not Finding.RIGHT}
+
 
 @dataclass(frozen=True)
 class Trials:
@@ -166,15 +171,22 @@ class Trials:
             "isolation=process, and what the model writes runs with your rights"
         ]
 
-    async def of(self, reply: str, tests: Cases) -> Trial:
+    async def of(self, reply: str, cases: Cases) -> Trial:
         """Try the program in a reply; a box that could not run it raises, which is no verdict."""
-        asked = {"program": program_in(reply).text, "function": tests.function, "inputs": tests.inputs}
+        return judged(await self._ran(reply, cases.function, cases.inputs), cases.outputs)
+
+    async def said(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
+        """What the program in a reply says to each input: lines as text, some missing where it ended before."""
+        return (await self._ran(reply, function, inputs)).stdout.split("\n")[: len(inputs)]
+
+    async def _ran(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> Ran:
+        asked = {"program": program_in(reply).text, "function": function, "inputs": inputs}
         if not self._boxes:
             self._boxes.append(PlainProcess() if self.isolation == "process" else PythonBox(at_once=_AT_ONCE))
         ran = await self._boxes[0].run(_DRIVER, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
         if ran.is_worlds_fault:
             raise NoAnswer(f"the box could not run the program: {ran.ending.value}: {ran.stderr[:_LONGEST_ERROR]}")
-        return judged(ran, tests.outputs)
+        return ran
 
     async def close(self) -> None:
         while self._boxes:

@@ -1,11 +1,14 @@
-"""A program is paid for the tests that it passes, which run in the box while others go on."""
+"""A program is paid for the tests that it passes (AceCoder, 2502.01718), which run in the box while others go on.
+
+Papers: acecoder
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from strop.environments.trials import Finding, Trial, Trials, cases_of
+from strop.environments.trials import Trials, cases_of
 from strop.errors import ConfigurationError
 from strop.filter.asking import all_of
 from strop.roles import Reward
@@ -33,10 +36,5 @@ class PassedTests(Reward):
 
     async def _mark(self, attempt: Trajectory) -> float:
         trial = await self.trials.of(attempt.reply, cases_of(attempt.task))
-        attempt.facts |= {FACT: trial.share, **found(trial)}
+        attempt.facts |= {FACT: trial.share, **trial.facts}
         return trial.share if self.form == "share" else float(trial.is_right)
-
-
-def found(trial: Trial) -> dict[str, float]:
-    """What a program failed of, as facts."""
-    return {f"found/{each.value}": float(each is trial.finding) for each in Finding if each is not Finding.RIGHT}

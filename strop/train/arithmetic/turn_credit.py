@@ -21,14 +21,20 @@ def turn_payments(attempt: Trajectory) -> list[float]:
     return paid
 
 
-def token_payments(attempt: Trajectory) -> NDArray[np.float64]:
-    """What each written token was paid: places that rewards named, all else on the last one; the sum is the reward."""
+def placed_payments(attempt: Trajectory) -> NDArray[np.float64]:
+    """What each written token was paid by rewards that named its place: [N]."""
     paid = np.zeros(attempt.num_tokens)
     places = [0, *np.cumsum([len(turn.tokens) for turn in attempt.turns]).tolist()]
     for turn, low, high in zip(attempt.turns, places, places[1:], strict=False):
         for name, rows in turn.aux.items():
             if name.startswith(_PAID) and high > low:
                 paid[low:high] += rows[len(turn.prompt) :]
+    return paid
+
+
+def token_payments(attempt: Trajectory) -> NDArray[np.float64]:
+    """What each written token was paid: places that rewards named, all else on the last one; the sum is the reward."""
+    paid = placed_payments(attempt)
     paid[-1:] += attempt.reward - paid.sum()
     return paid
 
