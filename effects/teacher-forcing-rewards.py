@@ -1,7 +1,9 @@
-"""Rewards that a taught model's logits imply (2210.08708) against none, and against those of the student's own logits.
+"""Rewards that a taught model's logits imply (2210.08708) against none, and against those of one taught on other texts.
 
-The teacher is the pocket model after supervised training on demonstrations of the same world; it is made when it is
-first needed and kept in runs/teachers. The student never sees a demonstration, and no attempt is judged.
+The teacher is the pocket model after supervised training on demonstrations of the same world, that of the negative
+control after as much on demonstrations of other tasks; they are made when they are first needed and kept in
+runs/teachers. The student never sees a demonstration, and no attempt is judged. Its own first logits are no negative
+control: a student that follows them becomes surer, and with that better.
 Papers: teacher-forcing-rewards
 """
 
@@ -14,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.generate.agents.demonstrate_another import DemonstrateAnother
 from strop.recipes.classics.sft import sft
 from strop.recipes.reward.teacher_forcing_rewards import teacher_forcing_rewards
 from strop.recipes.setting import Setting
@@ -26,9 +29,9 @@ TEACHER_STEPS = 40
 TEACHERS = Path("runs/teachers")
 
 
-def teacher(device: str) -> str:
+def teacher(device: str, is_right: bool = True) -> str:
     """A folder with the teacher; the first process that needs it makes it, and others wait."""
-    kept = TEACHERS / f"arithmetic6-sft-{TEACHER_STEPS}"
+    kept = TEACHERS / f"arithmetic6-{'sft' if is_right else 'others'}-{TEACHER_STEPS}"
     TEACHERS.mkdir(parents=True, exist_ok=True)
     with (TEACHERS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,7 +39,8 @@ def teacher(device: str) -> str:
             making = Path(tempfile.mkdtemp(dir=TEACHERS))
             sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
             sizes |= {"group_size": 1, "groups_per_step": 64, "heldout_tasks": 32}
-            launch(sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes)), making, "run")
+            run = sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes))
+            launch(run if is_right else replace(run, agent=DemonstrateAnother(run.worlds)), making, "run")
             (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
             shutil.rmtree(making, ignore_errors=True)
     return str(kept.resolve())
@@ -58,14 +62,15 @@ def control(setting: Setting) -> Run:
 
 
 def negative(setting: Setting) -> Run:
-    """Each token earns what the logits say that the student began with."""
-    return _run(setting, "pocket")
+    """Each token earns what the logits say of a model that was shown the working of another task each time."""
+    return _run(setting, teacher(setting.device, is_right=False))
 
 
 experiment = Experiment(
     key="teacher-forcing-rewards",
     claim="At equal sampled tokens and without any judged attempt, rewards from the logits of a model that was taught "
-    "on right texts have a higher mean held-out accuracy over the run than none, or than those from the student's own.",
+    "on right texts have a higher mean held-out accuracy over the run than none, or than those from a model that was "
+    "taught as long on texts of other tasks.",
     treatment=treatment,
     control=control,
     negative=negative,
