@@ -26,8 +26,12 @@ class CodeLine:
 def lines_in(reply: str) -> list[CodeLine]:
     """All lines of its program but blank ones and comments, which are worth nothing."""
     program = program_in(reply)
-    found = [CodeLine(number, *program.line(number)) for number in range(1, program.text.count("\n") + 2)]
-    return [line for line in found if (text := reply[line.start : line.end].strip()) and not text.startswith("#")]
+    found, start = list[CodeLine](), program.start
+    for number, text in enumerate(program.text.split("\n"), 1):
+        if text.strip() and not text.strip().startswith("#"):
+            found.append(CodeLine(number, start, start + len(text)))
+        start += len(text) + 1
+    return found
 
 
 def last_tokens(lines: Sequence[CodeLine], ends: IntArray) -> list[int]:

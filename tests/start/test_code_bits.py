@@ -1,0 +1,55 @@
+"""Programs in the box at lag 0: killed and resumed, or trained again from the ledger alone, a run has the same bits."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from strop.disk.ledger import Ledger
+from strop.processes.box.confine import best_wall
+from strop.recipes import build, recipe_named
+from strop.run import Run
+from strop.start.launch import launch, relaunch
+from strop.start.retrain import retrain
+from tests.models import save_pocket_like
+from tests.start import test_resume
+from tests.start.test_resume import CONTEXT, _hush
+
+STEPS = test_resume.STEPS
+pytestmark = pytest.mark.skipif(best_wall() is None, reason="needs a wall to run programs behind")
+
+
+def make_run(model: Path) -> Run:
+    """Random weights write nothing right, and fail in more than one way."""
+    sizes = {"steps": STEPS, "groups_per_step": 2, "group_size": 3, "max_tokens": 8, "heldout_tasks": 1}
+    run = build(recipe_named("rltf"), {"model": str(model), "warmup_steps": 0, "learning_rate": 1e-3} | sizes)
+    run.checkpoint_every = 2
+    return run
+
+
+def begin(model: Path, path: Path) -> None:
+    _hush()
+    launch(make_run(model), path.parent, path.name)
+
+
+def test_killed_and_resumed_or_trained_again(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    launch(make_run(model), tmp_path, "whole")
+    expected = test_resume.leftovers(tmp_path / "whole")
+    told = Ledger(tmp_path / "whole" / "ledger.db", read_only=True)
+    facts = {attempt.facts["feedback"] for number in range(6) for attempt in told.group(number).trajectories}
+    assert {-1.0, 1.0} <= facts  # of the policy and of the world's own programs
+    CONTEXT.set_forkserver_preload(["tests.start.test_code_bits"])
+    child = CONTEXT.Process(target=begin, args=(model, tmp_path / "killed"))
+    child.start()
+    until = time.monotonic() + 120
+    while not (tmp_path / "killed" / "checkpoints" / "step-4").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    child.kill()
+    child.join()
+    relaunch(tmp_path / "killed")
+    assert test_resume.leftovers(tmp_path / "killed") == expected
+    made = retrain(tmp_path / "whole")
+    assert len(made) == STEPS + 1 and all(each.is_equal and each.published for each in made)
