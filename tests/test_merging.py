@@ -25,12 +25,13 @@ def test_the_ends_are_the_parents_and_a_third_lies_between(tmp_path: Path) -> No
         torch.testing.assert_close(
             weights(merge(first, second, share, tmp_path / f"{share}")), weights(parent), rtol=0, atol=0
         )
-    third = weights(merge(first, second, 1 / 3, tmp_path / "third"))
+    third = weights(merge(first, second, 1 / 3, tmp_path / "models" / "third"))
     ours, theirs = weights(first), weights(second)
     assert third.keys() == ours.keys()
     for name, weight in third.items():
         torch.testing.assert_close(weight, (2 * ours[name] + theirs[name]) / 3)
-    assert load_model(tmp_path / "third") is not None and (tmp_path / "third" / "tokenizer.json").is_file()
+    folder = tmp_path / "models" / "third"
+    assert load_model(folder) is not None and (folder / "tokenizer.json").is_file()
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ def test_a_loss_that_wavers_weighs_more_than_one_that_does_not() -> None:
     assert found["a:0"] / found["b:0"] == pytest.approx(np.exp(0.2)) and sum(found.values()) == pytest.approx(2.0)
 
 
+def test_a_loss_that_was_nothing_before_takes_all_the_weight() -> None:
+    """From 0 to 1: s = 1 / 1e-6, whose exponential is no number a computer has."""
+    draws = [[group("a", [reward, reward]), group("b", [0.5, 0.5])] for reward in (1.0, 0.0)]
+    assert weights(Reweighted(GroupMean(), window=1), *draws) == {"a:0": 2.0, "b:0": 0.0}
+
+
 def test_only_the_last_two_windows_count() -> None:
     """Losses of .5, .5 and 1: s = 2, whatever came first; the other's stay, s = 1."""
     draws = [[group("a", [1 - a, 1 - a]), group("b", [0.6, 0.6])] for a in (0.9, 0.5, 0.5, 1.0)]

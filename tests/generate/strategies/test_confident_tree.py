@@ -132,6 +132,9 @@ def test_when_a_path_is_given_up() -> None:
     assert known.gives_up(watched(calm, [0.39] * 8)) and not known.gives_up(watched(calm, [0.41] * 8))
     assert known.gives_up(watched(calm, [1.3, 1.2, 1.1, 1.0, 0.6, 0.5, 0.5, 0.5])), "sinks to 0.84"
     assert not known.gives_up(watched(calm, [1.3, 1.2, 1.2, 1.1, 1.1, 1.1, 1.1, 1.1])), "sinks to 1.15"
+    far = [6.0, 1.0, 1.0, 1.0, 1.0, 0.99, 0.98, 0.97, 0.96]
+    assert known.gives_up(watched([1.0] * 9, far)), "0.99 is the mean of the last 8, 1.54 that of 9"
+    assert not known.gives_up(watched(calm, far[:8])), "1.62 is the mean of 8, 0.99 that of the last 7"
     assert known.gives_up(watched([1.0, 1.0, 1.0, 1.0, 2.0, 2.5, 3.0], [1.1] * 7))
     assert not known.gives_up(watched([1.0, 1.0, 1.0, 1.0, 2.0, 2.5], [1.1] * 6)), "twice is not three times"
     shared = watched([1.0, 1.0, 1.0, 1.0, 2.0, 2.5, 3.0, 1.0], [1.1] * 8, born=7)

@@ -30,6 +30,8 @@ def test_priorities_are_a_softmax_over_ranks() -> None:
         "the older first"
     )
     assert len(priorities([])) == 0
+    many = priorities([0.2, 0.5] * 100)
+    assert many[1] > many[3] > many[5] > many[7], "of many as of few"
 
 
 def test_exemplars_are_different_and_one_of_them_is_any() -> None:

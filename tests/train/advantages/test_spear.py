@@ -89,6 +89,18 @@ def test_a_share_of_all_tokens_is_drawn_by_chance() -> None:
     assert set(seen) == {0, 1, 2, 3} and all(abs(count - 200) < 50 for count in seen.values())
 
 
+def test_the_newest_version_decides_the_draw_whatever_is_trained_on_again() -> None:
+    """Beside a group of version 0, versions 1 to 12 choose two of the same four tokens, and not the same two."""
+    chosen = set()
+    for version in range(1, 13):
+        made = noted([[-3.0] * 4 + [-1.0], [-1.0] * 5], [-1.0, 1.0])
+        empty = replace(make_group([0.0], [0], number=9), version=0)
+        WithoutCovariant(GroupMean(), 0.25, 1.0)([empty, replace(made, version=version)])
+        credit = np.concatenate([each.advantages for each in made.trajectories if each.advantages is not None])
+        chosen.add(tuple(np.flatnonzero(credit == 0).tolist()))
+    assert len(chosen) > 2 and all(len(each) == 2 for each in chosen)
+
+
 def test_beyond_forty_and_without_a_share_nothing_is_touched() -> None:
     for covariant in (WithoutCovariant(GroupMean(), 0.5), WithoutCovariant(GroupMean(), 0.0, 0.0)):
         made = noted([[-100.0], [0.0]], [-1.0, 1.0])  # covariances of 50
