@@ -16,11 +16,10 @@ Acts: scaffold_share > 0 and reward/rubric_points > 0 with steps=3, world=arithm
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.advisers.procedural import Procedural
 from strop.generate.strategies.helped.scaffolded import Scaffolded
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -47,6 +46,6 @@ def ruscarl(
         correction=Clamped(1.0, 1.0, target="proximal"),  # on purpose: the scaffold counts as if it had not been there
         minibatches=2,
     )
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (RubricPoints(writer, judge), measured)
+    truth = measured(run.worlds)
+    run.rewards = (RubricPoints(writer, judge), truth)
     return run

@@ -15,10 +15,9 @@ Acts: reward/context_criteria > 0 and fact/criteria > 0 and margin != 0
 from __future__ import annotations
 
 from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.context_criteria import ContextCriteria
-from strop.filter.rewards.earned import Earned
 from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
@@ -36,7 +35,7 @@ def carmo(
     """No fixed rubric: what counts is named for each task, then scored."""
     gates = (BestAndWorst(),)
     run = setting.run("carmo", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean())
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
+    truth = measured(run.worlds)
     writer, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in ("criteria", "scored"))
-    run.rewards, run.reward_seconds = (ContextCriteria(writer, scorer), measured), judge_seconds(judge)
+    run.rewards, run.reward_seconds = (ContextCriteria(writer, scorer), truth), judge_seconds(judge)
     return run

@@ -12,11 +12,10 @@ Acts: fact/flawed > 0 with temperature=1.6, group_size=8, groups_per_step=8
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.flawed import Flawed
 from strop.filter.rewards.overlong import Overlong
 from strop.recipes.judges import parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -35,6 +34,6 @@ def fapo(
     run = setting.run("fapo", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     (outcome,) = run.rewards
     flawed = Flawed(outcome, parse_judge(judge, "strop.filter.flaw_rules:first_error"), penalty)
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (flawed, measured, Overlong(setting.max_tokens, setting.max_tokens // 2))
+    truth = measured(run.worlds)
+    run.rewards = (flawed, truth, Overlong(setting.max_tokens, setting.max_tokens // 2))
     return run

@@ -13,10 +13,9 @@ Acts: reward/rubric_wins > 0 and fact/decided > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.rubric_wins import RubricWins
 from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -32,7 +31,7 @@ def openrs(
 ) -> Run:
     """Every two attempts of a group are compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    wins = RubricWins(parse_judge(judge, "strop.filter.criteria_rules:compared"), measured if checked else None)
-    run.rewards, run.reward_seconds = (wins, measured), judge_seconds(judge)
+    truth = measured(run.worlds)
+    wins = RubricWins(parse_judge(judge, "strop.filter.criteria_rules:compared"), truth if checked else None)
+    run.rewards, run.reward_seconds = (wins, truth), judge_seconds(judge)
     return run

@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.widest_gap import WidestGap
-from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.checklist import Checklist
-from strop.filter.rewards.earned import Earned
 from strop.generate.advisers.procedural import Procedural
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.constant import Constant
@@ -38,6 +37,6 @@ def rlcf(
     gates = (BestAndWorst(), WidestGap(share))
     run = setting.run("rlcf", Constant(), (Dpo(beta),), gates=gates, reduction=SequenceMean(), epochs=2)
     writer, judge, verifier = (Procedural(f"{_RULES}:{name}") for name in ("written", "judged", "verified"))
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (Checklist(writer, judge, verifier, samples), measured)
+    truth = measured(run.worlds)
+    run.rewards = (Checklist(writer, judge, verifier, samples), truth)
     return run

@@ -18,14 +18,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.judged_effort import JudgedEffort
 from strop.filter.rewards.search_effort import SearchEffort
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.injected import Injected
 from strop.recipes.judges import parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.roles import Reward
@@ -56,11 +55,11 @@ def rlsp(
         "rlsp", Gae(), (Clip(0.2, 0.2), Kl("k2", kl)), values=Critic(device=setting.device), minibatches=2
     )
     (outcome,) = run.rewards
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
+    truth = measured(run.worlds)
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
     search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, _RULE), share)
-    run.rewards = (graded, search, measured)
+    run.rewards = (graded, search, truth)
     if (warmup := shown(setting, "rlsp", taught)) is not None:
         run.warmup = replace(warmup, agent=Injected(Demonstrate(least=1.0), behaviours, behaviours, setting.seed))
     return run

@@ -17,10 +17,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.gates.reward_band import RewardBand
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.rubric_anchors import RubricAnchors
 from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -44,9 +43,9 @@ def rubric_anchors(
     def stage(sizes: Setting, rubric: str) -> Run:
         gates = (RewardBand(low, high),)
         run = sizes.run("rubric_anchors", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), gates=gates)
-        measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
+        truth = measured(run.worlds)
         writer, scorer = (parse_judge(judge, f"{_RULES}:{name}") for name in (rubric, "scored"))
-        run.rewards, run.reward_seconds = (RubricAnchors(writer, scorer, saturation), measured), judge_seconds(judge)
+        run.rewards, run.reward_seconds = (RubricAnchors(writer, scorer, saturation), truth), judge_seconds(judge)
         return run
 
     run = stage(setting, "guarded")

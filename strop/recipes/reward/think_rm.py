@@ -12,11 +12,10 @@ Acts: credit > 0 and reward/outcome != 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.pairwise_lead import PairwiseLead
 from strop.generate.advisers.procedural import Procedural
 from strop.recipes.advisers import parse_adviser
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.given import Given
@@ -34,6 +33,6 @@ def think_rm(
     rules = Procedural("strop.filter.comparison_rules:compared")
     judge = rules if adviser == "rules" else parse_adviser(adviser)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (PairwiseLead(judge or rules), measured)
+    truth = measured(run.worlds)
+    run.rewards = (PairwiseLead(judge or rules), truth)
     return run

@@ -13,10 +13,9 @@ Acts: share/branched > 0 and shaped > 0 and clip_width < 0.2
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
 from strop.generate.strategies.trees.confident_tree import ConfidentTree
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.along_tree import AlongTree
@@ -40,6 +39,6 @@ def echo_ec(
         strategy=ConfidentTree(max(setting.group_size // 2, 1), uncertain, unsure),
         minibatches=minibatches,
     )
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (Majority(run.worlds), measured)
+    truth = measured(run.worlds)
+    run.rewards = (Majority(run.worlds), truth)
     return run

@@ -18,10 +18,9 @@ from strop.control.samplers.few import Few
 from strop.control.samplers.with_written import WithWritten
 from strop.control.writers.self_instruct import SelfInstruct
 from strop.filter.gates.reward_band import RewardBand
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.majority import Majority
 from strop.recipes.advisers import parse_adviser
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.token_returns import TokenReturns
@@ -40,8 +39,8 @@ def serl(
 ) -> Run:
     """No labels: seeds for their wording, and the majority for the rest."""
     run = setting.run("serl", TokenReturns(kl), (Clip(0.2, 0.2),), gates=(RewardBand(low, high),))
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-    run.rewards = (Majority(run.worlds), measured)
+    truth = measured(run.worlds)
+    run.rewards = (Majority(run.worlds), truth)
     run.writer = SelfInstruct(parse_adviser(adviser), fewest, overlap)
     run.sampler = WithWritten(Few(run.worlds, seeds), share=0.8)
     return run
