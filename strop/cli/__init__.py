@@ -143,6 +143,23 @@ def chat(
     talk(model, temperature, max_tokens, seed, device)
 
 
+@app.command()
+def serve(
+    model: Model = "pocket",
+    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8000,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply, at most.")] = 1024,
+    is_open: Annotated[bool, typer.Option("--open", help="Let other machines in.")] = False,
+    device: Device = "cpu",
+    debug: Debug = False,
+) -> None:
+    """Answer programs: chat completions, responses and messages; the key is STROP_TOKEN, or one that is printed."""
+    from strop.cli.serve import Serving
+    from strop.cli.serve import serve as serve_model
+
+    serve_model(Serving(model, host, port, max_tokens, device=device, is_open=is_open))
+
+
 @app.command("runs")
 def list_runs(
     root: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("runs"), as_json: AsJson = False, debug: Debug = False

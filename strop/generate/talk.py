@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.generate.engines.told import Told
 from strop.generate.pieces import NOBODY, as_context, extended, said
 from strop.machines import Completion, Stop
-from strop.types import IntArray, Message, Sampling, Start, Task, Turn
+from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
@@ -69,24 +70,32 @@ class Talk:
 
     # ---- contexts
 
-    def restart(self, messages: Sequence[Message], voice: str = "") -> None:
+    def restart(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> None:
         """The next reply reads these alone: a summary in place of what came before, or another role."""
         self._heard, self._begun, self._begins, self.voice = [], None, _NOTHING, voice
-        self._open(messages)
+        self._open(messages, tools)
         self._is_fresh = True
         self._num_contexts += 1
         self.keys.append(self.key)
 
-    def aside(self, messages: Sequence[Message], voice: str = "") -> Talk:
+    def aside(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> Talk:
         """Another conversation of the same attempt, which may go on beside this one."""
         talk = self._another(voice)
-        talk._open(messages)
+        talk._open(messages, tools)
         return talk
 
     def beside(self, voice: str = "") -> Talk:
         """Another one that goes on from where this one stands: it reads all that was read and written so far."""
         talk = self._another(voice)
         talk._unread = np.concatenate([*self._before(), self._unread])
+        return talk
+
+    def otherwise(self, number: int, messages: Sequence[Message]) -> Talk:
+        """Another one that reads what stood before this one's reply of this number, the reply, and these messages."""
+        talk = self._another(self.voice)
+        before = self._before(number + 1)
+        talk._unread = np.concatenate([*before, self._after(self._turns[number], messages)])
+        talk._heard = list(messages)
         return talk
 
     def _another(self, voice: str) -> Talk:
@@ -98,9 +107,9 @@ class Talk:
         self.keys.append(key)
         return talk
 
-    def _open(self, messages: Sequence[Message]) -> None:
+    def _open(self, messages: Sequence[Message], tools: Sequence[Tool] | None) -> None:
         """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
-        self._unread = self.policy.template.opening(messages, self.task.tools)
+        self._unread = self.policy.template.opening(messages, self.task.tools if tools is None else tools)
 
     @property
     def key(self) -> int:
@@ -115,9 +124,24 @@ class Talk:
         return (*others, *(as_context(self._turns) if others else self._turns))
 
     @property
+    def last(self) -> Turn:
+        """This conversation's last turn, asides apart."""
+        return self._turns[-1]
+
+    @property
+    def num_read(self) -> int:
+        """Tokens of the context that the last reply was written behind."""
+        return sum(map(len, self._before(len(self._turns)))) - len(self._turns[-1].tokens)
+
+    @property
     def is_cut(self) -> bool:
+        return self.stop is not Stop.STOP or self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be written, however the last reply ended."""
         is_long = 0 < self.limits.turns <= len(self._main.turns)
-        return self.stop is not Stop.STOP or self._room <= 0 or is_long or self._left == 0
+        return self._room <= 0 or is_long or self._left == 0
 
     # ---- talking
 
@@ -128,11 +152,13 @@ class Talk:
         if not self._turns:
             raise ValueError("the world spoke before any reply; what it says first belongs in the task's messages")
         self._heard += messages
-        last = self._turns[-1].whole
-        self._unread = self.policy.template.between(int(last[-1]) if len(last) else NOBODY, self._heard)
+        self._unread = self._after(self._turns[-1], self._heard)
 
-    async def reply(self, sampling: Sampling | None = None) -> Message:
-        """Let the policy write its next turn, as far as tokens asked for, context and limits go."""
+    async def reply(self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None) -> Message:
+        """Let the policy write its next turn, as far as tokens asked for, context and limits go.
+
+        `tell` hears of the tokens while they are written.
+        """
         if (pause := self._before_pause) == 0:
             raise Paused  # the last reply ended just there
         asked = self._asked(sampling)
@@ -149,7 +175,8 @@ class Talk:
         limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, begun=begun)
         self._main._promised += limit  # asides that reply at the same time share what is left
         try:
-            written = await self.policy.engine.sample(context, limited, self.key)
+            engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
+            written = await engine.sample(context, limited, self.key)
         finally:
             self._main._promised -= limit
         message = self._append(self._joined(turn, written), written.stop)
@@ -220,12 +247,18 @@ class Talk:
         now = [self._begun.prompt, self._begun.tokens] if self._begun else [self._unread, self._begins]
         return self.policy.context - sum(map(len, (*self._before(), *now)))
 
-    def _before(self) -> list[IntArray]:
-        """What was read and written since the context last restarted."""
-        if self._is_fresh or (self._begun is not None and self._begun.fresh):
+    def _before(self, number: int | None = None) -> list[IntArray]:
+        """What was read and written since the context last restarted; with a number, in the first so many turns."""
+        if number is None and (self._is_fresh or (self._begun is not None and self._begun.fresh)):
             return []
-        first = max((index for index, turn in enumerate(self._turns) if turn.fresh), default=0)
-        return [piece for turn in self._turns[first:] for piece in (turn.prompt, turn.tokens)]
+        turns = self._turns[:number]
+        first = max((index for index, turn in enumerate(turns) if turn.fresh), default=0)
+        return [piece for turn in turns[first:] for piece in (turn.prompt, turn.tokens)]
+
+    def _after(self, turn: Turn, messages: Sequence[Message]) -> IntArray:
+        """What is read after a turn, if the world then says this."""
+        last = turn.whole
+        return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
 
     def _append(self, turn: Turn, stop: Stop, message: Message | None = None) -> Message:
         told = message or Message("assistant", self.policy.template.text(turn.whole))

@@ -65,6 +65,10 @@ class Template:
             self._openings[key] = self.encode(_render(self.tokenizer, messages, tools=tools))
         return self._openings[key]
 
+    def shown(self, messages: Sequence[Message]) -> str:
+        """A whole conversation as the template writes it."""
+        return _render(self.tokenizer, messages, cue=False)
+
     def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
         """What is read after a reply that ended with `last_token`: its closing if need be, `messages`, a cue: [P]."""
         following = self.encode(_after_reply(self.tokenizer, messages, cue=True))

@@ -39,10 +39,14 @@ class InPieces(Engine):
             begun = sampling.begun + at if sampling.stop else sampling.begun
             piece = await self.inner.sample(prompt, replace(asked, max_tokens=size, begun=begun), key)
             made.append(piece)
+            self.hear(piece)
             prompt, at = np.concatenate([prompt, piece.tokens]), at + len(piece.tokens)
             # a piece shorter than asked for met the end of the context
             is_whole = piece.stop is not Stop.LENGTH or at >= sampling.max_tokens or len(piece.tokens) < size
         return made, made[-1].stop if is_whole else Stop.ABORTED
+
+    def hear(self, piece: Completion) -> None:
+        """For whoever wants to know before the reply is whole."""
 
     async def load(self, version: WeightVersion) -> str:
         return await self.inner.load(version)

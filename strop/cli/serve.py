@@ -1,0 +1,68 @@
+"""`strop serve`: a model behind the three kinds of endpoint that programs know."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from strop.cli.models import find_model, hush, open_policy
+from strop.errors import ConfigurationError
+from strop.types import Sampling
+
+TOKEN = "STROP_TOKEN"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What is served, and where."""
+
+    model: str = "pocket"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_tokens: int = 1024
+    seed: int = 0
+    device: str = "cpu"
+    is_open: bool = False  # to other machines, too
+
+
+def serve(asked: Serving) -> None:
+    """Answer until interrupted."""
+    if asked.host not in _LOOPBACK and not asked.is_open:
+        raise ConfigurationError(
+            f"--host {asked.host} would let other machines in: say --open as well, and have {TOKEN} set to a secret"
+        )
+    try:
+        from strop.serve.door import Door
+        from strop.serve.public import Public
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
+    hush()
+    folder, token = find_model(asked.model), os.environ.get(TOKEN) or secrets.token_urlsafe(16)
+    policy = open_policy(folder, Sampling(max_tokens=asked.max_tokens), asked.device)
+    door = Door(Public(policy, _name(asked.model), token, asked.seed), asked.host, asked.port)
+
+    async def open_until_interrupted() -> None:
+        _say(await door.open(), token, _name(asked.model))
+        await door.wait()
+
+    try:
+        asyncio.run(open_until_interrupted())
+    except KeyboardInterrupt:
+        Console(stderr=True).print("closed")
+
+
+def _name(model: str) -> str:
+    return Path(model).name or model
+
+
+def _say(address: str, token: str, model: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"[bold]{model}[/] answers at {address}: chat completions, responses and messages; Ctrl-C ends")
+    shown = f"the value of {TOKEN}" if os.environ.get(TOKEN) else token
+    console.print(f"  OPENAI_BASE_URL={address}/v1  ANTHROPIC_BASE_URL={address}  and as key {shown}")

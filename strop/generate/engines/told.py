@@ -1,0 +1,30 @@
+"""A reply that somebody reads while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from strop.generate.engines.in_pieces import InPieces
+from strop.generate.engines.joined import joined
+from strop.machines import Completion
+from strop.types import IntArray, Sampling
+
+_TOKENS = 8  # of a piece: a few a second are told each on its own, and quick engines are not asked for each token
+
+
+def unheard(tokens: IntArray) -> None:
+    """Nobody listens."""
+
+
+@dataclass
+class Told(InPieces):
+    """`inner`, asked for a few tokens at a time; `tell` gets them as they come. They are those of one request."""
+
+    tell: Callable[[IntArray], None] = field(default=unheard, repr=False)
+
+    async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        return joined(*await self.pieces(prompt, sampling, key, lambda at: replace(sampling, max_tokens=_TOKENS)))
+
+    def hear(self, piece: Completion) -> None:
+        self.tell(piece.tokens)

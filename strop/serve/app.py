@@ -1,0 +1,182 @@
+"""The endpoint: chat completions, responses and messages over one policy, for whoever has a key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from strop.errors import StropError
+from strop.generate.call_format import Parts
+from strop.serve.asks import Ask, Refusal, Reply
+from strop.serve.dialects.chat import ChatCompletions
+from strop.serve.dialects.dialect import Dialect, Written
+from strop.serve.dialects.messages import Messages
+from strop.serve.dialects.responses import Responses
+from strop.serve.visit import Visit
+
+_LONGEST = 8 << 20  # bytes of a request
+_KEEP_ALIVE = 3.0  # seconds without a token after which a stream says that it is alive
+
+
+class Guests(Protocol):
+    """Who may ask, and in which attempt."""
+
+    model: str
+
+    def visit(self, key: str) -> Visit:
+        """That of a key; `Refusal` for one that nobody was given."""
+        ...
+
+
+@dataclass
+class App:
+    """Routes of the endpoint."""
+
+    guests: Guests
+
+    def starlette(self) -> Starlette:
+        dialects = {"/v1/chat/completions": ChatCompletions(), "/v1/responses": Responses(), "/v1/messages": Messages()}
+        routes = [Route(path, self._guarded(d, self._answer), methods=["POST"]) for path, d in dialects.items()]
+        messages = dialects["/v1/messages"]
+        routes += [
+            Route("/v1/messages/count_tokens", self._guarded(messages, self._count), methods=["POST"]),
+            Route("/v1/models", self._guarded(ChatCompletions(), self._models)),
+            Route("/v1/models/{name:path}", self._guarded(ChatCompletions(), self._models)),
+            Route("/attempt/reward", self._guarded(ChatCompletions(), self._reward), methods=["POST"]),
+        ]
+        return Starlette(routes=routes)
+
+    def _guarded(self, dialect: Dialect, work: Callable[..., Any]) -> Callable[[Request], Any]:
+        """Whatever is wrong with a request is told in the words of its dialect."""
+
+        async def answered(request: Request) -> Response:
+            try:
+                return await work(dialect, request)  # type: ignore[no-any-return]
+            except Refusal as refusal:
+                return JSONResponse(dialect.refuse(refusal.status, str(refusal)), refusal.status)
+            except ClientDisconnect:
+                return Response(status_code=499)
+            except StropError as error:
+                return JSONResponse(dialect.refuse(400, str(error)), 400)
+
+        return answered
+
+    async def _answer(self, dialect: Dialect, request: Request) -> Response:
+        talk = self._visit(request)
+        raw = await _body(request)
+        body = _parsed(raw)
+        ask = dialect.parse(body)
+        known = talk.known(raw) if int(request.headers.get("x-stainless-retry-count") or 0) > 0 else None
+        if ask.is_streamed:
+            lines = _streamed(dialect, talk, (ask, body, raw), known)
+            return StreamingResponse(lines, media_type="text/event-stream")
+        reply = await asyncio.shield(known or talk.begun(raw, ask, talk.another_name()))
+        return JSONResponse(dialect.answer(reply, ask))
+
+    async def _count(self, dialect: Dialect, request: Request) -> Response:
+        talk = self._visit(request)
+        return JSONResponse({"input_tokens": talk.count(dialect.parse(_parsed(await _body(request))))})
+
+    async def _models(self, dialect: Dialect, request: Request) -> Response:
+        self._visit(request)
+        about = {"id": self.guests.model, "object": "model", "type": "model", "created": 0, "owned_by": "strop"}
+        name = request.path_params.get("name")
+        if name not in (None, self.guests.model):
+            raise Refusal(404, f"no model {name}; this one is called {self.guests.model}")
+        return JSONResponse(about if name else {"object": "list", "data": [about]})
+
+    async def _reward(self, dialect: Dialect, request: Request) -> Response:
+        talk = self._visit(request)
+        value = _parsed(await _body(request)).get("reward")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+            raise Refusal(400, "reward is a number")
+        if talk.is_sealed:
+            raise Refusal(409, "this attempt has ended: its reward is known")
+        talk.reward = float(value)
+        return JSONResponse({"reward": talk.reward})
+
+    def _visit(self, request: Request) -> Visit:
+        told = request.headers.get("authorization", "")
+        key = told[7:] if told.lower().startswith("bearer ") else request.headers.get("x-api-key", "")
+        return self.guests.visit(key.strip())
+
+
+async def _body(request: Request) -> bytes:
+    size, parts = 0, list[bytes]()
+    async for part in request.stream():
+        size += len(part)
+        if size <= _LONGEST:
+            parts.append(part)
+        elif size > 8 * _LONGEST:
+            break  # who sends so much does not listen
+    if size > _LONGEST:
+        raise Refusal(413, f"a request has at most {_LONGEST >> 20} MB")
+    return b"".join(parts)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(400, f"the request is no JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise Refusal(400, "a request is a JSON object")
+    return body
+
+
+async def _streamed(
+    dialect: Dialect,
+    talk: Visit,
+    asked: tuple[Ask, dict[str, Any], bytes],
+    known: asyncio.Future[Reply] | None,
+) -> AsyncIterator[bytes]:
+    """Events as tokens come; what is wrong from here on is an event, too."""
+    ask, body, raw = asked
+    name, parts, written = talk.another_name(), asyncio.Queue[Parts](), Written()
+    stream, hold = dialect.stream(ask, body, name), talk.num_unsure(ask)
+    answer = known or talk.begun(raw, ask, name, parts.put_nowait)
+    for line in stream.begin():
+        yield line
+    while not answer.done() or not parts.empty():
+        told = await _next(parts, answer)
+        if told is None:
+            if not answer.done():
+                yield b": alive\n\n"
+            continue
+        for line in stream.go_on(*written.news(told.thought, _sure(told.text, hold))):
+            yield line
+    try:
+        reply = answer.result()
+    except Refusal as refusal:
+        yield f"event: error\ndata: {json.dumps(dialect.refuse(refusal.status, str(refusal)))}\n\n".encode()
+        return
+    for line in stream.go_on(*written.news(reply.thought, reply.text)):
+        yield line
+    for line in stream.end(reply):
+        yield line
+
+
+async def _next(parts: asyncio.Queue[Parts], answer: asyncio.Future[Reply]) -> Parts | None:
+    """The next piece; None: the answer is whole, or nothing came for a while."""
+    if parts.empty():
+        waiting = asyncio.ensure_future(parts.get())
+        both: set[asyncio.Future[Any]] = {waiting, answer}
+        await asyncio.wait(both, timeout=_KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            return None
+        return waiting.result()
+    return parts.get_nowait()
+
+
+def _sure(text: str, hold: int) -> str:
+    """Text that stays when more is written: its end may be half a character, or begin what is not for the client."""
+    return text.rstrip("\ufffd")[: len(text) - hold] if hold else text.rstrip("\ufffd")

@@ -1,0 +1,40 @@
+"""What every dialect does: requests in, answers out, whole or in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from strop.serve.asks import Ask, Reply
+
+
+class Events(Protocol):
+    """An answer in events; thought and text as far as they are there, then the whole."""
+
+    def begin(self) -> Iterator[bytes]: ...
+    def go_on(self, thought: str, text: str) -> Iterator[bytes]: ...  # what is new of each
+    def end(self, reply: Reply) -> Iterator[bytes]: ...
+
+
+class Dialect(Protocol):
+    """One kind of endpoint."""
+
+    def parse(self, body: dict[str, Any]) -> Ask: ...
+    def answer(self, reply: Reply, ask: Ask) -> dict[str, Any]: ...
+    def stream(self, ask: Ask, body: dict[str, Any], name: str) -> Events: ...
+    def refuse(self, status: int, message: str) -> dict[str, Any]: ...
+
+
+@dataclass
+class Written:
+    """How much of a reply a stream has told."""
+
+    thought: int = 0
+    text: int = 0
+
+    def news(self, thought: str, text: str) -> tuple[str, str]:
+        """What is new of both."""
+        new = thought[self.thought :], text[self.text :]
+        self.thought, self.text = max(self.thought, len(thought)), max(self.text, len(text))
+        return new

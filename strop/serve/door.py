@@ -1,0 +1,59 @@
+"""Where clients knock: the endpoint on a port of this machine, in the loop that samples."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from strop.errors import ConfigurationError
+from strop.serve.app import App, Guests
+
+
+@dataclass
+class Door:
+    """Open until closed; port 0 takes one that is free."""
+
+    guests: Guests
+    host: str = "127.0.0.1"
+    port: int = 0
+    _serving: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
+    _socket: socket.socket | None = field(default=None, init=False, repr=False)
+
+    async def open(self) -> str:
+        """The address."""
+        import uvicorn
+
+        class Server(uvicorn.Server):
+            @contextmanager
+            def capture_signals(self) -> Iterator[None]:  # those are the run's
+                yield
+
+        config = uvicorn.Config(App(self.guests).starlette(), log_level="warning", lifespan="off", access_log=False)
+        self._socket = self._bound()
+        self._server = Server(config)
+        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        while not self._server.started and not self._serving.done():
+            await asyncio.sleep(0.005)
+        return f"http://{self.host}:{self._socket.getsockname()[1]}"
+
+    async def wait(self) -> None:
+        """Until somebody closes it."""
+        if self._serving is not None:
+            await self._serving
+
+    async def close(self) -> None:
+        if self._serving is None or self._socket is None:
+            return
+        self._server.should_exit = self._server.force_exit = True
+        await self._serving
+        self._socket.close()
+        self._serving = None
+
+    def _bound(self) -> socket.socket:
+        try:
+            return socket.create_server((self.host, self.port), backlog=1024)
+        except OSError as error:
+            raise ConfigurationError(f"{self.host}:{self.port} cannot be served: {error}") from error
