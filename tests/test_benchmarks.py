@@ -15,7 +15,10 @@ import pytest
 import torch
 
 from strop.environments.arithmetic import Arithmetic
+from strop.environments.preferences import Preferences, asked_of, replies_of
+from strop.generate.reward_model import RewardModel
 from tests.building import make_group
+from tests.models import save_pocket_like
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -215,3 +218,21 @@ def test_beliefs_are_shown_the_groups_of_a_run_as_they_came(benchmark: ModuleTyp
     told = {name: np.array([1.0 if name == "last seen" else 0.25, 0.3, 0.5]) for name in benchmark.BELIEFS}
     shown = benchmark.summed([(told, np.arange(12) / 12)])
     assert shown["ratio"] == 0.5 and shown["shares"]["arithmetic:4"] == pytest.approx((2 + 3) / 24)
+
+
+@pytest.mark.parametrize("benchmark", ["reward_model"], indirect=True)
+def test_a_reward_model_is_measured_on_pairs_held_out(
+    benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(save_pocket_like(tmp_path / "model"))
+    benchmark.main(["--folder", folder, "--heldout", "2", "--device", "cpu", "--json", "--save", "here"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown == json.loads((tmp_path / "here.json").read_text())
+    assert [row["axiom"] for row in shown["rows"]] == ["useful", "relevant", "grounded", "evidence", "merged"]
+    assert shown["ratio"] == shown["rows"][0]["after"] in (0.0, 0.5, 1.0)
+    world = Preferences(Arithmetic(2), (("useful", 1.0),))
+    pairs = [world.task(index, heldout=True) for index in range(2)]
+    judge = RewardModel(folder)
+    better, worse = ([judge.scores([(asked_of(pair), replies_of(pair)[side])])[0] for pair in pairs] for side in (0, 1))
+    assert shown["ratio"] == sum(one > other for one, other in zip(better, worse, strict=True)) / 2
+    assert "| useful |" in benchmark.table(shown)

@@ -1,0 +1,76 @@
+"""PAR (2502.18770), a learned reward model's scores as the chance of beating the first policy, against the raw scores.
+
+The reward model is the pocket model after a short training on pairs of right and wrong replies to the same world; it is
+made when it is first needed and kept in runs/judges. The learning rate is so high that the policy leaves what the
+reward model has seen within the budget: that is what the bound is for.
+Papers: par
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from strop.effects import Experiment
+from strop.filter.rewards.coin import Coin
+from strop.filter.rewards.preferred import Preferred
+from strop.recipes.reward.axiomatic_preference import axiomatic_preference
+from strop.recipes.reward.par import par
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.start.launch import launch
+
+WORLD = "arithmetic:2"
+JUDGE_STEPS = 100
+JUDGES = Path("runs/judges")
+
+
+def judge(device: str) -> str:
+    """A folder with the reward model; the first process that needs it makes it, and others wait."""
+    kept = JUDGES / f"arithmetic2-{JUDGE_STEPS}"
+    JUDGES.mkdir(parents=True, exist_ok=True)
+    with (JUDGES / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            making = Path(tempfile.mkdtemp(dir=JUDGES))
+            sizes = {"steps": JUDGE_STEPS, "checkpoint_every": JUDGE_STEPS, "heldout_every": 0, "heldout_tasks": 1}
+            asked = Setting(world=WORLD, seed=1000, device=device, group_size=2, groups_per_step=48, **sizes)
+            shares = {"useful": 1.0, "relevant": 0.0, "grounded": 0.0, "evidence": 0.0, "merged": 0.0}
+            launch(axiomatic_preference(replace(asked, learning_rate=1e-3), **shares), making, "run")
+            (making / "run" / "checkpoints" / f"step-{JUDGE_STEPS}").rename(kept)
+            shutil.rmtree(making, ignore_errors=True)
+    return str(kept.resolve())
+
+
+def treatment(setting: Setting) -> Run:
+    """PPO on the chance of beating one attempt of the first policy."""
+    sized = replace(setting, world=WORLD, learning_rate=2e-4, heldout_tasks=128, heldout_every=5)
+    return par(sized, judge=judge(setting.device))
+
+
+def control(setting: Setting) -> Run:
+    """The same with the reward model's scores as they are."""
+    run = treatment(setting)
+    shaped, *measured = run.rewards
+    assert isinstance(shaped, Preferred)
+    return replace(run, rewards=(shaped.inner, *measured))
+
+
+def negative(setting: Setting) -> Run:
+    """The same bound around a coin's scores."""
+    run = treatment(setting)
+    return replace(run, rewards=(Preferred(Coin()), *run.rewards[1:]))
+
+
+experiment = Experiment(
+    key="par",
+    claim="At equal generated tokens, a learned reward model's scores as the chance of beating the first policy lead "
+    "to a higher held-out accuracy than the scores themselves, which the policy over-optimises.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=40_000,
+)
