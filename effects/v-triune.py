@@ -1,6 +1,6 @@
 """A threshold on nearness that tightens (V-Triune, 2505.18129) against one that stays loose, and one left to chance.
 
-Numbers that are off by 1 or 2 pass the loose threshold; held-out accuracy counts exact ones alone.
+Numbers that are off by 10 or less pass the loose threshold; held-out accuracy counts exact ones alone.
 Papers: v-triune
 """
 
@@ -19,12 +19,13 @@ from strop.train.advantages.group_mean import GroupMean
 
 STEPS = 45  # about as many as the tokens are enough for
 LOOSE = ((1.0, 0.85),)
+WIDTH = 130.0  # of intervals: being off by 10, as the bundled model's slips are at most, is an overlap of 0.857
 
 
 def _run(setting: Setting) -> Run:
     """Credit is not divided by the spread of a group, or nearly equal marks would count as much as right and wrong."""
     run = v_triune(replace(setting, world="arithmetic:5", heldout_tasks=256, heldout_every=4))
-    return replace(run, advantage=GroupMean(), rewards=(Overlap(run.worlds),))
+    return replace(run, advantage=GroupMean(), rewards=(Overlap(run.worlds, WIDTH),))
 
 
 def treatment(setting: Setting) -> Run:
@@ -47,11 +48,10 @@ def negative(setting: Setting) -> Run:
 
 experiment = Experiment(
     key="v-triune",
-    claim="At equal sampled tokens, a threshold on nearness that tightens has a higher mean held-out accuracy over the "
-    "run than one that stays loose, or than one that is left to chance.",
+    claim="At equal sampled tokens, a threshold on nearness that tightens ends at a higher held-out accuracy than one "
+    "that stays loose, or than one that is left to chance.",
     treatment=treatment,
     control=control,
     negative=negative,
     tokens=100_000,
-    metric="heldout_area",
 )

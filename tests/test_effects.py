@@ -188,7 +188,8 @@ def test_curricula_differ_in_what_chooses_alone() -> None:
     assert (target.name, target.level, target.num_tasks()) == ("countdown", 4, None)
 
 
-_TRAINS_FIRST = {EFFECTS / "kdrl.py", EFFECTS / "rlep.py", EFFECTS / "par.py"}  # a teacher, a pool, a judge
+# a teacher, a pool, a judge, two teachers
+_TRAINS_FIRST = {EFFECTS / f"{key}.py" for key in ("kdrl", "rlep", "par", "teacher-forcing-rewards")}
 
 
 @pytest.mark.parametrize("path", sorted(set(EFFECTS.glob("*.py")) - {EFFECTS / "lag_sweep.py"} - _TRAINS_FIRST))

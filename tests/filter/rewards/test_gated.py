@@ -79,6 +79,7 @@ def test_what_it_tells() -> None:
     group = make_group([0.0] * 4, failed=[3], turn_rewards=[(1.0,), (0.0,), (0.0, 0.5), (1.0,)])
     assert Gated((Flat(), Earned())).learn([group]) == pytest.approx({"open_share": 2 / 3})
     assert Gated((Flat(), Majority((ReasoningGym("gcd"),)))).learn([group]) == {}
+    assert Gated((Flat(), Flat())).learn([make_group([0.0])]) == {"open_share": 1.0}
     assert Gated((Flat(), Earned())).learn([]) == {"open_share": 0.0}
 
 

@@ -79,6 +79,7 @@ def test_all_attempts_at_a_task_or_none_and_the_same_again() -> None:
     draw = [saying("0", index=index) for index in range(20)]
     told = flipped(0.5).learn(draw)["flipped_share"]
     assert 0 < told < 1 and told == sum(flipped(0.5).is_flipped(group.task) for group in draw) / 20
+    assert flipped(1.0).learn(draw[:1]) == {"flipped_share": 1.0}
     assert flipped(0.5).learn([]) == {"flipped_share": 0.0}
 
 

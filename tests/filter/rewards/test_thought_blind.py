@@ -117,6 +117,7 @@ def test_what_it_tells() -> None:
     group = saying("<think>1</think>2", "123")
     told = ThoughtBlind(Flat()).learn([group])
     assert told == pytest.approx({"malformed_share": 0.5, "hidden_share": 16 / 20})
+    assert ThoughtBlind(Flat()).learn([saying("1")]) == {"malformed_share": 1.0, "hidden_share": 0.0}
     assert "flipped_share" in ThoughtBlind(Flipped(Flat(), (WORLD,))).learn([group])
 
 

@@ -44,6 +44,7 @@ def test_by_hand() -> None:
     assert advantages_of(group)[:2] == pytest.approx([0.125, 0.0])
     told = Confidence().learn([group])
     assert told == pytest.approx({"confidence": 0.0625, "confident_share": 0.5})
+    assert Confidence().learn([sampled([math.log(0.5)])]) == pytest.approx({"confidence": 0.5, "confident_share": 1.0})
     assert Confidence().learn([]) == {"confidence": 0.0, "confident_share": 0.0}
 
 
