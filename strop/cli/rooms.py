@@ -18,16 +18,21 @@ Kind = TypeVar("Kind")
 
 
 def modules(room: ModuleType) -> list[str]:
-    """The names of its files."""
-    return [module.name for module in pkgutil.iter_modules(room.__path__)]
+    """The names of its files, those of rooms within it too."""
+    return list(_files(room))
+
+
+def _files(room: ModuleType) -> dict[str, str]:
+    found = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
+    return {each.name.rpartition(".")[2]: each.name for each in found if not each.ispkg}
 
 
 def named(room: ModuleType, word: str, role: type[Kind]) -> type[Kind] | None:
     """A part of a room by the name of its file or of its class."""
     file = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in word).lstrip("_")
-    if file not in modules(room):
+    if file not in (files := _files(room)):
         return None
-    module = importlib.import_module(f"{room.__name__}.{file}")
+    module = importlib.import_module(files[file])
     kinds = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
     return next(cast("type[Kind]", kind) for kind in kinds if role in kind.__mro__)
 

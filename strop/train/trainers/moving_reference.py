@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.errors import CheckpointError, ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.train.batch import Batch
-from strop.train.needs import REFERENCE_LOGPROBS, Logprobs, Need, Note
+from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, Note
 from strop.types import Group, Metrics
 
 _FILE = "moving_reference.safetensors"
@@ -53,15 +53,20 @@ class MovingReference(Trainer):
         self._moved = 0
 
     def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        """Notes of the reference are its own, as it stands: it moves after they were taken."""
         if REFERENCE_LOGPROBS in needs:
-            raise ConfigurationError("MovingReference has no notes of reference_logprobs: its reference is for losses")
-        self.inner.note(groups, needs)
+            self.reference.note(groups, frozenset({LOGPROBS}))
+            for attempt in (each for group in groups for each in group.scored if LOGPROBS.name in each.notes):
+                attempt.notes[REFERENCE_LOGPROBS.name] = attempt.notes.pop(LOGPROBS.name)
+        if own := needs - {REFERENCE_LOGPROBS}:
+            self.inner.note(groups, own)
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
         self.inner.annotate(batches, needs - {_REFERENCE})
+        if batches:
+            self._follow(batches[0].version)
         if _REFERENCE not in needs or not batches:
             return
-        self._follow(batches[0].version)
         again = [replace(batch) for batch in batches]
         self.reference.annotate(again, frozenset({Logprobs("proximal")}))
         for batch, scored in zip(batches, again, strict=True):

@@ -17,7 +17,7 @@ from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.gspo import Gspo
 from strop.train.losses.kl import Kl
-from strop.train.needs import Logits, Logprobs, Need
+from strop.train.needs import LOGPROBS, REFERENCE_LOGPROBS, Logits, Logprobs, Need
 from strop.train.objective import Objective
 from strop.train.pack import pack
 from strop.train.reductions.group_wise import GroupWise
@@ -221,3 +221,24 @@ def test_every_group_counts_the_same() -> None:
     assert shares["0-0"].tolist() == pytest.approx([1 / 8] * 3) and shares["0-1"].tolist() == pytest.approx([1 / 8])
     assert shares["1-0"].tolist() == pytest.approx([1 / 4] * 2)
     assert sum(float(each.sum()) for each in shares.values()) == pytest.approx(1.0)
+
+
+def test_notes_of_a_moving_reference_are_its_own(model: Path) -> None:
+    """And it moves where no loss asks for it, too."""
+    trainer = MovingReference(TorchTrainer(learning_rate=1e-2), TorchTrainer(), every=1, keep=0.5)
+    trainer.open(model, 0)
+    objective, noted = Objective((Clip(),)), []
+    for version in range(3):
+        group = talked([(3,), (3,)], [1.0, 0.0])
+        trainer.note([group], frozenset({LOGPROBS, REFERENCE_LOGPROBS}))
+        noted.append([tuple(note.of(each) for note in (LOGPROBS, REFERENCE_LOGPROBS)) for each in group.scored])
+        batches = packed(trainer, group, version)
+        trainer.annotate(batches, objective.needs)
+        assert trainer.step(batches, objective)["reference_version"] == version
+    for policy, reference in noted[0]:
+        np.testing.assert_array_equal(policy, reference)
+    apart = [np.abs(policy - reference).max() for policy, reference in noted[2]]
+    assert min(apart) > 1e-4 and np.abs(noted[2][0][1] - noted[0][0][1]).max() > 1e-4
+    plain = talked([(3,), (3,)], [1.0, 0.0])
+    trainer.note([plain], frozenset({REFERENCE_LOGPROBS}))
+    assert all(set(each.notes) == {"reference_logprobs"} for each in plain.scored)

@@ -1,0 +1,100 @@
+"""ONI's intrinsic reward (2410.23022): what an adviser thinks of a world's messages, asked while training.
+
+The form that retrieves: an adviser says yes or no to each message once, a table keeps it, and what is not in the table
+yet earns nothing. Labels come late: those of a draw's messages are in the table from the next step on, whoever was
+quick, so that a run has the same bits every time. Beyond `queue` messages that wait nobody asks for more.
+
+Papers: oni
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from strop.environments.questions import question
+from strop.errors import ConfigurationError
+from strop.filter.asking import all_of, key_of
+from strop.filter.paid import Paid, Span
+from strop.roles import Adviser, Reward
+from strop.types import Group, Message, Metrics, Sampling, Task, Trajectory
+
+_ASKED = "Does this message of the world show progress on the task? Answer with yes or no."
+_SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the adviser
+_LONGEST = 500  # characters of a message
+
+
+@dataclass
+class LabelledMessages(Reward):
+    """label / N^power at the end of each reply that made the world say something, N its sightings in the attempt."""
+
+    adviser: Adviser
+    power: float = 3.0  # of the number of sightings of a message in its attempt
+    queue: int = 1000  # messages that may wait for their label
+    weight: float = 1.0
+
+    _labels: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _waiting: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    is_inline: ClassVar[bool] = True  # its table is in the run's own process; it waits for its adviser
+
+    def __post_init__(self) -> None:
+        if self.power < 0 or self.queue < 1:
+            raise ConfigurationError(f"LabelledMessages needs power >= 0, queue >= 1, got {self.power}, {self.queue}")
+
+    def __call__(self, group: Group) -> Awaitable[Sequence[Paid]]:
+        return self._paid(group)
+
+    async def _paid(self, group: Group) -> list[Paid]:
+        paid = [Paid(0.0, tuple(self._spans(attempt))) for attempt in group.trajectories]
+        await self._ask(group)
+        return paid
+
+    def _spans(self, attempt: Trajectory) -> list[Span]:
+        seen: Counter[str] = Counter()
+        found = []
+        for number, messages in enumerate(said_after(attempt)):
+            value = 0.0
+            for message in messages:
+                seen[message] += 1
+                value += self._labels.get(message, 0.0) / seen[message] ** self.power
+            if messages:
+                found.append(Span(number, 0, len(attempt.turns[number].message.content), value))
+        return found
+
+    async def _ask(self, group: Group) -> None:
+        """Labels of messages that nobody knows; they wait until the step is made."""
+        said = [text for each in group.trajectories for messages in said_after(each) for text in messages]
+        new = [text for text in dict.fromkeys(said) if text not in self._labels and text not in self._waiting]
+        new = new[: max(self.queue - len(self._waiting), 0)]
+        labels = await all_of(self._label(group.task, text) for text in new)
+        self._waiting |= dict(zip(new, labels, strict=True))
+
+    async def _label(self, task: Task, text: str) -> float:
+        """1 for yes, 0 for no and for whatever else is said; asked about the kind of task, not about this one."""
+        asked = question(_ASKED, task=task.source, reply=text[:_LONGEST])
+        said = await self.adviser.ask([Message("user", asked)], _SAMPLING, key_of(asked))
+        return float(said.strip().lower().startswith("yes"))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """From the next step on the labels of these groups' messages count."""
+        attempts = [attempt for group in groups for attempt in group.scored]
+        for text in (each for attempt in attempts for messages in said_after(attempt) for each in messages):
+            if text in self._waiting:
+                self._labels[text] = self._waiting.pop(text)
+        yes = sum(self._labels.values())
+        return {"labels": float(len(self._labels)), "labels_yes": yes, "labels_waiting": float(len(self._waiting))}
+
+    def state(self) -> dict[str, Any]:
+        return {"labels": dict(self._labels), "waiting": dict(self._waiting)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._labels, self._waiting = dict(state["labels"]), dict(state["waiting"])
+
+
+def said_after(attempt: Trajectory) -> list[list[str]]:
+    """What the world said after each turn; what it said after the last one is not known."""
+    told = [[message.content for message in turn.told] for turn in attempt.turns[1:]]
+    return [*told, *([[]] if attempt.turns else [])]
