@@ -18,6 +18,7 @@ _CONFINED = "STROP_CONFINED"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _SHARE = 4  # a process may take one part in so many of the machine's memory
 _LEAST = 2 << 30  # bytes; below this no library loads
+_LARGEST_FILE = 1 << 30  # bytes
 
 
 def lean_environment() -> dict[str, str]:
@@ -37,11 +38,12 @@ def is_confined() -> bool:
 
 
 def limit_memory() -> None:
-    """Take no more than a share of the machine's memory from here on; children inherit it."""
+    """Take no more than a share of the machine's memory, and write no huge file, from here on; children inherit it."""
     # writable memory and not addresses: a GPU's driver reserves many times the addresses it uses
     most = max(memory_bytes() // _SHARE, _LEAST)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
 
 
 def memory_bytes() -> int:

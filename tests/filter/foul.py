@@ -8,6 +8,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -150,6 +151,19 @@ def _eat_memory() -> float:
     return float(len(bytearray(memory_bytes() // 2)))
 
 
+def _write_gigabytes() -> float:
+    """One byte behind the second gigabyte: without a limit that is granted, and takes no room."""
+    with tempfile.TemporaryFile() as file:
+        file.seek(2 << 30)
+        return float(file.write(b"1"))
+
+
+def _flood() -> float:
+    for _ in range(256):
+        os.write(1, b"x" * (1 << 20))
+    return 0.5
+
+
 def forge(name: str, number: int) -> float:
     """Write to every pipe there is, the conversation's among them; a worker's first group is question 2."""
     line = FORGED[name](number)
@@ -227,6 +241,8 @@ TROUBLE = {
     "spawn and hang": _spawn_and_hang,
     "print": _print,
     "eat": _eat_memory,
+    "write": _write_gigabytes,
+    "flood": _flood,
     "environment": lambda: len(os.environ),
     "secret": lambda: float("secret" in "".join(os.environ.values())),
     **{f"forge {name}": partial(forge, name, 2) for name in FORGED},

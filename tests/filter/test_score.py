@@ -250,6 +250,12 @@ def test_memory_is_limited() -> None:
     assert outcomes(group) == ["reward obeys: MemoryError: ", 1.0]
 
 
+def test_gigabytes_are_written_nowhere() -> None:
+    group = group_of("write", "flood", "1")
+    scored([Obeys()], group)
+    assert outcomes(group) == ["reward obeys: OSError: [Errno 27] File too large", 0.5, 1.0]
+
+
 def test_a_worker_sees_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WANDB_API_KEY", "OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANYTHING"):
         monkeypatch.setenv(name, "secret")
