@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from strop.environments.scratchpad import final_answer, sum_steps
+from strop.environments.scratchpad import final_answer, sum_steps, think
 from strop.environments.single_turn import SingleTurn
 from strop.environments.split import is_heldout, require_level
 from strop.errors import DataError
@@ -31,7 +31,7 @@ _BETWEEN = 2  # the level at which the sentence after the missing one is shown
 
 @dataclass(frozen=True)
 class NextSegment(World):
-    """`47+12+30. 47+12=59. next?`, and the reply is 59+30=89."""
+    """`4+7+3. 4+7=11. next?`, and the reply is 11+3=14."""
 
     level: int
     seed: int = 0
@@ -68,7 +68,9 @@ class NextSegment(World):
         return " ".join(_words(final_answer(reply)))
 
     def solution(self, task: Task) -> str:
-        return str(json.loads(task.answer)["next"])
+        """A sum is worked out before it is said; of a text of others nothing is known but how it goes on."""
+        following = str(json.loads(task.answer)["next"])
+        return following if self.path else think([following.rstrip(".")], following)
 
     def _last(self, told: Sequence[str]) -> int:
         """How many sentences can be asked for, the first included; at level 2 one must follow."""
@@ -117,5 +119,5 @@ def _words(text: str) -> list[str]:
 
 
 def _sum_told(stream: random.Random) -> str:
-    terms = [stream.randrange(10, 100) for _ in range(stream.randint(4, 5))]
+    terms = [stream.randrange(1, 10) for _ in range(stream.randint(4, 5))]
     return " ".join(f"{each}." for each in ("+".join(map(str, terms)), *sum_steps(terms)[0]))

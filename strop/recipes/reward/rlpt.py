@@ -10,7 +10,7 @@ Reading: Both objectives, E[r | next] + share * E[r | between]: credit is divide
     the judge; a prediction must hold the whole next sentence and may go on. Texts are sums told in sentences; text=FILE
     takes others.
 Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and sides are by text.
-Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=3
+Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from strop.control.samplers.mixture import Mixture
 from strop.environments.next_segment import NextSegment
-from strop.filter.rewards.continued import Continued
+from strop.filter.rewards.by_judges.continued import Continued
 from strop.filter.rewards.earned import Earned
 from strop.recipes.judges import parse_judge
 from strop.recipes.setting import Setting

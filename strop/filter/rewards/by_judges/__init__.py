@@ -1,0 +1,1 @@
+"""Rewards that a judge gives: an adviser who is asked about replies."""

@@ -1,0 +1,38 @@
+"""GRPO by a judge that scores all attempts at a task together, several times and in another order each time.
+
+Reading: SPCT's inference-time scaling: scores of `votes` answers at temperature 0.5 are added up, or of those `kept`
+    that another judge trusts most. The judge is what `spct` trains; a rule that checks calculations stands for it, and
+    says the same in every order. What the world would have paid is logged beside it and weighs nothing.
+Acts: reward/shuffled_votes > 0
+Papers: spct
+"""
+
+from __future__ import annotations
+
+from strop.filter.rewards.by_judges.shuffled_votes import ShuffledVotes
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
+from strop.recipes.judges import parse_judge
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+
+_RULE = "strop.filter.score_rules:scored"
+
+
+def spct_votes(
+    setting: Setting = Setting(group_size=4),
+    judge: str = "rules",  # who scores: rules, a model folder, or http://HOST:PORT/v1#MODEL
+    meta: str = "",  # who says which answers to trust: a model folder or an address; empty: all count
+    votes: int = 4,  # answers of the judge about one group; 32 in the paper
+    kept: int = 2,  # of them, those that count where there is a second judge
+    kl: float = 0.01,  # weight of the penalty to the reference
+) -> Run:
+    """No answers are needed where a judge can compare."""
+    run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
+    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
+    second = parse_judge(meta, _RULE) if meta else None
+    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured)
+    return run
