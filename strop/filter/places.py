@@ -18,6 +18,7 @@ from strop.types import IntArray, Trajectory, Turn
 
 Places: TypeAlias = Callable[[IntArray], IntArray]  # characters of the text after each token of a reply: [N]
 PAID, SPAN = "paid/", "span/"
+ENDS = "ends"  # the name of spans that mark where a sentence ends
 
 
 def misplaced(attempt: Trajectory, paid: Paid) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from strop.types import Trajectory
 
-_PAID = "paid/"  # see `filter/places.py`
+_PAID, _ENDS = "paid/", "span/ends"  # see `filter/places.py`
 
 
 def turn_payments(attempt: Trajectory) -> list[float]:
@@ -37,6 +37,15 @@ def token_payments(attempt: Trajectory) -> NDArray[np.float64]:
     paid = placed_payments(attempt)
     paid[-1:] += attempt.reward - paid.sum()
     return paid
+
+
+def ends_of(attempt: Trajectory) -> list[int]:
+    """The written tokens at which a sentence ends, as rewards marked them."""
+    marked = [
+        turn.aux[_ENDS][len(turn.prompt) :] if _ENDS in turn.aux else np.zeros(len(turn.tokens))
+        for turn in attempt.turns
+    ]
+    return np.flatnonzero(np.concatenate(marked)).tolist() if marked else []
 
 
 def on_written(attempt: Trajectory, paid: Sequence[float]) -> list[float]:

@@ -1,0 +1,119 @@
+"""What a work was asked to be, guessed from the work alone: numbers by hand, and gains that add up to the quality."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strop.environments.questions import question
+from strop.errors import ConfigurationError
+from strop.filter.brief_rules import guessed, told
+from strop.filter.briefs import Brief, agreement, brief_in
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.inverse_specification import InverseSpecification
+from strop.filter.rewards.quality_gained import QualityGained
+from strop.filter.score import Scorer
+from strop.roles import Reward
+from strop.types import Group, IntArray, Message, Outcome, Trajectory
+from tests.building import TASK, turn
+from tests.filter.rewards.test_checklist import saying
+from tests.filter.rewards.test_criteria import Tells, says
+
+TRUE = Brief("trade by sea", "students", 4, "ports, winds, insurance")
+LINES = "topic: trade by sea\naudience: students\nsize: 4\nthemes: ports, winds, insurance"
+
+
+def test_agreement_by_hand() -> None:
+    assert agreement(TRUE, TRUE) == pytest.approx(1.0) and agreement(TRUE, Brief()) == 0.0
+    assert agreement(TRUE, Brief(topic="Sea trade")) == pytest.approx(0.4 * 2 / 3)
+    assert agreement(TRUE, Brief(audience="young students")) == pytest.approx(0.25 * 0.7), "one contains the other"
+    assert agreement(Brief(audience="young students"), Brief(audience="old students")) == pytest.approx(0.25 * 0.4 / 3)
+    assert agreement(TRUE, Brief(size=8)) == agreement(TRUE, Brief(size=2)) == pytest.approx(0.15 / 2)
+    assert agreement(TRUE, Brief(themes="winds ports")) == pytest.approx(0.2), "two thirds of the themes are enough"
+    assert agreement(TRUE, Brief(themes="winds")) == pytest.approx(0.2 * 0.5)
+
+
+def test_how_briefs_are_read() -> None:
+    assert brief_in(f"Well:\n{LINES}\nmore") == TRUE
+    assert brief_in("Size: 5 slides") == Brief(size=5) and brief_in("* Topic: x\nsize: nan") == Brief(topic="x")
+    assert brief_in("who knows") is None and brief_in("topic:\nsize:") is None
+
+
+def marks(reward: Reward, group: Group) -> list[float | None]:
+    scorer = Scorer([reward], seconds=100)
+    scorer.places = places
+    asyncio.run(scorer(group))
+    return [each.reward if each.outcome is not Outcome.FAILED else None for each in group.trajectories]
+
+
+def places(tokens: IntArray) -> IntArray:
+    return np.arange(1, len(tokens) + 1)
+
+
+def test_the_guesser_sees_the_work_alone_and_nonsense_is_no_guess() -> None:
+    writer = says(LINES)
+    guesser = Tells(lambda parts: {"x": LINES, "y": "topic: sea"}.get(parts["reply"], "nan"))
+    group = saying("x", "y", "z", " ")
+    assert marks(InverseSpecification(writer, guesser), group) == [1.0, pytest.approx(0.4 / 3), None, 0.0]
+    assert all(list(parts) == ["reply"] for parts in guesser.asked) and list(writer.asked[0]) == ["task"]
+    assert "need a brief with topic, audience, size and themes, got 'nan'" in group.trajectories[2].error
+    group = saying("x")
+    assert marks(InverseSpecification(says("?"), guesser), group) == [None] and not group.trajectories[0].rewards
+    assert asyncio.run(InverseSpecification(writer, guesser)(saying())) == []
+
+
+class Length(Reward):
+    """A hundredth for each character of all turns."""
+
+    is_inline = True  # type: ignore[misc,assignment]
+    weight = 3.0  # type: ignore[misc,assignment]
+
+    def __call__(self, group: Group) -> list[float]:
+        return [sum(len(t.message.content) for t in each.turns) / 100 for each in group.trajectories]
+
+
+def talk(outcome: Outcome, *turns: tuple[str, str]) -> Trajectory:
+    """Turns of what the world said before, and the reply."""
+    made = tuple(
+        replace(turn(max(len(reply), 1)), message=Message("assistant", reply), told=(Message("tool", said),))
+        for said, reply in turns
+    )
+    return Trajectory("a", TASK, made, outcome, turn_rewards=(0.0,) * (len(turns) - 1) + (1.0,))
+
+
+def test_gains_add_up_to_the_quality_and_stand_at_their_turns() -> None:
+    """Q after each turn: (3 * length / 100 + what the world paid) / 4."""
+    attempt = talk(Outcome.FINISHED, ("go", "aaaa"), ("ok", "bb"), ("Error: no", "cccccc"))
+    reward = QualityGained((Length(), Earned()))
+    (value,) = marks(reward, Group(0, TASK, [attempt]))
+    quality = (3 * 12 / 100 + 1) / 4
+    assert attempt.facts["quality"] == pytest.approx(quality)
+    assert value == pytest.approx(quality + 0.01 - 0.02 + 0.1), "the first turn worked, the second failed, all is done"
+    paid = [each.aux["paid/quality_gained"] for each in attempt.turns]
+    gains = [3 * 4 / 400, 3 * 2 / 400, (3 * 6 / 100 + 1) / 4]
+    beside = [0.01, -0.02, 0.1]
+    for row, gain, extra in zip(paid, gains, beside, strict=True):
+        assert row[-1] == pytest.approx(gain + extra) and row[:-1].tolist() == [0.0] * (len(row) - 1)
+    cut = talk(Outcome.TRUNCATED, ("go", "aaaa"))
+    assert marks(reward, Group(0, TASK, [cut])) == [pytest.approx((0.12 + 1) / 4 - 0.02)]
+
+
+def test_a_component_that_fails_fails_its_attempt_alone() -> None:
+    guesser = Tells(lambda parts: LINES if parts["reply"] == "x" else "nan")
+    group = saying("x", "y")
+    assert marks(QualityGained((InverseSpecification(says(LINES), guesser),)), group) == [pytest.approx(1.1), None]
+    for wrong in ((), (Earned(weight=0.0),)):
+        with pytest.raises(ConfigurationError, match="needs components with weights > 0"):
+            QualityGained(wrong)
+
+
+def test_rules_tell_and_guess_sums() -> None:
+    true = brief_in(told(question("?", task="47+12+30=?")))
+    right = brief_in(guessed(question("?", reply="<think>47+12=59 59+30=89</think>89")))
+    assert true == right == Brief("47", "pupils", 2, "12, 30")
+    other = brief_in(guessed(question("?", reply="<think>47+13=60</think>60")))
+    assert true and other and agreement(true, other) == pytest.approx(0.4 + 0.25 + 0.15 / 2)
+    assert brief_in(guessed(question("?", reply="89"))) == Brief(audience="nobody")
