@@ -37,7 +37,7 @@ ROOMS = {
     "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
     "control/writers", "replay", "train/advantages", "train/corrections", "train/losses", "train/reductions",
     "weights/channels", "train/step_scales", "train/losses/imitation", "train/losses/outside",
-    "train/losses/pairs", "train/losses/preferences", "filter/rewards/conversation",
+    "train/losses/pairs", "train/losses/preferences", "filter/rewards/conversation", "filter/rewards/judged",
     "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 

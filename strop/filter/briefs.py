@@ -21,7 +21,7 @@ _EASE = 1.5  # two thirds of the themes are enough
 
 
 @dataclass(frozen=True)
-class Brief:
+class Commission:
     """What is asked for; empty, or 0, where it is not said."""
 
     topic: str = ""
@@ -30,17 +30,19 @@ class Brief:
     themes: str = ""
 
 
-def brief_in(text: str) -> Brief | None:
+def brief_in(text: str) -> Commission | None:
     """The brief of an answer; None: it says nothing of one."""
     found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
     said = {each.group(1).lower(): each.group(2).strip() for each in found if each}
     if not any(said.values()):
         return None
     size = re.fullmatch(r"(\d{1,6})\b.*", said.get("size", ""))
-    return Brief(said.get("topic", ""), said.get("audience", ""), int(size[1]) if size else 0, said.get("themes", ""))
+    return Commission(
+        said.get("topic", ""), said.get("audience", ""), int(size[1]) if size else 0, said.get("themes", "")
+    )
 
 
-async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Brief:
+async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Commission:
     """What an adviser says of the task, or of the reply; nothing that can be read is no brief."""
     said = await answer(adviser, question(wanted, **shown))
     if (found := brief_in(said)) is None:
@@ -48,7 +50,7 @@ async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Brief:
     return found
 
 
-def agreement(true: Brief, guess: Brief) -> float:
+def agreement(true: Commission, guess: Commission) -> float:
     """From 0 to 1: words of the topic found again, the audience, the size, and two thirds of the themes' words."""
     return (
         _TOPIC * _recall(true.topic, guess.topic)

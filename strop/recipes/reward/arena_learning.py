@@ -19,7 +19,7 @@ from dataclasses import replace
 from strop.filter.gates.lost_fights import LostFights
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.fights import Fights
+from strop.filter.rewards.judged.fights import Fights
 from strop.generate.agents.advised import Advised
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.arena import Arena

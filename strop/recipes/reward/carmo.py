@@ -15,7 +15,7 @@ Acts: reward/context_criteria > 0 and fact/criteria > 0 and margin != 0
 from __future__ import annotations
 
 from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.filter.rewards.context_criteria import ContextCriteria
+from strop.filter.rewards.judged.context_criteria import ContextCriteria
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting

@@ -17,8 +17,8 @@ from __future__ import annotations
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.formatted import Formatted
-from strop.filter.rewards.inverse_specification import InverseSpecification
-from strop.filter.rewards.quality_gained import QualityGained
+from strop.filter.rewards.judged.inverse_specification import InverseSpecification
+from strop.filter.rewards.judged.quality_gained import QualityGained
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -13,7 +13,7 @@ Acts: reward/rubric_wins > 0 and fact/decided > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.rubric_wins import RubricWins
+from strop.filter.rewards.judged.rubric_wins import RubricWins
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting

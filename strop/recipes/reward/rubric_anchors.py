@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.gates.reward_band import RewardBand
-from strop.filter.rewards.rubric_anchors import RubricAnchors
+from strop.filter.rewards.judged.rubric_anchors import RubricAnchors
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from strop.errors import ConfigurationError
 from strop.filter.judges import Graded
+from strop.filter.rewards.judged.sentence_verdicts import SentenceVerdicts
+from strop.filter.rewards.judged.verdicts_right import VerdictsRight
 from strop.filter.rewards.pairwise import Pairwise
-from strop.filter.rewards.sentence_verdicts import SentenceVerdicts
-from strop.filter.rewards.verdicts_right import VerdictsRight
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -12,7 +12,7 @@ from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.filter.gates.lost_fights import LostFights
 from strop.filter.ratings import chance, ratings
-from strop.filter.rewards.fights import Fights
+from strop.filter.rewards.judged.fights import Fights
 from strop.generate.agents.advised import Advised
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.arena import Arena

@@ -16,9 +16,9 @@ from strop.errors import AdviserError, ConfigurationError
 from strop.filter.comparisons import Distinction, differences_in, preference
 from strop.filter.criteria import criteria_in
 from strop.filter.criteria_rules import anchored, compared, criteria, guarded, scored
-from strop.filter.rewards.context_criteria import ContextCriteria
-from strop.filter.rewards.rubric_anchors import RubricAnchors
-from strop.filter.rewards.rubric_wins import RubricWins
+from strop.filter.rewards.judged.context_criteria import ContextCriteria
+from strop.filter.rewards.judged.rubric_anchors import RubricAnchors
+from strop.filter.rewards.judged.rubric_wins import RubricWins
 from strop.filter.score import Scorer
 from strop.roles import Adviser, Reward
 from strop.types import Group, Message, Outcome, Sampling

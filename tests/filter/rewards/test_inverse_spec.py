@@ -11,10 +11,10 @@ import pytest
 from strop.environments.questions import question
 from strop.errors import ConfigurationError
 from strop.filter.brief_rules import guessed, told
-from strop.filter.briefs import Brief, agreement, brief_in
+from strop.filter.briefs import Commission, agreement, brief_in
 from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.inverse_specification import InverseSpecification
-from strop.filter.rewards.quality_gained import QualityGained
+from strop.filter.rewards.judged.inverse_specification import InverseSpecification
+from strop.filter.rewards.judged.quality_gained import QualityGained
 from strop.filter.score import Scorer
 from strop.roles import Reward
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
@@ -22,23 +22,29 @@ from tests.building import TASK, turn
 from tests.filter.rewards.test_checklist import saying
 from tests.filter.rewards.test_criteria import Tells, says
 
-TRUE = Brief("trade by sea", "students", 4, "ports, winds, insurance")
+TRUE = Commission("trade by sea", "students", 4, "ports, winds, insurance")
 LINES = "topic: trade by sea\naudience: students\nsize: 4\nthemes: ports, winds, insurance"
 
 
 def test_agreement_by_hand() -> None:
-    assert agreement(TRUE, TRUE) == pytest.approx(1.0) and agreement(TRUE, Brief()) == 0.0
-    assert agreement(TRUE, Brief(topic="Sea trade")) == pytest.approx(0.4 * 2 / 3)
-    assert agreement(TRUE, Brief(audience="young students")) == pytest.approx(0.25 * 0.7), "one contains the other"
-    assert agreement(Brief(audience="young students"), Brief(audience="old students")) == pytest.approx(0.25 * 0.4 / 3)
-    assert agreement(TRUE, Brief(size=8)) == agreement(TRUE, Brief(size=2)) == pytest.approx(0.15 / 2)
-    assert agreement(TRUE, Brief(themes="winds ports")) == pytest.approx(0.2), "two thirds of the themes are enough"
-    assert agreement(TRUE, Brief(themes="winds")) == pytest.approx(0.2 * 0.5)
+    assert agreement(TRUE, TRUE) == pytest.approx(1.0) and agreement(TRUE, Commission()) == 0.0
+    assert agreement(TRUE, Commission(topic="Sea trade")) == pytest.approx(0.4 * 2 / 3)
+    assert agreement(TRUE, Commission(audience="young students")) == pytest.approx(0.25 * 0.7), "one contains the other"
+    assert agreement(Commission(audience="young students"), Commission(audience="old students")) == pytest.approx(
+        0.25 * 0.4 / 3
+    )
+    assert agreement(TRUE, Commission(size=8)) == agreement(TRUE, Commission(size=2)) == pytest.approx(0.15 / 2)
+    assert agreement(TRUE, Commission(themes="winds ports")) == pytest.approx(0.2), (
+        "two thirds of the themes are enough"
+    )
+    assert agreement(TRUE, Commission(themes="winds")) == pytest.approx(0.2 * 0.5)
 
 
 def test_how_briefs_are_read() -> None:
     assert brief_in(f"Well:\n{LINES}\nmore") == TRUE
-    assert brief_in("Size: 5 slides") == Brief(size=5) and brief_in("* Topic: x\nsize: nan") == Brief(topic="x")
+    assert brief_in("Size: 5 slides") == Commission(size=5) and brief_in("* Topic: x\nsize: nan") == Commission(
+        topic="x"
+    )
     assert brief_in("who knows") is None and brief_in("topic:\nsize:") is None
 
 
@@ -113,7 +119,7 @@ def test_a_component_that_fails_fails_its_attempt_alone() -> None:
 def test_rules_tell_and_guess_sums() -> None:
     true = brief_in(told(question("?", task="47+12+30=?")))
     right = brief_in(guessed(question("?", reply="<think>47+12=59 59+30=89</think>89")))
-    assert true == right == Brief("47", "pupils", 2, "12, 30")
+    assert true == right == Commission("47", "pupils", 2, "12, 30")
     other = brief_in(guessed(question("?", reply="<think>47+13=60</think>60")))
     assert true and other and agreement(true, other) == pytest.approx(0.4 + 0.25 + 0.15 / 2)
-    assert brief_in(guessed(question("?", reply="89"))) == Brief(audience="nobody")
+    assert brief_in(guessed(question("?", reply="89"))) == Commission(audience="nobody")

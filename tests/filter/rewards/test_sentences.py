@@ -12,8 +12,8 @@ import pytest
 from strop.environments.questions import question
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.paid import Paid
-from strop.filter.rewards.sentence_verdicts import SentenceVerdicts
-from strop.filter.rewards.verdicts_right import VerdictsRight
+from strop.filter.rewards.judged.sentence_verdicts import SentenceVerdicts
+from strop.filter.rewards.judged.verdicts_right import VerdictsRight
 from strop.filter.score import Scorer
 from strop.filter.sentence_rules import judged
 from strop.filter.sentences import SentenceVerdict, numbered, sentences, verdicts_in

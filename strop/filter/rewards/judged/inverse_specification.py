@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.filter.asking import all_of, text_of
-from strop.filter.briefs import GUESSED, TOLD, Brief, agreement, brief_of
+from strop.filter.briefs import GUESSED, TOLD, Commission, agreement, brief_of
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -33,7 +33,7 @@ class InverseSpecification(Reward):
         true = await brief_of(self.writer, TOLD, task=text_of(group.task))
         return await all_of(self._mark(attempt, true) for attempt in group.trajectories)
 
-    async def _mark(self, attempt: Trajectory, true: Brief) -> float:
+    async def _mark(self, attempt: Trajectory, true: Commission) -> float:
         if not attempt.reply.strip():
             return 0.0
         return agreement(true, await brief_of(self.guesser, GUESSED, reply=attempt.reply))
