@@ -21,6 +21,7 @@ from strop.serve.dialects.dialect import Dialect, Written
 from strop.serve.dialects.messages import Messages
 from strop.serve.dialects.responses import Responses
 from strop.serve.visit import Visit
+from strop.types import Message
 
 _LONGEST = 8 << 20  # bytes of a request
 _KEEP_ALIVE = 3.0  # seconds without a token after which a stream says that it is alive
@@ -50,6 +51,7 @@ class App:
             Route("/v1/messages/count_tokens", self._guarded(messages, self._count), methods=["POST"]),
             Route("/v1/models", self._guarded(ChatCompletions(), self._models)),
             Route("/v1/models/{name:path}", self._guarded(ChatCompletions(), self._models)),
+            Route("/attempt/step", self._guarded(ChatCompletions(), self._step), methods=["POST"]),
             Route("/attempt/reward", self._guarded(ChatCompletions(), self._reward), methods=["POST"]),
         ]
         return Starlette(routes=routes)
@@ -92,6 +94,18 @@ class App:
         if name not in (None, self.guests.model):
             raise Refusal(404, f"no model {name}; this one is called {self.guests.model}")
         return JSONResponse(about if name else {"object": "list", "data": [about]})
+
+    async def _step(self, dialect: Dialect, request: Request) -> Response:
+        """What the attempt's world answers to a reply: for programs that play in a world of the run."""
+        visit = self._visit(request)
+        content = _parsed(await _body(request)).get("content")
+        if visit.step is None or visit.is_sealed:
+            raise Refusal(409, "this attempt has no world that answers now")
+        if not isinstance(content, str):
+            raise Refusal(400, "content is the text of a reply")
+        answer = await visit.step(Message("assistant", content))
+        told = [{"role": each.role, "content": each.content} for each in answer.messages]
+        return JSONResponse({"messages": told, "done": answer.done})
 
     async def _reward(self, dialect: Dialect, request: Request) -> Response:
         talk = self._visit(request)

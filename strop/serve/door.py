@@ -14,13 +14,14 @@ from strop.serve.app import App, Guests
 
 @dataclass
 class Door:
-    """Open until closed; port 0 takes one that is free."""
+    """Open until closed; port 0 takes one that is free, and `path` is a socket for those who have no network."""
 
     guests: Guests
     host: str = "127.0.0.1"
     port: int = 0
+    path: str = ""
     _serving: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
-    _socket: socket.socket | None = field(default=None, init=False, repr=False)
+    _sockets: list[socket.socket] = field(default_factory=list, init=False, repr=False)
 
     async def open(self) -> str:
         """The address."""
@@ -32,12 +33,12 @@ class Door:
                 yield
 
         config = uvicorn.Config(App(self.guests).starlette(), log_level="warning", lifespan="off", access_log=False)
-        self._socket = self._bound()
+        self._sockets = self._bound()
         self._server = Server(config)
-        self._serving = asyncio.create_task(self._server.serve([self._socket]))
+        self._serving = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0.005)
-        return f"http://{self.host}:{self._socket.getsockname()[1]}"
+        return f"http://{self.host}:{self._sockets[0].getsockname()[1]}"
 
     async def wait(self) -> None:
         """Until somebody closes it."""
@@ -45,15 +46,21 @@ class Door:
             await self._serving
 
     async def close(self) -> None:
-        if self._serving is None or self._socket is None:
+        if self._serving is None:
             return
         self._server.should_exit = self._server.force_exit = True
         await self._serving
-        self._socket.close()
+        for each in self._sockets:
+            each.close()
         self._serving = None
 
-    def _bound(self) -> socket.socket:
+    def _bound(self) -> list[socket.socket]:
         try:
-            return socket.create_server((self.host, self.port), backlog=1024)
+            bound = [socket.create_server((self.host, self.port), backlog=1024)]
+            if self.path:
+                bound.append(socket.socket(socket.AF_UNIX))
+                bound[-1].bind(self.path)
+                bound[-1].listen(1024)
+            return bound
         except OSError as error:
             raise ConfigurationError(f"{self.host}:{self.port} cannot be served: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from strop.generate.talk import Talk
 from strop.machines import Stop
 from strop.serve.asks import Ask, Refusal, Reply
 from strop.serve.histories import Histories, Place
-from strop.types import IntArray, Message, Sampling, Tool
+from strop.types import IntArray, Message, Observation, Sampling, Tool
 
 Tell = Callable[[Parts], None]
 
@@ -41,6 +41,7 @@ class Visit:
     served: Served = field(default_factory=Served, init=False)
     is_sealed: bool = field(default=False, init=False)
     reward: float | None = field(default=None, init=False)  # as told by the client's program
+    step: Callable[[Message], Awaitable[Observation]] | None = field(default=None, init=False)  # what the world answers
     _histories: Histories = field(default_factory=Histories, init=False)
     _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and replies asked of each
     _answers: dict[str, asyncio.Future[Reply]] = field(default_factory=dict, init=False)  # by request

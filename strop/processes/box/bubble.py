@@ -47,12 +47,17 @@ def problem() -> str:
 class Bubble:
     """Runs a command; `folder`, if there is one, is its home and may be written in."""
 
+    seen: tuple[str, ...] = ()  # files and folders beside the system's, which may be read
+    environment: tuple[tuple[str, str], ...] = ()
+
     async def run(self, command: Sequence[str], stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:
         if (program := shutil.which("bwrap")) is None:
             raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
         begun, (status, told) = time.monotonic(), os.pipe()
         try:
-            walls = ("--json-status-fd", str(told), *_WALLS, *_mounts(folder, allowance.memory))
+            more = [each for name, value in self.environment for each in ("--setenv", name, value)]
+            more += [each for path in self.seen for each in ("--ro-bind", path, path)]
+            walls = ("--json-status-fd", str(told), *_WALLS, *_mounts(folder, allowance.memory, more))
             process = await _started((program, *walls, *command), told, allowance)
             try:
                 ran = await watched(process, stdin.encode(), allowance, begun)
@@ -81,7 +86,7 @@ async def _started(command: Sequence[str], told: int, allowance: Allowance) -> P
         os.close(told)
 
 
-def _mounts(folder: str, memory: int) -> list[str]:
+def _mounts(folder: str, memory: int, more: Sequence[str] = ()) -> list[str]:
     """Only what the system brings; links stay links. Folders that are memory hold so much each, all else is fixed."""
     found: list[str] = []
     for path in _SYSTEM:
@@ -91,4 +96,4 @@ def _mounts(folder: str, memory: int) -> list[str]:
             found += ["--ro-bind", path, path]
     for path in ("/tmp", "/dev/shm", *([] if folder else [_HOME])):
         found += ["--size", str(memory), "--tmpfs", path]
-    return [*found, *(["--bind", folder, _HOME] if folder else []), "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*found, *(["--bind", folder, _HOME] if folder else []), *more, "--remount-ro", "/dev", "--remount-ro", "/"]

@@ -6,11 +6,14 @@ Time, memory and output are bounded. Files, network and other processes are not:
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from asyncio.subprocess import PIPE
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from strop.errors import ConfigurationError
 from strop.processes.box.ending import ended
 from strop.processes.box.ran import USUAL, Allowance, Ending, Ran
 from strop.processes.box.warm import NO_MEMORY
@@ -54,3 +57,29 @@ class PlainProcess:
 
     async def close(self) -> None:
         """There is nothing to close."""
+
+
+@dataclass(frozen=True)
+class PlainCommand:
+    """Runs a command, with hardly any environment but what it is given."""
+
+    environment: tuple[tuple[str, str], ...] = ()
+
+    async def run(self, command: Sequence[str], stdin: str = "", allowance: Allowance = USUAL) -> Ran:
+        begun, known = time.monotonic(), {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
+                env=known | dict(self.environment),
+                start_new_session=True,
+                preexec_fn=lambda: limit(allowance),
+            )
+        except OSError as error:
+            raise ConfigurationError(f"{command[0]} cannot be run: {error}") from error
+        try:
+            return await watched(process, stdin.encode(), allowance, begun)
+        finally:
+            await ended(process)

@@ -1,0 +1,171 @@
+"""Any program that talks to a model: it is given an address and a key, and what it asks are the attempt's turns.
+
+It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
+input: JSON with `messages` and `tools`. It may play in the task's world (`POST $STROP_URL/attempt/step`), say what it
+earned (`POST $STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import shutil
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from strop.abilities import Closes, Learns, Refuses
+from strop.errors import ConfigurationError
+from strop.generate.partners import Dialogue
+from strop.generate.play import WorldFailed
+from strop.generate.talk import Talk
+from strop.processes.box.bubble import Bubble, problem
+from strop.processes.box.plain import PlainCommand
+from strop.processes.box.ran import Allowance, Ending, Ran
+from strop.roles import Agent, Environment
+from strop.types import Group, Message, Metrics, Observation, Origin, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strop.run import Run
+    from strop.serve.attempts import Attempts
+    from strop.serve.door import Door
+    from strop.serve.visit import Visit
+
+_PORT = 8000  # within walls, where no other program is
+_SHOWN = 300  # characters of what a program complained
+
+
+@dataclass(eq=False)
+class Program(Agent, Closes, Learns, Refuses):
+    """Runs `command` for each attempt; what ends late, or with an error, fails the attempt and is never a reward."""
+
+    command: str  # as a shell splits it; no shell runs it
+    pays: Literal["world", "line", "post"] = "world"  # who says what was earned
+    seconds: float = 300.0  # of one attempt
+    memory: int = 2 << 30  # bytes
+    isolation: Literal["walls", "process"] = "walls"  # process: the program may do whatever the user may
+    readable: tuple[str, ...] = ()  # files and folders that it may read within walls
+    origin: ClassVar[Origin] = Origin.POLICY
+    _guests: Attempts | None = field(default=None, init=False, repr=False)
+    _door: Door | None = field(default=None, init=False, repr=False)
+    _address: str = field(default="", init=False, repr=False)
+    _folder: str = field(default="", init=False, repr=False)
+    _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not shlex.split(self.command) or not self.seconds > 0:
+            raise ConfigurationError(f"Program needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}")
+
+    def problems(self, run: Run) -> list[str]:
+        found = [] if find_spec("starlette") and find_spec("uvicorn") else ["Program: pip install 'strop[serve]'"]
+        if self.isolation == "walls" and (why := problem()):
+            found.append(f"Program runs what a model drives: {why}, or say isolation=process")
+        return found
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError("a program cannot be taken up in the middle of an attempt")
+        await environment.reset(task)
+        guests, answers = await self._opened(), list[Observation]()
+        key, visit = guests.admit(cast(Talk, dialogue))
+
+        async def step(reply: Message) -> Observation:
+            answers.append(await environment.step(reply))
+            return answers[-1]
+
+        visit.step = step
+        try:
+            ran = await self._run(task, key)
+        finally:
+            await guests.end(key)
+            self._count(visit)
+        _check(ran, dialogue)
+        earned = await self._earned(ran, visit, answers, step)
+        return () if earned is None else (*(0.0,) * (len(dialogue.turns) - 1), earned)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """What was asked since the last step."""
+        told = {f"served/{name}": float(count) for name, count in self._counts.items()}
+        self._counts = {}
+        return told
+
+    async def close(self) -> None:
+        if self._door is not None:
+            await self._door.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._door = self._guests = None
+
+    async def _opened(self) -> Attempts:
+        from strop.serve.attempts import Attempts
+        from strop.serve.door import Door
+
+        if self._guests is None:
+            self._guests, self._folder = Attempts(), tempfile.mkdtemp(prefix="strop-")
+            self._door = Door(self._guests, path=str(Path(self._folder) / "door"))
+            self._opening = asyncio.ensure_future(self._door.open())
+        self._address = await asyncio.shield(self._opening)
+        return self._guests
+
+    async def _run(self, task: Task, key: str) -> Ran:
+        given = json.dumps(
+            {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
+        )
+        allowance, words = Allowance(self.seconds, self.memory), shlex.split(self.command)
+        if self.isolation == "process":
+            return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
+        from strop.serve import inside
+
+        door, carrier = str(Path(self._folder) / "door"), str(Path(inside.__file__))
+        seen = {door, carrier, sys.prefix, sys.base_prefix, *self.readable}
+        bubble = Bubble(tuple(sorted(seen)), _environment(f"http://127.0.0.1:{_PORT}", key))
+        return await bubble.run([sys.executable, carrier, door, str(_PORT), *words], given, allowance)
+
+    async def _earned(self, ran: Ran, visit: Visit, answers: list[Observation], step: Any) -> float | None:
+        match self.pays:
+            case "post" if visit.reward is not None:
+                return visit.reward
+            case "post":
+                raise WorldFailed("the program ended without a word of what it earned")
+            case "line":
+                return _line(ran.stdout)
+        if not answers:
+            await step(Message("assistant", ran.stdout.strip()))
+        paid = [answer.reward for answer in answers if answer.reward is not None]
+        return sum(paid) if paid else None
+
+    def _count(self, visit: Visit) -> None:
+        for name, count in asdict(visit.served).items():
+            self._counts[name] = self._counts.get(name, 0) + count
+
+
+def _check(ran: Ran, dialogue: Dialogue) -> None:
+    """A program that could not do its work says nothing about the policy."""
+    if not ran.is_well:
+        why = {Ending.TIMEOUT: "did not end in time"}.get(ran.ending, f"ended with {ran.ending.value}, code {ran.code}")
+        raise WorldFailed(f"the program {why}: {ran.stderr[-_SHOWN:]}")
+    if not dialogue.turns:
+        raise WorldFailed("the program asked the policy nothing")
+
+
+def _line(printed: str) -> float:
+    lines = printed.strip().splitlines()
+    try:
+        return float(json.loads(lines[-1])["reward"])
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise WorldFailed(f'the last line is not {{"reward": NUMBER}}: {(lines or [""])[-1][:_SHOWN]!r}') from error
+
+
+def _environment(address: str, key: str) -> tuple[tuple[str, str], ...]:
+    told = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": key}
+    told |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key, "STROP_URL": address, "STROP_KEY": key}
+    return tuple(told.items())
+
+
+def _plain(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.content}

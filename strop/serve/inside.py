@@ -1,0 +1,30 @@
+"""Within walls that no network passes: a port of its own, behind which the endpoint's socket is; then the command.
+
+Run as a file, by a Python that need not know strop: `python inside.py SOCKET PORT COMMAND ...`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+
+async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def _run(path: str, port: int, command: list[str]) -> int:
+    async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_unix_connection(path)
+        await asyncio.gather(_carry(reader, back), _carry(there, writer), return_exceptions=True)
+
+    async with await asyncio.start_server(joined, "127.0.0.1", port):
+        process = await asyncio.create_subprocess_exec(*command)
+        return await process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(_run(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))

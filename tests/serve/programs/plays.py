@@ -1,0 +1,21 @@
+"""A loop over the plain openai client that plays in the task's world; knows nothing of strop."""
+
+import json
+import os
+import sys
+import urllib.request
+
+from openai import OpenAI
+
+client, messages = OpenAI(max_retries=0), json.load(sys.stdin)["messages"]
+while True:
+    reply = client.chat.completions.create(model="policy", messages=messages).choices[0].message.content or ""
+    asked = urllib.request.Request(
+        os.environ["STROP_URL"] + "/attempt/step",
+        json.dumps({"content": reply}).encode(),
+        {"authorization": "Bearer " + os.environ["STROP_KEY"]},
+    )
+    answer = json.load(urllib.request.urlopen(asked))
+    if answer["done"]:
+        break
+    messages += [{"role": "assistant", "content": reply}, *answer["messages"]]

@@ -1,0 +1,112 @@
+"""Programs as agents: the same attempts as without them, and nothing of a broken one becomes a reward."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.environments.keyvalue import KeyValue
+from strop.errors import ConfigurationError
+from strop.generate.agents.chat import Chat
+from strop.generate.agents.program import Program
+from strop.generate.play import play
+from strop.generate.policy import Policy
+from strop.processes.box.bubble import problem
+from strop.types import Outcome, Trajectory
+from tests.serve.serving import dialogue, furthest, pocket, task_of
+
+pytest.importorskip("openai")
+PLAYS = Path(__file__).parent / "programs" / "plays.py"
+ASKS = (PLAYS.parent / "asks.py").read_text()
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return pocket()
+
+
+def played(policy: Policy, agent: Any, index: int = 0) -> Trajectory:
+    async def work() -> Trajectory:
+        talk = dialogue(policy, task_of(index), index)
+        attempt = await play(agent, KeyValue(2), talk)
+        assert furthest(talk) < 1e-5
+        if isinstance(agent, Program):
+            await agent.close()
+        return attempt
+
+    return asyncio.run(work())
+
+
+def program(code: str, isolation: Any = "process", **changes: Any) -> Program:
+    return Program(shlex.join([sys.executable, "-c", code]), isolation=isolation, **changes)
+
+
+def test_a_program_makes_the_attempts_that_the_house_makes(policy: Policy) -> None:
+    """Client, dialect and world between them: the same tokens under the same keys, and the same pay."""
+    for index in range(3):
+        agent = Program(f"{sys.executable} {PLAYS}", isolation="process")
+        through, plain = played(policy, agent, index), played(policy, Chat(), index)
+        assert through.outcome is plain.outcome is Outcome.FINISHED, through.error
+        assert [t.tokens.tolist() for t in through.turns] == [t.tokens.tolist() for t in plain.turns]
+        assert [t.prompt.tolist() for t in through.turns] == [t.prompt.tolist() for t in plain.turns]
+        assert sum(through.turn_rewards) == sum(plain.turn_rewards)
+
+
+LOOKS = """
+import socket
+try:
+    socket.create_connection(("1.1.1.1", 53), 2)
+    raise SystemExit("out")
+except OSError:
+    print(os.path.exists(HOME))
+print(json.dumps({"reward": 0.25}))
+"""
+POSTS = """
+body, head = b'{"reward": 0.5}', {"x-api-key": os.environ["STROP_KEY"]}
+u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/reward", body, head))
+"""
+
+
+@pytest.mark.skipif(bool(problem()), reason="no bubblewrap here")
+def test_within_walls_it_reaches_the_policy_and_nothing_else(policy: Policy) -> None:
+    code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__))))
+    attempt = played(policy, program(code, pays="line", isolation="walls"))
+    assert attempt.outcome is not Outcome.FAILED and attempt.turn_rewards == (0.25,), attempt.error
+    code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__)))).replace("print(os", "assert not (os")
+    assert played(policy, program(code, pays="line", isolation="walls")).turn_rewards == (0.25,)
+
+
+def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(policy: Policy) -> None:
+    attempt = played(policy, program(ASKS + "print(a)"))
+    assert attempt.outcome is not Outcome.FAILED and attempt.turn_rewards in ((0.0,), (1.0,))
+    assert played(policy, program(ASKS + POSTS, pays="post")).turn_rewards == (0.5,)
+
+
+@pytest.mark.parametrize(
+    ("code", "pays", "told"),
+    [
+        ("import time; time.sleep(60)", "world", "in time"),
+        ("raise SystemExit(3)", "world", "code 3"),
+        ("print(4)", "world", "asked the policy nothing"),
+        (ASKS + "print('much')", "line", "last line"),
+        (ASKS + "print('{\"reward\": null}')", "line", "last line"),
+        (ASKS, "post", "without a word"),
+    ],
+)
+def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any, told: str) -> None:
+    attempt = played(policy, program(code, pays=pays, seconds=3.0 if "sleep" in code else 60.0))
+    assert attempt.outcome is Outcome.FAILED and told in attempt.error and attempt.turn_rewards == ()
+
+
+def test_a_program_that_is_not_there_ends_the_run() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be run"):
+        played(pocket(), Program("/nothing/there", isolation="process"))
+    with pytest.raises(ConfigurationError, match="command"):
+        Program("")
+    assert shutil.which("bwrap") or "bwrap" in Program("true").problems(None)[0]  # type: ignore[arg-type]
