@@ -19,7 +19,7 @@ LAYERS = [
     ["models"],
     ["weights"],
     ["disk"],
-    ["generate", "environments", "filter", "control", "replay", "train", "observe", "placement", "serve"],
+    ["generate", "environments", "filter", "control", "replay", "train", "observe", "placement"],
     ["evaluation"],
     ["progress"],
     ["pipeline"],

@@ -38,8 +38,8 @@ def serve(asked: Serving) -> None:
             f"--host {asked.host} would let other machines in: say --open as well, and have {TOKEN} set to a secret"
         )
     try:
-        from strop.serve.door import Door
-        from strop.serve.public import Public
+        from strop.generate.serve.door import Door
+        from strop.generate.serve.public import Public
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
     hush()

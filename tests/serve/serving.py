@@ -12,9 +12,9 @@ import torch
 from strop.cli.models import find_model, open_policy
 from strop.environments.keyvalue import KeyValue
 from strop.generate.policy import Policy, attempt_key
+from strop.generate.serve.attempts import Attempts
+from strop.generate.serve.door import Door
 from strop.generate.talk import Talk
-from strop.serve.attempts import Attempts
-from strop.serve.door import Door
 from strop.types import Sampling, Start, Task
 from tests.models import load_reference, reference_logprobs
 

@@ -15,13 +15,13 @@ import pytest
 
 from strop.generate.call_format import CallFormat
 from strop.generate.policy import Policy
+from strop.generate.serve.asks import Reply
+from strop.generate.serve.dialects.chat import ChatCompletions
+from strop.generate.serve.dialects.messages import Messages
+from strop.generate.serve.dialects.responses import Responses
+from strop.generate.serve.visit import Visit
 from strop.machines import Completion, Engine, Stop
 from strop.pocket.tokenizer import TOKEN_IDS
-from strop.serve.asks import Reply
-from strop.serve.dialects.chat import ChatCompletions
-from strop.serve.dialects.messages import Messages
-from strop.serve.dialects.responses import Responses
-from strop.serve.visit import Visit
 from strop.types import IntArray, Message, Sampling, Start, Task
 from tests.models import save_pocket_like
 
@@ -197,7 +197,7 @@ async def _session(policy: Policy, engine: Talkative, stream: random.Random, cli
         before = stream.choice(known) if known and stream.random() < 0.3 else (known[-1] if known else None)
         keeps, changed, other = stream.random() < 0.7, stream.random() < 0.2, stream.random() < 0.1
         if before is None:
-            history, is_spliced = client.user("sum"), False
+            history, is_spliced, other = client.user("sum"), False, False
         else:
             news = client.results(before.answer, stream)
             told = client.back(before.answer, stream, keeps, changed)

@@ -14,7 +14,7 @@ import pytest
 from strop.environments.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.program import Program
+from strop.generate.agents.outside_program import OutsideProgram
 from strop.generate.play import play
 from strop.generate.policy import Policy
 from strop.processes.box.bubble import problem
@@ -36,21 +36,21 @@ def played(policy: Policy, agent: Any, index: int = 0) -> Trajectory:
         talk = dialogue(policy, task_of(index), index)
         attempt = await play(agent, KeyValue(2), talk)
         assert furthest(talk) < 1e-5
-        if isinstance(agent, Program):
+        if isinstance(agent, OutsideProgram):
             await agent.close()
         return attempt
 
     return asyncio.run(work())
 
 
-def program(code: str, isolation: Any = "process", **changes: Any) -> Program:
-    return Program(shlex.join([sys.executable, "-c", code]), isolation=isolation, **changes)
+def program(code: str, isolation: Any = "process", **changes: Any) -> OutsideProgram:
+    return OutsideProgram(shlex.join([sys.executable, "-c", code]), isolation=isolation, **changes)
 
 
 def test_a_program_makes_the_attempts_that_the_house_makes(policy: Policy) -> None:
     """Client, dialect and world between them: the same tokens under the same keys, and the same pay."""
     for index in range(3):
-        agent = Program(f"{sys.executable} {PLAYS}", isolation="process")
+        agent = OutsideProgram(f"{sys.executable} {PLAYS}", isolation="process")
         through, plain = played(policy, agent, index), played(policy, Chat(), index)
         assert through.outcome is plain.outcome is Outcome.FINISHED, through.error
         assert [t.tokens.tolist() for t in through.turns] == [t.tokens.tolist() for t in plain.turns]
@@ -106,7 +106,7 @@ def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any,
 
 def test_a_program_that_is_not_there_ends_the_run() -> None:
     with pytest.raises(ConfigurationError, match="cannot be run"):
-        played(pocket(), Program("/nothing/there", isolation="process"))
+        played(pocket(), OutsideProgram("/nothing/there", isolation="process"))
     with pytest.raises(ConfigurationError, match="command"):
-        Program("")
-    assert shutil.which("bwrap") or "bwrap" in Program("true").problems(None)[0]  # type: ignore[arg-type]
+        OutsideProgram("")
+    assert shutil.which("bwrap") or "bwrap" in OutsideProgram("true").problems(None)[0]  # type: ignore[arg-type]

@@ -15,12 +15,12 @@ from starlette.routing import Route
 
 from strop.errors import StropError
 from strop.generate.call_format import Parts
-from strop.serve.asks import Ask, Refusal, Reply
-from strop.serve.dialects.chat import ChatCompletions
-from strop.serve.dialects.dialect import Dialect, Written
-from strop.serve.dialects.messages import Messages
-from strop.serve.dialects.responses import Responses
-from strop.serve.visit import Visit
+from strop.generate.serve.asks import Ask, Refusal, Reply
+from strop.generate.serve.dialects.chat import ChatCompletions
+from strop.generate.serve.dialects.dialect import Dialect, Written
+from strop.generate.serve.dialects.messages import Messages
+from strop.generate.serve.dialects.responses import Responses
+from strop.generate.serve.visit import Visit
 from strop.types import Message
 
 _LONGEST = 8 << 20  # bytes of a request

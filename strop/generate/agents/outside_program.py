@@ -32,17 +32,17 @@ from strop.types import Group, Message, Metrics, Observation, Origin, Task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from strop.generate.serve.attempts import Attempts
+    from strop.generate.serve.door import Door
+    from strop.generate.serve.visit import Visit
     from strop.run import Run
-    from strop.serve.attempts import Attempts
-    from strop.serve.door import Door
-    from strop.serve.visit import Visit
 
 _PORT = 8000  # within walls, where no other program is
 _SHOWN = 300  # characters of what a program complained
 
 
 @dataclass(eq=False)
-class Program(Agent, Closes, Learns, Refuses):
+class OutsideProgram(Agent, Closes, Learns, Refuses):
     """Runs `command` for each attempt; what ends late, or with an error, fails the attempt and is never a reward."""
 
     command: str  # as a shell splits it; no shell runs it
@@ -60,12 +60,16 @@ class Program(Agent, Closes, Learns, Refuses):
 
     def __post_init__(self) -> None:
         if not shlex.split(self.command) or not self.seconds > 0:
-            raise ConfigurationError(f"Program needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}")
+            raise ConfigurationError(
+                f"OutsideProgram needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}"
+            )
 
     def problems(self, run: Run) -> list[str]:
-        found = [] if find_spec("starlette") and find_spec("uvicorn") else ["Program: pip install 'strop[serve]'"]
+        found = (
+            [] if find_spec("starlette") and find_spec("uvicorn") else ["OutsideProgram: pip install 'strop[serve]'"]
+        )
         if self.isolation == "walls" and (why := problem()):
-            found.append(f"Program runs what a model drives: {why}, or say isolation=process")
+            found.append(f"OutsideProgram runs what a model drives: {why}, or say isolation=process")
         return found
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
@@ -102,8 +106,8 @@ class Program(Agent, Closes, Learns, Refuses):
             self._door = self._guests = None
 
     async def _opened(self) -> Attempts:
-        from strop.serve.attempts import Attempts
-        from strop.serve.door import Door
+        from strop.generate.serve.attempts import Attempts
+        from strop.generate.serve.door import Door
 
         if self._guests is None:
             self._guests, self._folder = Attempts(), tempfile.mkdtemp(prefix="strop-")
@@ -119,7 +123,7 @@ class Program(Agent, Closes, Learns, Refuses):
         allowance, words = Allowance(self.seconds, self.memory), shlex.split(self.command)
         if self.isolation == "process":
             return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
-        from strop.serve import inside
+        from strop.generate.serve import inside
 
         door, carrier = str(Path(self._folder) / "door"), str(Path(inside.__file__))
         seen = {door, carrier, sys.prefix, sys.base_prefix, *self.readable}

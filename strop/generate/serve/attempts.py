@@ -7,10 +7,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from strop.generate.call_format import CallFormat
+from strop.generate.serve.app import Guests
+from strop.generate.serve.asks import Refusal
+from strop.generate.serve.visit import Visit
 from strop.generate.talk import Talk
-from strop.serve.app import Guests
-from strop.serve.asks import Refusal
-from strop.serve.visit import Visit
 
 _REMEMBERED = 10_000  # attempts that ended: a program that asks too late hears so
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from strop.generate.serve.asks import Reply, Said, names_in
 from strop.generate.talk import Talk
-from strop.serve.asks import Reply, Said, names_in
 from strop.types import Message, Tool, ToolCall
 
 Plain: TypeAlias = tuple[Any, ...]
@@ -44,7 +44,8 @@ class Answered:
     below: dict[tuple[Plain, ...], list[Answered]] = field(default_factory=dict)
 
     def is_meant(self, said: Said) -> bool:
-        return self.name in names_in(said.ids) or plain(said.message) == self.said
+        names = names_in(said.ids)
+        return self.name in names if names else plain(said.message) == self.said
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
-from strop.serve.app import App, Guests
+from strop.generate.serve.app import App, Guests
 
 
 @dataclass

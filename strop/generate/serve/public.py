@@ -8,9 +8,9 @@ from functools import cached_property
 
 from strop.generate.call_format import CallFormat
 from strop.generate.policy import Policy, attempt_key
-from strop.serve.app import Guests
-from strop.serve.asks import Refusal
-from strop.serve.visit import Visit
+from strop.generate.serve.app import Guests
+from strop.generate.serve.asks import Refusal
+from strop.generate.serve.visit import Visit
 from strop.types import Message, Start, Task
 
 _NOTHING = Task((Message("user", ""),), "", "served")  # a request brings its own messages

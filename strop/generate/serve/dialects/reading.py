@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from strop.serve.asks import Refusal
+from strop.generate.serve.asks import Refusal
 from strop.types import Tool
 
 _TEXTS = ("text", "input_text", "output_text", "refusal")

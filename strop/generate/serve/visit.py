@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from strop.generate.call_format import CallFormat, Parts
+from strop.generate.serve.asks import Ask, Refusal, Reply
+from strop.generate.serve.histories import Histories, Place
 from strop.generate.talk import Talk
 from strop.machines import Stop
-from strop.serve.asks import Ask, Refusal, Reply
-from strop.serve.histories import Histories, Place
 from strop.types import IntArray, Message, Observation, Sampling, Tool
 
 Tell = Callable[[Parts], None]
