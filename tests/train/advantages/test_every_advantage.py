@@ -21,7 +21,7 @@ from strop.train.advantages.group_standard import GroupStandard
 from strop.types import Group
 from tests.building import make_group
 
-REQUIRED: dict[str, Any] = {"inner": GroupStandard(), "max_tokens": 64}  # fields without a default
+REQUIRED: dict[str, Any] = {"inner": GroupStandard(), "max_tokens": 64, "teacher": "x"}  # fields without a default
 
 
 def kinds() -> list[type]:
@@ -68,6 +68,7 @@ def prepared(group: Group, seed: int) -> Group:
             "contributions": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
             "turn_advantages": np.zeros(sum(len(turn.tokens) > 0 for turn in attempt.turns)),
             "top 10": stream.uniform(0.01, 0.1, size=(n, 20)).astype(np.float32),
+            "teacher_values": stream.normal(size=(n, 3)).astype(np.float32),
         }
         attempt.turns = noted(attempt.turns, "value", stream.uniform(size=n).astype(np.float32))
     return group
