@@ -1,8 +1,8 @@
 """Behaviour injection (2505.18917): demonstrations that try something too early and go back, or gather what is known.
 
 The working is a chain of steps `left=value`; a step stands on those before it whose value it uses. Exploring is a later
-step whose values are still unknown, written with ? and taken back; exploiting is the value that the next step needs,
-repeated before it. Nothing wrong is claimed, and the answer stays the same.
+step whose values are still unknown, written with ? and taken back; exploiting is all known values that the next step
+needs, repeated before it. Nothing wrong is claimed, and the answer stays the same.
 Reading: the spans of the paper are a model's text; these are their plainest form in the bundled worlds' own language.
 Papers: behavior-injection
 """
@@ -73,7 +73,7 @@ class Injected(Agent):
             told += [_tried(later[-1], steps[place:]), BACK]
         known = [_value(step) for step in steps[:place] if _value(step) in _WORD.findall(_left(steps[place]))]
         if known and chances[1] < self.exploit:
-            told.append(known[-1])
+            told += dict.fromkeys(known)
         return [*told, steps[place]]
 
 

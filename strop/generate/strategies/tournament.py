@@ -30,7 +30,10 @@ Noted: TypeAlias = tuple[Trajectory, str]
 
 @dataclass(frozen=True)
 class Tournament(Strategy):
-    """Each start is `rounds` rounds of `rollouts` attempts; the winner of the last round is the attempt."""
+    """Each start is `rounds` rounds of `rollouts` attempts; the winner of the last round is the attempt.
+
+    Its facts say how many comparisons there were, and how many notes the last round read.
+    """
 
     adviser: Adviser | None = None  # who condenses and votes; None: the policy itself
     rollouts: int = 16  # attempts of a round
@@ -53,21 +56,21 @@ class Tournament(Strategy):
     async def _refined(self, task: Task, start: Start, play: Player) -> Trajectory:
         notes, compared = list[str](), 0
         for number in range(self.rounds):
+            read = fitting(notes, self.longest)
             begun = [play.another() if number or place else start for place in range(self.rollouts)]
-            made = await together(play(self._reading(each, task, notes)) for each in begun)
+            made = await together(play(self._reading(each, task, read)) for each in begun)
             noted = await together(self._noted(task, each, play) for each in made)  # asked in order, whoever was quick
             is_last = number == self.rounds - 1
             left, times = await self.survivors(task, noted, 1 if is_last else self.kept, play)
             notes, compared = [note for _, note in left], compared + times
         winner = left[0][0]
-        return replace(winner, facts=winner.facts | {"comparisons": float(compared), "notes": float(len(notes))})
+        return replace(winner, facts=winner.facts | {"comparisons": float(compared), "notes": float(len(read))})
 
     def _reading(self, start: Start, task: Task, notes: Sequence[str]) -> Start:
-        texts = fitting(notes, self.longest)
-        if not texts:
+        if not notes:
             return start
         *before, last = task.messages
-        told = self.asks.format(question=last.content, notes=" ".join(texts))
+        told = self.asks.format(question=last.content, notes=" ".join(notes))
         return replace(start, messages=(*before, replace(last, content=told)), origin=Origin.GUIDED)
 
     async def _noted(self, task: Task, attempt: Trajectory, play: Player) -> Noted:

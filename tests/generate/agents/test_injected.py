@@ -33,11 +33,13 @@ def test_everything_by_hand() -> None:
 
 
 def test_only_steps_that_stand_on_unsolved_ones_are_tried_too_early() -> None:
-    """3+4 needs nothing of 1+2; 3*7 needs both."""
+    """5+4 needs nothing of 1+2; 3*9 needs both, and gathers both; 3*3 gathers one value once."""
     graph = "<think>1+2=3 5+4=9 3*9=27</think>27"
     assert Injected(Demonstrate(), 1.0, 1.0).injected(graph, TASK) == (
-        "<think>?*?=? no 1+2=3 3*?=? no 5+4=9 9 3*9=27</think>27"
+        "<think>?*?=? no 1+2=3 3*?=? no 5+4=9 3 9 3*9=27</think>27"
     )
+    square = "<think>1+2=3 9-6=3 3*3=9</think>9"
+    assert Injected(Demonstrate(), 0.0, 1.0).injected(square, TASK) == square.replace("3*3", "3 3*3")
     free = "<think>1+2=3 5+4=9</think>9"
     assert Injected(Demonstrate(), 1.0, 1.0).injected(free, TASK) == free
     alone = "<think>1+2=3 0+9=9</think>9"

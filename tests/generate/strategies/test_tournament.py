@@ -93,9 +93,19 @@ def test_the_second_round_reads_the_best_notes_in_fresh_worlds(tmp_path: Path) -
     ] * 3
     assert "12+34=? hint: n2 n3<|end|>" in engine.prompts[3]
     assert winner.reply == "6" and winner.origin is Origin.GUIDED and winner.outcome is Outcome.FINISHED
-    assert winner.facts == {"comparisons": 3.0, "notes": 1.0} and start.id in play.made
+    assert winner.facts == {"comparisons": 3.0, "notes": 2.0} and start.id in play.made
     attempts = [each for each in play.made.values() if each.turns]
     assert len(attempts) == 6 and all(len(each.turns) == 1 for each in attempts), "nothing goes on in an old world"
+
+
+def test_it_says_how_many_notes_the_last_round_read(tmp_path: Path) -> None:
+    """Of three notes of two letters, two fit into five characters; one round reads none."""
+    for rounds, longest, count in ((1, 200, 0.0), (2, 200, 3.0), (2, 5, 2.0)):
+        play, _ = player_of(tmp_path, WORLD, TASK, lambda prompt, call: str(call + 1))
+        notes = Critic({"note": lambda read: f"n{read['reply'][:1]}"})
+        search = Tournament(notes, rollouts=3, kept=3, rounds=rounds, votes=1, longest=longest)
+        (winner,) = asyncio.run(search(play.group, [play.another()], play))
+        assert winner.facts["notes"] == count and (winner.origin is Origin.GUIDED) == (count > 0)
 
 
 def test_bad_numbers_are_refused() -> None:
