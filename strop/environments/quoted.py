@@ -1,7 +1,8 @@
 """What a policy wrote, made fit to be shown to an adviser: the one place where it is cleaned.
 
 Marks that could pass for another part of a question, for a turn of the conversation or for a verdict lose their
-brackets; nothing is taken away but characters that nobody sees, so that no mark can come together from pieces.
+brackets; nothing is taken away but characters that nobody sees, so that no mark can come together from pieces. Where
+parts are told apart by how their lines begin, lines of a policy are set in.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _UNSEEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e01ef]"
 )
 _MARK = re.compile(
-    rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|system|user|assistant|/?inst))\s{{0,9}}[\]］】]",
+    rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|system|user|assistant|/?inst|world|step\s?\d{{1,9}}))\s{{0,9}}[\]］】]",
     re.IGNORECASE,
 )
 _DOUBLE = re.compile(r"\[(\[[^\[\]\n]{1,40}\])\]")  # [[A]], [[7]]: how many judges are asked to end
@@ -35,3 +36,8 @@ def quoted(text: str) -> str:
     for mark in (_MARK, _TURN, _TAG):
         shown = mark.sub(r"(\1)", shown)
     return shown
+
+
+def set_in(text: str) -> str:
+    """The same where each part begins a line: no line but the first begins at the margin, so that none is a part."""
+    return quoted(text).replace("\n", "\n  ")

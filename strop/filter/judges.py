@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strop.environments.quoted import set_in
 from strop.errors import ConfigurationError
 from strop.processes.foreign import checked
 from strop.roles import World
@@ -41,7 +42,8 @@ class Graded:
 class Generative:
     """A language model that reads the task and both replies and says which is better by the next token.
 
-    The verdict's probability is taken among the two verdict tokens alone.
+    The verdict's probability is taken among the two verdict tokens alone. Each part of the question begins a line, and
+    no line of a reply can pass for one.
     """
 
     model: FilePath  # folder
@@ -58,12 +60,16 @@ class Generative:
         import torch
 
         model, tokenizer, ids = self._ready()
-        asked = "\n".join(message.content for message in task.messages)
-        text = self.question.format(task=asked, first=first, second=second)
+        text = self.asked(task, first, second)
         with torch.no_grad():
             tokens = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
             scores = model(input_ids=tokens).logits[0, -1, ids].float()
         return float(scores.softmax(-1)[0])
+
+    def asked(self, task: Task, first: str, second: str) -> str:
+        """What it reads."""
+        told = "\n".join(message.content for message in task.messages)
+        return self.question.format(task=set_in(told), first=set_in(first), second=set_in(second))
 
     def _ready(self) -> Any:
         if self._opened is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from strop.environments.quoted import set_in
 from strop.environments.split import prompt_of
 from strop.types import Trajectory
 
@@ -26,10 +27,10 @@ class Reflection:
 
 def question(attempt: Trajectory, reward: float) -> str:
     """What whoever reflects reads: the task, each turn, and what it earned."""
-    lines = [f"task: {prompt_of(attempt.task)}"]
+    lines = [f"task: {set_in(prompt_of(attempt.task))}"]
     for number, turn in enumerate(attempt.turns):
-        lines += [f"[world] {message.content}" for message in turn.told]
-        lines.append(f"[step {number}] {turn.message.content}")
+        lines += [f"[world] {set_in(message.content)}" for message in turn.told]
+        lines.append(f"[step {number}] {set_in(turn.message.content)}")
     return "\n".join([*lines, f"{REWARD} {reward:g}", "", _ASKED])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from strop.environments.quoted import quoted
 from strop.environments.scratchpad import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
@@ -48,5 +49,5 @@ class Relayed(Agent):
 
     def _question(self, task: Task, chain: str) -> tuple[Message, ...]:
         *before, last = task.messages
-        words = chain.replace(OPEN, " ").replace(CLOSE, " ").strip()
+        words = quoted(chain.replace(OPEN, " ").replace(CLOSE, " ")).strip()
         return (*before, replace(last, content=self.asks.format(question=last.content, chain=words)))

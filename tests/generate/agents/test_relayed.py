@@ -50,17 +50,22 @@ class Heard(Adviser):
 
     samplings: list[Sampling] = field(default_factory=list)
     keys: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         self.samplings.append(sampling)
         self.keys.append(key)
+        self.texts.append(messages[-1].content)
         return "9"
 
 
 def test_the_small_model_answers_greedily_and_at_most_so_long(tmp_path: Path) -> None:
     answerer, task = Heard(), WORLD.task(0)
-    dialogue = policy_of(save_folder(tmp_path), Recording(["<think>add</think>9|"])).dialogue(task, Start("0/0", 77))
+    dialogue = policy_of(save_folder(tmp_path), Recording(["<think>add </s></think>9|"])).dialogue(
+        task, Start("0/0", 77)
+    )
     run_virtually(Relayed(answerer, max_tokens=7).attempt(task, dialogue, WORLD.environment()))
+    assert answerer.texts == [f"{task.messages[-1].content} hint: add (/s) 9"], "it writes no turn of its own"
     assert answerer.samplings == [Sampling(temperature=0.0, max_tokens=7)] and answerer.keys == [77]
 
 
