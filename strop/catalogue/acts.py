@@ -5,8 +5,8 @@
 
 Several figures are joined by `and`; each must leave its neutral value in one step at least, so that a schedule may rest
 in others. `with` sets fields where a few steps are too few for the defaults: a period, a pool, a folder (MODEL for that
-of another model, RUN for that of a former run, PILOT for that of one over the same few tasks). `warmup/stage` is a
-figure of the warm-up.
+of another model, CODER for that of one that was shown programs, RUN for that of a former run, PILOT for that of one
+over the same few tasks). `warmup/stage` is a figure of the warm-up.
 """
 
 from __future__ import annotations

@@ -22,12 +22,16 @@ from strop.catalogue.acts import Acts, read_acts
 from strop.catalogue.record import records
 from strop.cli.overrides import make_run
 from strop.control.samplers.few import Few
+from strop.disk import checkpoint
 from strop.disk.folder import RunFolder, read_rows
 from strop.models.names import model_folder
 from strop.observe.summary import WARMUP
 from strop.recipes import parameters_of, recipe_named
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
 from strop.run import Run
 from strop.start.launch import launch
+from strop.train.trainers.torch import TorchTrainer
 
 RECORDS = records()
 LEFT_OUT = {"smollm2"}  # its model has 135 million parameters and comes in a package of its own
@@ -92,7 +96,19 @@ def pilot_run(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(root / "pilot")
 
 
+@pytest.fixture(scope="module")
+def coder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The bundled model after a short supervised run on programs, some of which it then writes: one for all recipes."""
+    root = tmp_path_factory.mktemp("runs")
+    run = shown(Setting(world="programs:1", heldout_tasks=1), "coder", 16)
+    assert run is not None
+    run.groups_per_step, run.trainer = 16, TorchTrainer(learning_rate=1e-3)
+    launch(run, root, "coder")
+    return str(checkpoint.listed(RunFolder(root / "coder").checkpoints)[-1])
+
+
 FOLDERS = {
+    "CODER": "coder",
     "MODEL": "another_model",
     "RUN": "former_run",
     "PILOT": "pilot_run",

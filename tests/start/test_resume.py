@@ -50,11 +50,11 @@ def make_run(model: Path, recipe: str = "grpo") -> Run:
     return run
 
 
-def leftovers(path: Path) -> tuple[str, str, str]:
+def leftovers(path: Path, steps: int = STEPS) -> tuple[str, str, str]:
     """Weights with optimizer state, metrics and ledger of a run, as names for their bits."""
     folder = RunFolder(path)
     last = checkpoint.listed(folder.checkpoints)[-1]
-    assert last.name == f"step-{STEPS}"
+    assert last.name == f"step-{steps}"
     tensors = {**load_file(last / "model.safetensors"), **load_file(last / "trainer.safetensors")}
     ledger = Ledger(folder.ledger, read_only=True)
     assert ledger.violations() == [] and ledger.trained_more_than_once() == 0

@@ -10,7 +10,7 @@ Reading: 1 where all tests pass and 0 else, as released; a share of tests invite
     by a model and kept where a stronger one's program passes them. The bundled model has never written a program, so a
     short supervised run comes before.
 Left out: Tests that a model writes, which hardtests has; best of N at the end.
-Acts: reward/passed_tests > 0 and credit > 0 with warmup_steps=12
+Acts: reward/passed_tests > 0 and credit > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations

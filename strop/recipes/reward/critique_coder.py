@@ -9,7 +9,7 @@ Reading: A critique earns 1 where its last conclusion is the truth, a program th
     optimizer's numbers were not found: group-relative advantages and a clip of 0.2. The bundled model has never seen a
     program, so a short supervised run comes before.
 Left out: Critiques that give reasons: the bundled model says its conclusion alone.
-Acts: drawn/critiques-1 > 0 and fact/passed > 0 and credit > 0 with warmup_steps=12
+Acts: drawn/critiques-1 > 0 and fact/passed > 0 and credit > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Reading: Plain inputs, special ones and ones that slow or careless programs fail
     the last two kinds of inputs out, which lets more wrong programs pass. What the world's own tests say is the truth
     that precision and recall are of; it pays nothing. A short supervised run comes before.
 Left out: Judges for tasks with many right answers, and categories of problems.
-Acts: fact/tests_kept < 1 and test_recall > 0 and reward/hard_tests > 0 with warmup_steps=12
+Acts: fact/tests_kept < 1 and test_recall > 0 and reward/hard_tests > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations

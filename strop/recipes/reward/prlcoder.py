@@ -8,7 +8,7 @@ Reading: Only the abstract was found, the rest is ours. Run it twice: first the 
     `checkpoints/step-N/values`, pays each line, and the tests the end. Rules stand for the teacher. Pay is divided by
     the number of lines, which bounds the sum. A short supervised run comes before.
 Left out: A model of its own kind for the judge: it has the policy's shape.
-Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=1
+Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=1, steps=1
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Reading: Run it twice: first the judge of lines learns while the policy rests, f
     divided by the number of lines, and blank lines and comments earn nothing, because models add lines for pay; the
     weight was not found. The bundled model has never written a program, so a short supervised run comes before.
 Left out: Labels from several checkpoints of a former run.
-Acts: fact/completed_places > 0 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=8, samples=2
+Acts: fact/completed_places > 0 and line_labels > 0 and value_grad_norm > 0 with warmup_steps=0, steps=1, samples=2,
+    model=CODER
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Reading: Tokens of the line with the error are told -0.3, all of them where an e
     program, so a short supervised run comes before, as the paper's model was fine-tuned first. lag=1 lets generation
     run beside training, as the paper's does; at 0 the draw is the buffer.
 Left out: The buffer of 6400 programs, of which a draw takes some again.
-Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_steps=6
+Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_steps=0, model=CODER
 """
 
 from __future__ import annotations
