@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from strop.environments.verdicts import about
 from strop.errors import ConfigurationError
 from strop.generate.template import Template
-from strop.generate.verdict_words import word_ids
+from strop.generate.verdict_words import before_verdict, word_ids
 from strop.models.model import context_length, load_model, logits, parameters
 from strop.models.prompts import last_states, passes
 from strop.types import FilePath, IntArray, Message
@@ -72,7 +71,7 @@ class RewardModel:
     def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
         """The state before each verdict: [N, H]; NaN for what does not fit its context."""
         model, template, _ = self._ready()
-        prompts = [template.opening(about(messages, _plain(template, reply))) for messages, reply in asked]
+        prompts = [before_verdict(template, messages, _plain(template, reply)) for messages, reply in asked]
         fitting = np.array([len(prompt) < context_length(model) for prompt in prompts], dtype=bool)
         found = np.full((len(prompts), model.config.hidden_size), np.nan)
         kept = [prompt for prompt, fits in zip(prompts, fitting, strict=True) if fits]

@@ -15,18 +15,19 @@ from strop.types import Message, Origin, Task
 class Saying(Agent):
     """Says `word` and is paid what its speaker knows; the world is not asked.
 
-    Where it says `before` first, it is asked for the word afterwards, as `environments/verdicts.py` has it.
+    Where it says `before` first, be it nothing, it is asked for the word afterwards, as `environments/verdicts.py` has
+    it.
     """
 
     word: str
     paid: float = 0.0
-    before: str = ""
+    before: str | None = None
 
     origin: ClassVar[Origin] = Origin.TEACHER
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        if self.before:
+        if self.before is not None:
             dialogue.say(Message("assistant", self.before))
             dialogue.hear((Message("user", ASKED),))
         dialogue.say(Message("assistant", self.word))
-        return (*((0.0,) if self.before else ()), self.paid)
+        return (self.paid,) if self.before is None else (0.0, self.paid)

@@ -9,14 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from strop.environments.verdicts import BAD, GOOD, about
+from strop.environments.verdicts import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.filter.calculations import Calculations, StepJudge
 from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.saying import Saying
 from strop.generate.together import together
-from strop.generate.verdict_words import as_verdict, word_ids
+from strop.generate.verdict_words import as_verdict, has_verdict, word_ids
 from strop.generate.voices import REFERENCE
 from strop.roles import Strategy
 from strop.types import Group, IntArray, Origin, Outcome, Start, Trajectory
@@ -54,7 +54,9 @@ class PrefixSuccess(Strategy):
         labels = await self._labels([text for _, text in begun], play)
         labelled = [(*each, label) for each, label in zip(begun, labels, strict=True)]
         labelled += [(whole, whole.reply, mark) for whole, mark in solutions]
-        return [await self._said(*each, play) for each in labelled if not math.isnan(each[2])]
+        said = [await self._said(*each, play) for each in labelled if not math.isnan(each[2])]
+        # a verdict that has no room in the context is none
+        return [as_verdict(attempt, self._ids) for attempt in said if has_verdict(attempt)]
 
     async def _labels(self, begun: Sequence[str], play: Player) -> list[float]:
         """Of beginnings; completions that the world failed do not count, and without any there is none (NaN)."""
@@ -65,9 +67,7 @@ class PrefixSuccess(Strategy):
         return [entropic_mean([mark for mark in part if mark is not None], self.eta) for part in parts]
 
     async def _said(self, whole: Trajectory, text: str, label: float, play: Player) -> Trajectory:
-        start = play.another(messages=about(whole.task.messages, text), parent=whole.id)
-        said = await play(start, Saying(GOOD if label >= 0.5 else BAD, label))
-        return as_verdict(said, self._ids)
+        return await play(play.another(parent=whole.id), Saying(GOOD if label >= 0.5 else BAD, label, text))
 
 
 def _is_whole(attempt: Trajectory) -> bool:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from strop.environments.trials import Trials, cases_of, program_in
-from strop.environments.verdicts import BAD, GOOD, about
+from strop.environments.verdicts import BAD, GOOD
 from strop.filter.pass_rate_pairs import PassRatePairs
 from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.saying import Saying
 from strop.generate.together import together
-from strop.generate.verdict_words import as_verdict, word_ids
+from strop.generate.verdict_words import as_verdict, has_verdict, word_ids
 from strop.generate.voices import REFERENCE
 from strop.roles import Strategy
 from strop.types import Group, IntArray, Start, Trajectory
@@ -49,7 +49,9 @@ class ProgramPairs(Strategy):
             for place, word in zip(pair, (GOOD, BAD), strict=True)
         ]
         begun = [
-            (play.another(messages=about(group.task.messages, reply), family=family), Saying(word, float(word == GOOD)))
-            for reply, word, family in told
+            (play.another(family=family), Saying(word, float(word == GOOD), reply)) for reply, word, family in told
         ]
-        return [as_verdict(each, self._ids) for each in await together(play(start, agent) for start, agent in begun)]
+        said = await together(play(start, agent) for start, agent in begun)
+        # a pair of which one has no room for its verdict in the context is none
+        short = {attempt.family for attempt in said if not has_verdict(attempt)}
+        return [as_verdict(attempt, self._ids) for attempt in said if attempt.family not in short]

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from strop.environments.preferences import asked_of, replies_of
-from strop.environments.verdicts import BAD, GOOD, about
+from strop.environments.verdicts import BAD, GOOD
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.saying import Saying
 from strop.generate.together import together
-from strop.generate.verdict_words import as_verdict, word_ids
+from strop.generate.verdict_words import as_verdict, has_verdict, word_ids
 from strop.roles import Strategy
 from strop.types import Group, IntArray, Start, Trajectory
 
@@ -41,11 +41,15 @@ class RecitedVerdicts(Strategy):
         if len(starts) != len(replies):
             raise ConfigurationError(f"a task here has {len(replies)} replies: set group_size={len(replies)}")
         lowest = len(replies) - 1
-        read = [asked if self.says_replies else about(asked, reply) for reply in replies]
-        begun = [replace(start, messages=messages) for start, messages in zip(starts, read, strict=True)]
+        begun = [replace(start, messages=asked) for start in starts]
         agents = [
-            Saying(BAD if place else GOOD, (lowest - place) / lowest, reply if self.says_replies else "")
-            for place, reply in enumerate(replies)
+            Saying(BAD if place else GOOD, (lowest - place) / lowest, reply) for place, reply in enumerate(replies)
         ]
         said = await together(play(start, agent) for start, agent in zip(begun, agents, strict=True))
-        return [as_verdict(attempt, self._ids) for attempt in said]
+        if not all(map(has_verdict, said)):
+            most = max(len(reply) for reply in replies)
+            raise ConfigurationError(
+                f"task {group.task.id}: behind a reply of {most} characters the context has no room for a verdict: set "
+                "a larger context"
+            )
+        return [as_verdict(attempt, self._ids, self.says_replies) for attempt in said]

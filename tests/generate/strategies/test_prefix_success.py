@@ -69,6 +69,24 @@ def test_each_step_is_labelled_by_how_it_can_be_finished(tmp_path: Path) -> None
     assert len(left) == 5, "the solution and its completions are given up"
 
 
+def test_a_solution_that_leaves_no_room_for_a_verdict_stops_nothing(tmp_path: Path) -> None:
+    """The whole does not fit before the question, its beginnings do."""
+
+    async def score(group: Group) -> None:
+        for attempt in group.trajectories:
+            attempt.reward = 1.0
+
+    long = "1+1=2 " + "9" * 60
+    folder = save_folder(tmp_path)
+    room = len(policy_of(folder, None).template.opening(about(TASK.messages, long)))
+    for context, count in ((room, 1), (room + 1, 2)):
+        policy = policy_of(folder, Recording([f"{long}|", " 2|"]), max_tokens=128, context=context)
+        play = GroupPlayer(Group(0, TASK, []), policy, (Replies(1),), Chat(), 0, score)
+        strategy = PrefixSuccess(samples=1)
+        strategy.meet(policy)
+        assert len(asyncio.run(strategy(play.group, [play.another()], play))) == count
+
+
 def test_a_run_makes_a_process_reward_model(tmp_path: Path) -> None:
     sizes = {"groups_per_step": 2, "group_size": 1, "max_tokens": 40, "heldout_tasks": 1, "steps": 1, "samples": 2}
     launch(build(recipe_named("er_prm"), {**sizes, "world": "arithmetic:2"}), tmp_path, "run")
