@@ -1,4 +1,4 @@
-"""What stands before a verdict, where a template forgets thoughts and where a context ends; and two words that differ."""
+"""What stands before a verdict: where a template forgets thoughts, where a context ends; and two words that differ."""
 
 from __future__ import annotations
 

@@ -60,7 +60,11 @@ class Pessimistic(Reward):
         each = -(-self.pairs // len(self.worlds))
         tasks = [world.task(index) for world in self.worlds for index in range(each)]
         states = self.model.states([(asked_of(task), reply) for task in tasks for reply in replies_of(task)[:2]])
-        self._known = states.mean(0), precision(states[0::2] - states[1::2], self.ridge)
+        pairs = states.reshape(-1, 2, states.shape[1])
+        read = pairs[~np.isnan(pairs).any((1, 2))]  # what does not fit its context says nothing
+        if not len(read):
+            raise ConfigurationError(f"none of {len(pairs)} pairs fits the reward model's context: take shorter ones")
+        self._known = read.mean((0, 1)), precision(read[:, 0] - read[:, 1], self.ridge)
 
     async def __call__(self, group: Group) -> list[float]:
         asked = [(attempt.task.messages, attempt.reply) for attempt in group.trajectories]

@@ -27,7 +27,8 @@ from strop.types import Group, Start, Task, Trajectory
 class Voted(Strategy):
     """The attempts of `inner`, with the mean of the judges' differences u, and whether it says that the label is wrong.
 
-    Both stand in `Turn.aux["strength"]` of the two, and in their facts.
+    Both stand in `Turn.aux["strength"]` of the two, and in their facts. A pair that does not fit a judge's context has
+    no vote: u is 0.
     """
 
     inner: Strategy
@@ -47,10 +48,10 @@ class Voted(Strategy):
         """Find out below which u a label is wrong."""
         each = -(-self.sample // len(self.worlds))
         found = self.strengths([world.task(index) for world in self.worlds for index in range(each)])
-        self._lowest = float(np.quantile(found, self.wrong)) if self.wrong else -np.inf
+        self._lowest = float(np.nanquantile(found, self.wrong)) if self.wrong else -np.inf
 
     def strengths(self, tasks: Sequence[Task]) -> list[float]:
-        """u of each pair."""
+        """u of each pair; NaN where a judge cannot read one."""
         asked = [(asked_of(task), reply) for task in tasks for reply in replies_of(task)[:2]]
         told = np.array([judge.scores(asked) for judge in self.judges])  # [M, 2 N]
         return [float(each) for each in (told[:, 0::2] - told[:, 1::2]).mean(0)]
@@ -60,7 +61,8 @@ class Voted(Strategy):
             raise ConfigurationError("Voted does not know which labels are wrong: call meet(policy) first")
         attempts = await self.inner(group, starts, play)
         (strength,) = self.strengths([group.task])
-        told = np.array([[strength, strength < self._lowest]], dtype=np.float32)  # one row for the whole turn
+        is_wrong = strength < self._lowest  # never of NaN
+        told = np.array([[np.nan_to_num(strength), is_wrong]], dtype=np.float32)  # one row for the whole turn
         return [_told(attempt, told) for attempt in attempts]
 
 

@@ -53,6 +53,13 @@ def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
     mean = sum(len(reply) for task in tasks for reply in replies_of(task)) / 16
     group = make_group([0.0])
     assert asyncio.run(reward(group)) == pytest.approx([1 - mean])
+    model.states = lambda asked: np.array([[0.0, 4.0], [0.0, 2.0], [np.nan] * 2, [0.0, 9.0]])
+    reward.open()
+    assert reward._known is not None and reward._known[0].tolist() == [0.0, 3.0], "what cannot be read says nothing"
+    assert reward._known[1].tolist() == pytest.approx(np.diag([10.0, 1 / 4.1]))
+    model.states = lambda asked: np.full((2, 2), np.nan)
+    with pytest.raises(ConfigurationError, match="none of 1 pairs fits"):
+        reward.open()
     for wrong in ({"bound": -1.0}, {"ridge": 0.0}, {"pairs": 0}):
         with pytest.raises(ConfigurationError, match="bound >= 0, ridge > 0 and pairs >= 1"):
             Pessimistic(model, reward.worlds, **wrong)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +16,15 @@ from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.preferences import Preferences
 from strop.errors import ConfigurationError
+from strop.generate.partners import Player
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.recited_verdicts import RecitedVerdicts
 from strop.generate.strategies.voted import Voted
 from strop.recipes import build, recipe_named
+from strop.roles import Strategy
 from strop.start.launch import launch
-from strop.types import Message
+from strop.types import Group, Message, Start, Trajectory
+from tests.building import make_group
 from tests.models import save_pocket_like
 
 WORLD = Preferences(Arithmetic(2), noise=0.25)
@@ -57,6 +62,32 @@ def test_the_lowest_are_wrong() -> None:
     none: Any = replace(voted, wrong=0.0)
     none.meet(None)
     assert none._lowest == -float("inf")
+
+
+class Short(Knowing):
+    """Reads no question that begins with 5 or more."""
+
+    def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+        told = zip(super().scores(asked), asked, strict=True)
+        return [score if messages[0].content < "5" else math.nan for score, (messages, _) in told]
+
+
+class Two(Strategy):
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        return make_group([1.0, 0.0]).trajectories
+
+
+def test_a_pair_that_a_judge_cannot_read_has_no_vote() -> None:
+    voted: Any = Voted(Two(), (Knowing(""), Short("")), (WORLD,), wrong=0.5)
+    voted.meet(None)
+    assert voted._lowest == 2.0
+    told: dict[bool, set[tuple[float, float]]] = {False: set(), True: set()}
+    for index in range(40):
+        task = WORLD.task(index)
+        better, worse = asyncio.run(voted(Group(0, task, []), [], None))
+        assert better.turns[0].aux["strength"] is worse.turns[0].aux["strength"]
+        told[task.messages[0].content < "5"].add(tuple(better.turns[0].aux["strength"][0].tolist()))
+    assert told == {False: {(0.0, 0.0)}, True: {(2.0, 0.0), (-2.0, 1.0)}}
 
 
 def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
