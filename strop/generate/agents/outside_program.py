@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from strop.generate.serve.visit import Visit
     from strop.run import Run
 
+_PROGRAMS = str(Path(__file__).parent.parent / "serve" / "programs")
 _PORT = 8000  # within walls, where no other program is
 _SHOWN = 300  # characters of what a program complained
 
@@ -51,6 +52,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
     memory: int = 2 << 30  # bytes
     isolation: Literal["walls", "process"] = "walls"  # process: the program may do whatever the user may
     readable: tuple[str, ...] = ()  # files and folders that it may read within walls
+    late: Literal["fails", "judged"] = "fails"  # judged: what was asked in time counts, and silence earned nothing
     origin: ClassVar[Origin] = Origin.POLICY
     _guests: Attempts | None = field(default=None, init=False, repr=False)
     _door: Door | None = field(default=None, init=False, repr=False)
@@ -89,8 +91,10 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         finally:
             await guests.end(key)
             self._count(visit)
-        _check(ran, dialogue)
-        earned = await self._earned(ran, visit, answers, step)
+        is_late = ran.ending is Ending.TIMEOUT and self.late == "judged" and len(dialogue.turns) > 0
+        if not is_late:
+            _check(ran, dialogue)
+        earned = await self._earned(ran, visit, answers, step, is_late)
         return () if earned is None else (*(0.0,) * (len(dialogue.turns) - 1), earned)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
@@ -120,28 +124,37 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         given = json.dumps(
             {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
         )
-        allowance, words = Allowance(self.seconds, self.memory), shlex.split(self.command)
+        allowance, words = Allowance(self.seconds, self.memory), self._words
         if self.isolation == "process":
             return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
         from strop.generate.serve import inside
 
         door, carrier = str(Path(self._folder) / "door"), str(Path(inside.__file__))
-        seen = {door, carrier, sys.prefix, sys.base_prefix, *self.readable}
+        seen = {door, carrier, _PROGRAMS, sys.prefix, sys.base_prefix, *self.readable}
         bubble = Bubble(tuple(sorted(seen)), _environment(f"http://127.0.0.1:{_PORT}", key))
         return await bubble.run([sys.executable, carrier, door, str(_PORT), *words], given, allowance)
 
-    async def _earned(self, ran: Ran, visit: Visit, answers: list[Observation], step: Any) -> float | None:
+    @property
+    def _words(self) -> list[str]:
+        words = [word.replace("{programs}", _PROGRAMS) for word in shlex.split(self.command)]
+        return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
+
+    async def _earned(
+        self, ran: Ran, visit: Visit, answers: list[Observation], step: Any, is_late: bool
+    ) -> float | None:
         match self.pays:
+            case "post" | "line" if is_late:
+                return visit.reward or 0.0
             case "post" if visit.reward is not None:
                 return visit.reward
             case "post":
                 raise WorldFailed("the program ended without a word of what it earned")
             case "line":
                 return _line(ran.stdout)
-        if not answers:
+        if not answers and not is_late:
             await step(Message("assistant", ran.stdout.strip()))
         paid = [answer.reward for answer in answers if answer.reward is not None]
-        return sum(paid) if paid else None
+        return sum(paid) if paid else 0.0 if is_late else None
 
     def _count(self, visit: Visit) -> None:
         for name, count in asdict(visit.served).items():

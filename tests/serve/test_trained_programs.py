@@ -1,0 +1,67 @@
+"""Training through a program: the same attempts as without it, killed and resumed, and again from the ledger alone.
+
+Who asks when decides which rows an engine computes together, and that the last bits of logprobs: tokens are the same,
+weights nearly so. From the ledger they are the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from strop.disk.ledger import Ledger
+from strop.generate.agents.chat import Chat
+from strop.recipes import build, recipe_named
+from strop.run import Run
+from strop.start.launch import launch, relaunch
+from strop.start.retrain import retrain
+from tests.start.test_resume import CONTEXT, _hush
+
+STEPS, GROUPS = 3, 2
+pytest.importorskip("uvicorn")
+
+
+def make_run(lag: int = 0) -> Run:
+    sizes = {"steps": STEPS, "groups_per_step": GROUPS, "group_size": 3, "heldout_tasks": 1, "lag": lag}
+    run = build(recipe_named("polar"), {"world": "keyvalue:4", "isolation": "process", "learning_rate": 1e-5} | sizes)
+    run.checkpoint_every = 1
+    return run
+
+
+def begin(path: Path) -> None:
+    _hush()
+    launch(make_run(), path.parent, path.name)
+
+
+def turns_of(run: Path, groups: int = STEPS * GROUPS) -> list[list[list[int]]]:
+    ledger = Ledger(run / "ledger.db", read_only=True)
+    assert ledger.violations() == [] and ledger.trained_more_than_once() == 0
+    attempts = [attempt for number in range(groups) for attempt in ledger.group(number).trajectories]
+    return [[turn.tokens.tolist() for turn in attempt.turns] for attempt in attempts]
+
+
+def test_the_same_attempts_as_without_it_whatever_happens(tmp_path: Path) -> None:
+    launch(replace(make_run(), agent=Chat()), tmp_path, "plain")
+    CONTEXT.set_forkserver_preload(["tests.serve.test_trained_programs"])
+    child = CONTEXT.Process(target=begin, args=(tmp_path / "killed",))
+    child.start()
+    until = time.monotonic() + 120
+    while not (tmp_path / "killed" / "checkpoints" / "step-1").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    child.kill()
+    child.join()
+    relaunch(tmp_path / "killed")
+    assert turns_of(tmp_path / "killed") == turns_of(tmp_path / "plain")
+    name = f"checkpoints/step-{STEPS}/model.safetensors"
+    ours, theirs = (load_file(tmp_path / run / name) for run in ("killed", "plain"))
+    assert max(float((ours[key] - theirs[key]).abs().max()) for key in ours) < 1e-5
+
+
+def test_beside_a_learner_that_goes_on_it_can_be_trained_again(tmp_path: Path) -> None:
+    launch(make_run(lag=2), tmp_path, "run")
+    made = retrain(tmp_path / "run")
+    assert len(made) == STEPS + 1 and all(each.is_equal and each.published for each in made)
