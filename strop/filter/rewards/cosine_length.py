@@ -15,18 +15,21 @@ from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
 from strop.filter.marks import plain_marks
 from strop.roles import Reward
-from strop.types import Group
+from strop.types import Group, Trajectory
 
 
 @dataclass(frozen=True)
 class CosineLength(Reward):
-    """Half a cosine from the first value, of an empty reply, to the second, of one of `limit` tokens."""
+    """Half a cosine from the first value, of an empty reply, to the second, of one of `limit` tokens.
+
+    Of an attempt of several replies the longest counts: the limit is a reply's.
+    """
 
     judge: Reward  # 1: right
-    limit: int  # tokens that an attempt may write
+    limit: int  # tokens that a reply may have
     right: tuple[float, float] = (2.0, 1.0)  # for a right answer
     wrong: tuple[float, float] = (-10.0, 0.0)  # for a wrong one
-    exceed: float = -10.0  # for an attempt within `margin` tokens of the limit
+    exceed: float = -10.0  # for a reply within `margin` tokens of the limit
     margin: int = 16
     weight: float = 1.0
 
@@ -45,10 +48,14 @@ class CosineLength(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         marks = plain_marks(self, self.judge, group)
-        return [self._value(t.num_tokens, is_right(mark)) for t, mark in zip(group.trajectories, marks, strict=True)]
+        return [self._value(_longest(t), is_right(mark)) for t, mark in zip(group.trajectories, marks, strict=True)]
 
     def _value(self, length: int, right: bool) -> float:
         if length + self.margin >= self.limit:
             return self.exceed
         first, last = self.right if right else self.wrong
         return last + (first - last) * (1 + math.cos(math.pi * length / self.limit)) / 2
+
+
+def _longest(attempt: Trajectory) -> int:
+    return max((len(turn.tokens) for turn in attempt.turns), default=0)

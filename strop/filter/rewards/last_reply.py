@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.errors import ConfigurationError
+from strop.environments.of_task import world_of
 from strop.processes.foreign import checked
 from strop.roles import Reward, World
 from strop.types import Group
@@ -22,8 +22,5 @@ class LastReply(Reward):
         return all(world.is_inline for world in self.worlds)
 
     def __call__(self, group: Group) -> list[float]:
-        named = [world for world in self.worlds if world.name == group.task.source]
-        if not named:
-            known = ", ".join(world.name for world in self.worlds)
-            raise ConfigurationError(f"LastReply knows no world {group.task.source!r}, only {known}")
-        return [checked(named[0], attempt.task, attempt.reply) for attempt in group.trajectories]
+        world = world_of(self.worlds, group.task)
+        return [checked(world, attempt.task, attempt.reply) for attempt in group.trajectories]

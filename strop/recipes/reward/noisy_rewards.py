@@ -28,7 +28,7 @@ from strop.train.losses.clip import Clip
 from strop.train.losses.kl import Kl
 
 _SIGNALS = ("flipped", "patterns", "calibrated")
-_WORKINGS = ("<think>", "</think>", "=", "no", "+", "-", "*", "/")  # of the bundled model
+_WORKINGS = ("<think>", "</think>", "=", "no", "+", "-", "*")  # of the bundled model; a / stands in every closing tag
 _ENOUGH = 4  # of them
 
 

@@ -40,6 +40,16 @@ def test_what_is_nearly_right_is_wrong() -> None:
     assert CosineLength(Earned(), 1000)(group) == pytest.approx([-5.0, 1.5, -5.0])
 
 
+def test_of_several_replies_the_longest_counts() -> None:
+    """Three replies of 500, 400 and 300 tokens, of which each might have had 1000, came near no limit."""
+    group = make_group([0.0, 0.0, 0.0], turn_rewards=[(0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 1.0)])
+    for attempt, lengths in zip(group.trajectories, [(500, 400, 300), (300, 500, 400), (984, 2)], strict=True):
+        attempt.turns = tuple(turn(length) for length in lengths)
+    silent = replace(group.trajectories[1], turns=(), turn_rewards=())
+    group.trajectories.append(silent)
+    assert CosineLength(Earned(), 1000)(group) == pytest.approx([1.5, -5.0, -10.0, -10.0])
+
+
 @pytest.mark.parametrize("fields", [{"limit": 16}, {"wrong": (-10.0, 0.5)}])
 def test_values_that_cannot_be_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="above its margin and nothing above 0"):

@@ -143,9 +143,13 @@ def test_the_recipe_s_three_signals() -> None:
     first = paid["flipped"][0]
     assert first == Flipped(Earned(), noisy_rewards(Setting(seed=5)).worlds, 0.4, 5)
     second = paid["calibrated"][0]
-    assert isinstance(second, LiftedMarks) and second.model == first
+    assert isinstance(second, LiftedMarks) and second.model == first and second.gain == 0.1
+    assert noisy_rewards(signal="calibrated", gain=0.3).rewards[0] == replace(
+        second, gain=0.3, model=replace(first, worlds=noisy_rewards().worlds, seed=0)
+    )
     assert all(rewards[1].weight == 0 for rewards in paid.values())
     bundled = noisy_rewards(signal="patterns").rewards[0]
     assert isinstance(bundled, ReasoningPatterns) and bundled.of("<think>1+1=2</think>2") == 1.0
+    assert bundled.of("<think></think>2") == 0.5, "two tags, and the / of the second is no division"
     with pytest.raises(ConfigurationError, match="no signal 'pattern': did you mean"):
         noisy_rewards(signal="pattern")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from strop.environments.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
 from strop.filter.rewards.any_threshold import AnyThreshold
 from strop.filter.rewards.flat import Flat
+from strop.filter.rewards.last_reply import LastReply
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.per_source import PerSource, Verifier
 from strop.filter.rewards.tag_share import TagShare
@@ -23,7 +24,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.v_triune import v_triune
 from strop.recipes.setting import Setting
-from strop.types import Group, Message, Outcome, Trajectory
+from strop.types import Group, Message, Outcome, Task, Trajectory
 from tests.building import turn
 from tests.clock import run_virtually
 from tests.models import save_pocket_like
@@ -56,6 +57,26 @@ def test_overlap_of_intervals_by_counting() -> None:
     cut.trajectories[0].outcome = Outcome.TRUNCATED
     assert NEAR(cut) == [0]
     assert [number_in(text) for text in ("12", "-3", "", "-", "1.5", "٣")] == [12, -3, None, None, None, None]
+
+
+@dataclass(frozen=True)
+class Particular(Arithmetic):
+    """Knows its own tasks alone, as a dataset does."""
+
+    def check(self, task: Task, reply: str) -> float:
+        if task.level != self.level:
+            raise ValueError(f"a task of level {task.level} is not of level {self.level}")
+        return super().check(task, reply)
+
+
+def test_the_world_of_a_task_s_level_is_asked() -> None:
+    worlds = (Particular(2), Particular(4))
+    for world in worlds:
+        task = world.task(0)
+        attempts = [replace(attempt, task=task) for attempt in saying(task.answer, "0").trajectories]
+        assert LastReply(worlds)(Group(0, task, attempts)) == [1, 0]
+    with pytest.raises(ConfigurationError, match="is of test:4, and the worlds here are arithmetic:2, arithmetic:4"):
+        LastReply(worlds)(Group(0, replace(worlds[1].task(0), source="test"), []))
 
 
 def test_what_has_no_number_or_no_width_is_refused() -> None:

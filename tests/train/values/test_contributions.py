@@ -193,7 +193,7 @@ def test_the_last_reply_is_checked_by_its_world() -> None:
     for attempt in group.trajectories:
         attempt.task = group.task
     assert LastReply((world,))(group) == [world.check(group.task, "2")] * 2
-    with pytest.raises(ConfigurationError, match="knows no world 'test'"):
+    with pytest.raises(ConfigurationError, match="is of test:0, and the worlds here are keyvalue:1"):
         LastReply((world,))(make_group([0.0]))
 
 
