@@ -236,3 +236,11 @@ def test_a_reward_model_is_measured_on_pairs_held_out(
     better, worse = ([judge.scores([(asked_of(pair), replies_of(pair)[side])])[0] for pair in pairs] for side in (0, 1))
     assert shown["ratio"] == sum(one > other for one, other in zip(better, worse, strict=True)) / 2
     assert "| useful |" in benchmark.table(shown)
+
+
+@pytest.mark.parametrize("benchmark", ["endpoint"], indirect=True)
+def test_the_endpoint_is_asked_for_every_turn_and_breaks_none(benchmark: ModuleType) -> None:
+    pytest.importorskip("uvicorn")
+    measured = asyncio.run(benchmark.measure(3, 4))
+    assert measured["breaks"] == 0 and measured["ratio"] == pytest.approx(2.0 / measured["milliseconds"])
+    assert measured["share_of_a_core"] == pytest.approx(measured["milliseconds"] / 1000 * 3 / 10)
