@@ -40,7 +40,7 @@ class SecondRun(Strategy):
             raise ConfigurationError(f"SecondRun needs steps >= 1 and longest >= 1, got {self.steps}, {self.longest}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        return await together(self._again(group, start, play) for start in starts)
+        return await together(self._again(group, start, play.apart(start)) for start in starts)
 
     async def _again(self, group: Group, start: Start, play: Player) -> Trajectory:
         first = await play(play.another())

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.second_run import SecondRun
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
-from tests.generate.asking import Speaking, player_of
+from tests.generate.asking import Speaking, asked_of, player_of
 from tests.generate.critic import Critic
 
 WORLD = KeyValue(1)
@@ -64,3 +64,9 @@ def test_without_a_plan_the_first_run_is_handed_in(tmp_path: Path) -> None:
     for bad in ({"steps": 0}, {"longest": 0}):
         with pytest.raises(ConfigurationError, match="SecondRun needs"):
             SecondRun(None, **bad)
+
+
+def test_what_runs_side_by_side_ask_does_not_depend_on_who_is_done_first(tmp_path: Path) -> None:
+    first = asked_of(tmp_path, WORLD, TASK, SecondRun(None), lambda key: 0)
+    for late in (lambda key: key % 7, lambda key: 50 - key % 50):
+        assert asked_of(tmp_path, WORLD, TASK, SecondRun(None), late) == first
