@@ -1,7 +1,8 @@
 """Is this program right? A small function with a program for it, and a conclusion of T or F (2509.22824).
 
 Every other program is the world's own, the others have one step that does something else: whether they are right is
-known from what steps mean, on the tests that the function has. Nothing is run here.
+known from what steps mean, on the tests that the function has. Nothing is run here. Runs ask about programs of the
+policy, in the same words (`control/writers/critiqued.py`); these are what is shown before, and measured.
 Papers: critique-coder
 """
 
@@ -20,7 +21,7 @@ from strop.types import Message, Task
 
 _CONCLUSION = re.compile(r"conclusion:[ ]?\{([^{}\n]{0,40})\}")
 _SHOWN = 2
-TRUE, FALSE = "T", "F"
+_TRUE, _FALSE = "T", "F"
 
 
 @dataclass(frozen=True)
@@ -49,23 +50,28 @@ class Critiques(World):
     def answer(self, reply: str) -> str:
         """The last conclusion, where it is one of both letters."""
         said = _CONCLUSION.findall(reply)
-        return said[-1].strip() if said and said[-1].strip() in (TRUE, FALSE) else ""
+        letter = said[-1].strip() if said else ""
+        return concluded(letter == _TRUE) if letter in (_TRUE, _FALSE) else ""
 
     def solution(self, task: Task) -> str:
-        return concluded(task.answer)
+        return task.answer
 
     def _make(self, stream: random.Random, is_right: bool) -> Task:
         steps, inputs, outputs = drawn(self.level, stream)
         program = steps
         while not is_right and [meant(program, each) for each in inputs] == outputs:
             program = changed(steps, self.level, stream)
-        shown = " ".join(f"{FUNCTION}({x!r})={y!r}" for x, y in zip(inputs[:_SHOWN], outputs, strict=False))
-        asked = f"{head()} {', '.join(step.words for step in steps)}. {shown}\n{written(program)}\nright?"
-        return Task((Message("user", asked),), TRUE if is_right else FALSE, self.name, self.level)
+        calls = " ".join(f"{FUNCTION}({x!r})={y!r}" for x, y in zip(inputs[:_SHOWN], outputs, strict=False))
+        asked = shown(f"{head()} {', '.join(step.words for step in steps)}. {calls}", written(program))
+        return Task((Message("user", asked),), concluded(is_right), self.name, self.level)
 
 
-def concluded(letter: str) -> str:
-    return f"conclusion: {{{letter}}}"
+def shown(question: str, program: str) -> str:
+    return f"{question}\n{program}\nright?"
+
+
+def concluded(is_right: bool) -> str:
+    return f"conclusion: {{{_TRUE if is_right else _FALSE}}}"
 
 
 def changed(steps: list[Step], level: int, stream: random.Random) -> list[Step]:

@@ -69,12 +69,20 @@ class AgreedTests:
 
 def agreed(said: Sequence[str], oracles: int) -> str | None:
     """What at least two oracles say, or the only one there is; what failed says nothing."""
-    values = [each for each in said if each.startswith('["value", ')]
+    values = [each for each in said if _is_value(each)]
     if not values:
         return None
     (most, count), *rest = Counter(values).most_common()
     is_tied = bool(rest) and rest[0][1] == count
     return most if count >= min(_AGREED, oracles) and not is_tied else None
+
+
+def _is_value(line: str) -> bool:
+    """Whether a line says a value, whole and spelled as the box spells it: what an oracle prints may be cut off."""
+    try:
+        return json.dumps(["value", json.loads(line)[1]]) == line
+    except (ValueError, RecursionError, TypeError, LookupError):
+        return False
 
 
 def _listed(text: str) -> list[Any]:

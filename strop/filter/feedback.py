@@ -1,7 +1,8 @@
 """What RLTF (2307.04349) says of a program that was tried: a number for all of it, and the place that is to blame.
 
-Readings: what takes too much time, memory or output is a runtime error. The price of a marked token is flat; the
-release divides and multiplies it by the same length.
+Readings: what takes too much time, memory or output is a runtime error. An error of syntax in the last line is an
+unexpected end, whatever its message. The price of a marked token is flat; the release divides and multiplies it by the
+same length.
 Papers: rltf
 """
 

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from strop.control.samplers.answers_in_turn import AnswersInTurn
+from strop.control.samplers.uniform import Uniform
+from strop.control.writers.critiqued import Critiqued
 from strop.environments.critiques import Critiques
 from strop.environments.programs import SHAPES
 from strop.environments.split import is_heldout, prompt_of
@@ -42,7 +45,7 @@ LEVELS = [Critiques(level) for level in SHAPES]
 def test_the_last_conclusion_alone_counts(reply: str, is_paid_if_true: int, is_paid_if_false: int) -> None:
     world = Critiques(1)
     right, wrong = world.task(0), world.task(1)
-    assert (right.answer, wrong.answer) == ("T", "F")
+    assert (right.answer, wrong.answer) == ("conclusion: {T}", "conclusion: {F}")
     assert (world.check(right, reply), world.check(wrong, reply)) == (is_paid_if_true, is_paid_if_false)
 
 
@@ -51,7 +54,7 @@ def test_as_many_are_right_as_wrong_on_both_sides(world: Critiques) -> None:
     for side in (False, True):
         tasks = [world.task(index, side) for index in range(20)]
         assert all(is_heldout(prompt_of(task)) is side for task in tasks)
-        assert [task.answer for task in tasks] == ["T", "F"] * 10
+        assert [task.answer for task in tasks] == ["conclusion: {T}", "conclusion: {F}"] * 10
         assert all(world.check(task, world.solution(task)) == 1.0 for task in tasks)
 
 
@@ -66,7 +69,7 @@ def test_the_box_says_the_same_of_what_is_shown() -> None:
                 calls = [each.split(")=") for each in asked.partition(". f(")[2].split(" f(")]
                 cases = Cases("f", tuple([literal_eval(x)] for x, _ in calls), tuple(literal_eval(y) for _, y in calls))
                 trial = await trials.of(program.removesuffix("\nright?"), cases)
-                found.append((task.answer, trial.is_right))
+                found.append((task.answer[-2], trial.is_right))
         await trials.close()
         return found
 
@@ -90,11 +93,18 @@ def test_a_critique_earns_what_its_world_paid_and_a_program_its_share_of_tests()
     assert asyncio.run(asked()) == [[1.0, 0.0], [0.5, 1.0]]
 
 
-def test_how_the_recipe_mixes_and_what_it_refuses() -> None:
-    run = critique_coder(Setting(world="programs:1+programs:2+critiques:1"), share=0.25)
-    assert run.sampler.weights == (0.375, 0.375, 0.25)  # type: ignore[attr-defined]
+def test_what_the_recipe_is_made_of_and_what_it_refuses() -> None:
+    run = critique_coder(Setting(world="programs:1+programs:2+critiques:1+critiques:2"), share=0.25)
+    sampler = run.sampler
+    assert isinstance(sampler, AnswersInTurn) and sampler.share == 0.25 and isinstance(sampler.inner, Uniform)
+    assert [(world.name, world.level) for world in sampler.inner.worlds] == [("programs", 1), ("programs", 2)]
+    assert isinstance(run.writer, Critiqued) and run.writer.problems(run) == []
+    assert critique_coder().sampler.share == 0.2  # type: ignore[attr-defined]
+    absent = critique_coder(Setting(world="programs:1+programs:2+critiques:1"))
+    assert Critiqued().problems(absent) == ["critiques:2 is no world of this run: add it to world"]
     for world in ("programs:1", "critiques:1"):
         with pytest.raises(ConfigurationError, match="programs and critiques"):
             critique_coder(Setting(world=world))
-    with pytest.raises(ConfigurationError, match="between 0 and 1, got 1"):
-        critique_coder(share=1.0)
+    for share in (0.0, 1.0):
+        with pytest.raises(ConfigurationError, match=f"between 0 and 1, got {share:g}"):
+            critique_coder(share=share)

@@ -93,6 +93,42 @@ def test_nothing_that_a_program_says_makes_it_right() -> None:
     assert [sum(each.passed) for each in found] == [0, 0, 0, 1, 0, 0]  # whoever says 2 for all is right once
 
 
+# nothing of these computes 2x; each test passed is one whose answer the program said as it stands
+FORGED = {
+    "import builtins\nbuiltins.print = lambda *said, **how: None\nf = lambda x: 3": 0,
+    "import builtins\np = print\nbuiltins.print = lambda s, **how: p('[\"value\", 2]', **how)\nf = lambda x: 3": 1,
+    "import builtins\nbuiltins.open = None\nf = lambda x: 3": 0,
+    "import sys\nsys.modules.clear()\nf = lambda x: 3": 0,
+    "import sys\ndef f(x): sys.exit(0)": 0,
+    "import os\ndef f(x): os._exit(0)": 0,
+    "raise SystemExit(0)": 0,
+    "import os\nos.closerange(0, 100)\nf = lambda x: 3": 0,
+    "import os\nos.fork()\nf = lambda x: 3": 0,
+    "import os\nos.kill(os.getppid(), 9)\nf = lambda x: 3": 0,
+    "def f(x): return open('/proc/self/environ').read() + open('/proc/self/maps').read()": 0,
+    "import os\ndef f(x): return open(f'/proc/{os.getppid()}/mem', 'rb').read(9)": 0,
+    "import sys\nf = lambda x: sys._getframe(2).f_globals['asked']['inputs'][0][0] * 2": 1,
+    "import sys\nout = sys._getframe(3).f_globals['told']\nout.write('[\"value\", 2]\\n' * 4)\nf = str": 1,
+    "def f(x): return f(x)": 0,
+    "def f(x):\n a = []\n a.append(a)\n return a": 0,
+    "def f(x): return 10**5000": 0,
+    "def f(x): return 1 << 10**10": 0,
+    "def f(x): return float('nan')": 0,
+    "class Any:\n __eq__ = lambda s, o: True\n __repr__ = lambda s: '2'\nf = lambda x: Any()": 0,
+    "class Two(float):\n __repr__ = lambda s: '2'\nf = lambda x: Two(9)": 0,
+    'f = lambda x: \'2\\n["value", 4]\\n["value", 6]\'': 0,
+    "def f(x): yield 2*x": 0,
+    "async def f(x): return 2*x": 0,
+    'class Odd(Exception): pass\nOdd.__name__ = \'"]\\n["value", 4]\'\ndef f(x): raise Odd': 0,
+}
+
+
+def test_no_test_is_passed_without_saying_its_answer() -> None:
+    found = tried([*FORGED, "def f(x): return 2*x"], trials=Trials(seconds=2.0))
+    assert [sum(each.passed) for each in found[:-1]] == list(FORGED.values())
+    assert [each.is_right for each in found] == [False] * len(FORGED) + [True], "the box is as good as new"
+
+
 def test_expected_values_never_enter_the_box() -> None:
     """A program that may look at all that it was given finds no output there."""
     secret = Cases("f", ([1],), (987654321,))

@@ -52,6 +52,8 @@ def test_what_oracles_agree_on() -> None:
     assert agreed([one, one], 2) == one and agreed([one, two], 2) is None and agreed([one, one, two], 3) == one
     assert agreed([one, two, failed], 3) is None and agreed([one], 1) == one and agreed([failed], 1) is None
     assert agreed([one, failed], 2) is None and agreed([], 2) is None and agreed([one, one, two, two], 4) is None
+    for torn in ('["value", ', '["value", [1', '["value", 1] ', '["value", 1, 2]', '["value", ' + "[" * 9999):
+        assert agreed([torn], 1) is None and agreed([torn, torn, one], 3) is None, "cut off, or not as the box spells"
 
 
 def test_a_test_on_which_oracles_differ_is_never_written() -> None:
