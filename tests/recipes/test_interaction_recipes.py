@@ -74,6 +74,7 @@ def test_the_cards_numbers_of_the_bonus() -> None:
     assert [each.reward for each in group.scored] == [1.0, 1.0, 1.0, 0.0], "what is written down stays"
     told = part.learn([group])
     assert told["consistency"] == pytest.approx((0.9 + 0.6 + 0.8 + 0.95) / 4) and told["consistency_bonus"] == 0.25
+    assert told["consistent_share"] == pytest.approx(2 / 3), "of three right ones"
     # .6 misses the mean by .1667
     assert replace(part, margin=0.17).bonuses(group) == [0.5, 0.5, 0.5, 0.0]
 
@@ -82,6 +83,7 @@ def test_who_counts_as_right() -> None:
     part = Consistent(GroupStandard())
     lost = Group(0, TASK, [with_answer(str(i), 0.0, 0.9) for i in range(3)])
     assert part.bonuses(lost) == [0.0, 0.0, 0.0], "nobody: no mean of nothing"
+    assert "consistent_share" not in part.learn([lost]), "nor a share of nothing"
     partly = Group(0, TASK, [with_answer(str(i), right, 0.5) for i, right in enumerate((0.1, 0.4, 1.0))])
     assert part.bonuses(partly) == [0.0, 0.0, 0.5], "below the mean of 0.5, or hardly right"
     capped = Group(0, TASK, [with_answer(str(i), 1.0, c) for i, c in enumerate((0.96, 0.99))])
@@ -89,6 +91,7 @@ def test_who_counts_as_right() -> None:
     silent = with_answer("2", 1.0, 0.9)
     silent.turns = (replace(silent.turns[0], aux={}),)
     assert part.bonuses(Group(0, TASK, [*capped.trajectories, silent])) == [0.5, 0.5, 0.0], "no answer: 0, not 1"
+    assert Consistent.min_group == 2 and part.bonuses(Group(0, TASK, capped.trajectories[:1])) == [0.5]
     with pytest.raises(ConfigurationError, match="0 < cap <= 1"):
         Consistent(GroupStandard(), cap=0.0)
 
@@ -247,5 +250,31 @@ def test_labels_of_a_draw_count_and_no_others_and_a_full_queue_drops() -> None:
     again.restore(part.state())
     assert values(again, drawn, other) == values(part, drawn, other) == [[1.0], [0.0]]
     assert again.state() == part.state() == {"labels": {"1": 1.0}, "waiting": {"2": 1.0}}
+    assert again == (fresh := labelling(queue=2)) and repr(again) == repr(fresh), "what it has seen is no setting"
+    assert labelling(queue=1).queue == 1
     with pytest.raises(ConfigurationError, match="queue >= 1"):
         labelling(queue=0)
+
+
+class Slow(Canned):
+    """Answers when all who ask at once have asked."""
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        await asyncio.sleep(0)
+        return await super().ask(messages, sampling, key)
+
+
+def test_the_queue_holds_what_groups_ask_about_at_once() -> None:
+    """Three groups at once and two places: the first takes one, the second one of two, the third what is asked."""
+    part = LabelledMessages(Slow({"[reply]": "yes"}), queue=2)
+    groups = [Group(n, TASK, [told(str(n), *said)]) for n, said in enumerate(([["1"]], [["2"], ["3"]], [["1"], ["4"]]))]
+
+    async def at_once() -> None:
+        await asyncio.gather(*(_awaited(part(group)) for group in groups))
+
+    asyncio.run(at_once())
+    assert part.state() == {"labels": {}, "waiting": {"1": 1.0, "2": 1.0}}
+    part.learn(groups)
+    assert part.state() == {"labels": {"1": 1.0, "2": 1.0}, "waiting": {}}
+    asyncio.run(at_once())
+    assert part.state()["waiting"] == {"3": 1.0, "4": 1.0}, "those who asked have left their places"

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from strop.environments.next_state import items_in
+from strop.environments.next_state import NextState, items_in
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Reward
 from strop.types import Group, Trajectory
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 FORMS = ("f1", "exact")
 
@@ -33,6 +36,10 @@ class ChangeF1(Reward):
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ConfigurationError(f"ChangeF1 has no form {self.form!r}: {nearest(self.form, FORMS)}")
+
+    def problems(self, run: Run) -> list[str]:
+        strange = [f"{world.name}:{world.level}" for world in run.worlds if not isinstance(world, NextState)]
+        return [f"answers of {name} are no changes: name a world such as next_state:3" for name in strange]
 
     def __call__(self, group: Group) -> list[float]:
         return [self._mark(attempt) for attempt in group.trajectories]

@@ -56,17 +56,18 @@ class Consistent(Advantage):
                 attempt.advantages, attempt.returns = copy.advantages, copy.returns
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """What the draw's attempts were found to be."""
+        """What the draw's attempts were found to be, and which share of the right ones gets the bonus."""
         consistent = [self._consistency(attempt) for group in groups for attempt in group.scored]
         bonuses = [bonus for group in groups for bonus in self.bonuses(group)]
-        return {"consistency": float(np.mean(consistent)), "consistency_bonus": float(np.mean(bonuses))}
+        found: Metrics = {"consistency": float(np.mean(consistent)), "consistency_bonus": float(np.mean(bonuses))}
+        is_right = [right for group in groups for right in _are_right(group)]
+        return found | ({"consistent_share": np.count_nonzero(bonuses) / sum(is_right)} if any(is_right) else {})
 
     def bonuses(self, group: Group) -> list[float]:
         """Of each attempt that counts."""
         rights = [success(attempt) for attempt in group.scored]
         consistent = [self._consistency(attempt) for attempt in group.scored]
-        mean = sum(rights) / max(len(rights), 1)
-        is_right = [right > _LEAST and right >= mean - 1e-9 for right in rights]
+        is_right = _are_right(group)
         among = [c for c, counts in zip(consistent, is_right, strict=True) if counts]
         least = sum(among) / max(len(among), 1) - self.margin
         earned = [counts and c >= least - 1e-9 for c, counts in zip(consistent, is_right, strict=True)]
@@ -85,3 +86,10 @@ class Consistent(Advantage):
             return 0.0
         logprobs = REFERENCE_LOGPROBS.of(attempt).astype(np.float64)[is_answer]
         return float(min(np.exp(logprobs.mean()), self.cap))
+
+
+def _are_right(group: Group) -> list[bool]:
+    """Of each attempt that counts: success above 0.1, and no less than the mean."""
+    rights = [success(attempt) for attempt in group.scored]
+    mean = sum(rights) / max(len(rights), 1)
+    return [right > _LEAST and right >= mean - 1e-9 for right in rights]

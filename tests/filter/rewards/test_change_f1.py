@@ -63,3 +63,13 @@ def test_what_cannot_work_is_refused() -> None:
         NextState(7)
     assert rlvr_world(Setting(world="next_state:1"), taught=0).warmup is None
     assert rlvr_world(form="exact").rewards[0] == ChangeF1("exact")
+
+
+def test_worlds_without_changes_are_refused_before_anything_is_tried() -> None:
+    def told(world: str) -> list[str]:
+        return ChangeF1().problems(rlvr_world(Setting(world=world)))
+
+    assert told("next_state:3+next_state:1") == []
+    assert told("next_state:3+arithmetic:4") == [
+        "answers of arithmetic:4 are no changes: name a world such as next_state:3"
+    ]

@@ -43,6 +43,7 @@ class Saying(Adviser):
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         self.asked.append(messages[-1].content)
+        assert sampling.temperature == 0, "what a judge finds is not left to chance"
         if not self.answer:
             raise AdviserError("nobody is there")
         return self.answer

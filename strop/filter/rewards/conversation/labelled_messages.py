@@ -37,6 +37,7 @@ class LabelledMessages(Reward):
 
     _labels: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
     _waiting: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _asking: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)  # no answer came yet
 
     is_inline: ClassVar[bool] = True  # its table is in the run's own process; it waits for its adviser
 
@@ -65,12 +66,25 @@ class LabelledMessages(Reward):
         return found
 
     async def _ask(self, group: Group) -> None:
-        """Labels of messages that nobody knows; they wait until the step is made."""
+        """Labels of messages that nobody knows; they wait until the step is made.
+
+        What another group asks about at this moment is asked again, or its label would depend on who was quick; it has
+        its place in the queue already.
+        """
+        new = self._new(group)
+        self._asking.update(new)
+        try:
+            labels = await all_of(self._label(group.task, text) for text in new)
+        finally:
+            self._asking -= Counter(new)
+        self._waiting |= {text: label for text, label in zip(new, labels, strict=True) if text not in self._labels}
+
+    def _new(self, group: Group) -> list[str]:
         said = [text for each in group.trajectories for messages in said_after(each) for text in messages]
-        new = [text for text in dict.fromkeys(said) if text not in self._labels and text not in self._waiting]
-        new = new[: max(self.queue - len(self._waiting), 0)]
-        labels = await all_of(self._label(group.task, text) for text in new)
-        self._waiting |= dict(zip(new, labels, strict=True))
+        unknown = [text for text in dict.fromkeys(said) if text not in self._labels and text not in self._waiting]
+        room = self.queue - len(self._waiting.keys() | self._asking.keys())
+        fresh = [text for text in unknown if text not in self._asking][: max(room, 0)]
+        return [text for text in unknown if text in self._asking or text in fresh]
 
     async def _label(self, task: Task, text: str) -> float:
         """1 for yes, 0 for no and for whatever else is said; asked about the kind of task, not about this one."""
