@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from strop.filter.rewards.by_judges.flawed import Flawed
 from strop.filter.rewards.overlong import Overlong
-from strop.recipes.judges import parse_judge
+from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -24,7 +24,7 @@ from strop.train.losses.clip import Clip
 
 def fapo(
     setting: Setting = Setting(world="countdown:3"),
-    judge: str = "rules",  # who finds wrong steps: rules, a model folder, or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # who finds wrong steps: rules, itself, a folder, or http://HOST/v1#MODEL
     penalty: float = 1.0,  # for a right answer by wrong steps
     low: float = 0.2,  # the lower bound of a ratio is 1 - low
     high: float = 0.28,  # the upper bound of a ratio is 1 + high
@@ -35,5 +35,6 @@ def fapo(
     (outcome,) = run.rewards
     flawed = Flawed(outcome, parse_judge(judge, "strop.filter.flaw_rules:first_error"), penalty)
     truth = measured(run.worlds)
+    run.reward_seconds = judge_seconds(judge)
     run.rewards = (flawed, truth, Overlong(setting.max_tokens, setting.max_tokens // 2))
     return run

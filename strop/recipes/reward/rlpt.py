@@ -21,7 +21,7 @@ from strop.control.samplers.mixture import Mixture
 from strop.environments.next_segment import NextSegment
 from strop.filter.rewards.by_judges.continued import Continued
 from strop.filter.rewards.earned import Earned
-from strop.recipes.judges import parse_judge
+from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
@@ -33,7 +33,7 @@ from strop.train.losses.clip import Clip
 def rlpt(
     setting: Setting = Setting(world="next_segment:1+next_segment:2"),
     text: str = "",  # a text file, texts separated by empty lines; empty: sums told in sentences
-    judge: str = "rules",  # who compares: rules, a model folder, or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # who compares: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.5,  # tasks with a sentence missing, for each that asks for the next one
     taught: int = 10,  # steps of supervised training first
 ) -> Run:
@@ -44,5 +44,6 @@ def rlpt(
         wrap_worlds(run, lambda world: (replace(world, path=text),) if isinstance(world, NextSegment) else (world,))
     weights = tuple(share if world.level == 2 else 1.0 for world in run.worlds)
     run.sampler = Mixture(run.worlds, weights, setting.seed)
+    run.reward_seconds = judge_seconds(judge)
     run.rewards = (Continued(parse_judge(judge, "strop.filter.continuation_rules:continued")), Earned(weight=0.0))
     return run

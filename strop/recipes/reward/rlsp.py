@@ -23,7 +23,7 @@ from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.search_effort import SearchEffort
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.injected import Injected
-from strop.recipes.judges import parse_judge
+from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
@@ -42,7 +42,7 @@ def rlsp(
     setting: Setting = Setting(max_tokens=96),
     form: str = "length",  # length or judge: how search is rewarded
     price: float = 2.0,  # form=length: of a working of one token; 1000 in the release
-    judge: str = "rules",  # form=judge: who grades effort: rules, a model folder, or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # form=judge: who grades effort: rules, itself, a folder, or http://HOST/v1#MODEL
     share: float = 0.2,  # form=judge: of the judge's grade in the reward
     taught: int = 10,  # steps of supervised training first
     behaviours: float = 0.3,  # how likely backtracking, or a check, comes before a step that is shown
@@ -59,7 +59,7 @@ def rlsp(
     weight = 1.0 if form == "length" else 1 - share
     graded = GradedAnswer(outcome, right=1.0, wrong=0.0, missing=-0.5, weight=weight)
     search: Reward = SearchEffort(price) if form == "length" else JudgedEffort(parse_judge(judge, _RULE), share)
-    run.rewards = (graded, search, truth)
+    run.rewards, run.reward_seconds = (graded, search, truth), judge_seconds(judge)
     if (warmup := shown(setting, "rlsp", taught)) is not None:
         run.warmup = replace(warmup, agent=Injected(Demonstrate(least=1.0), behaviours, behaviours, setting.seed))
     return run

@@ -12,7 +12,7 @@ from __future__ import annotations
 from strop.filter.rewards.by_judges.shuffled_votes import ShuffledVotes
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
-from strop.recipes.judges import parse_judge
+from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -24,7 +24,7 @@ _RULE = "strop.filter.score_rules:scored"
 
 def spct_votes(
     setting: Setting = Setting(group_size=4),
-    judge: str = "rules",  # who scores: rules, a model folder, or http://HOST:PORT/v1#MODEL
+    judge: str = "rules",  # who scores: rules, itself, a folder, or http://HOST/v1#MODEL
     meta: str = "",  # who says which answers to trust: a model folder or an address; empty: all count
     votes: int = 4,  # answers of the judge about one group; 32 in the paper
     kept: int = 2,  # of them, those that count where there is a second judge
@@ -35,4 +35,5 @@ def spct_votes(
     measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
     second = parse_judge(meta, _RULE) if meta else None
     run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured)
+    run.reward_seconds = max(judge_seconds(judge), judge_seconds(meta or "rules"))
     return run

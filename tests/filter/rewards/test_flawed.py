@@ -16,14 +16,20 @@ from strop.environments.split import is_heldout, prompt_of
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.flaw_rules import first_error
 from strop.filter.rewards.by_judges.flawed import Flawed
+from strop.filter.rewards.checklist import Checklist
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.error_distance import ErrorDistance
 from strop.filter.score import Scorer
+from strop.generate.advisers.endpoint import Endpoint
 from strop.generate.advisers.local import Local
 from strop.generate.advisers.procedural import Procedural
-from strop.recipes.judges import parse_judge
+from strop.recipes.advisers import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo import fapo
 from strop.recipes.reward.fapo_genrm import fapo_genrm
+from strop.recipes.reward.rlcf import rlcf
+from strop.recipes.reward.rlpt import rlpt
+from strop.recipes.reward.rlsp import rlsp
+from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.train.advantages.group_standard import GroupStandard
@@ -133,6 +139,17 @@ def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="got 'nobody'"):
         parse_judge("nobody", "a:b")
     assert isinstance(parse_judge(".", "a:b"), Local)
+
+
+def test_who_asks_a_model_has_the_time_for_all_its_answers() -> None:
+    address = "http://127.0.0.1:1/v1#judge"
+    for recipe in (fapo, spct_votes, rlpt, rlsp, rlcf):
+        assert (recipe().reward_seconds, recipe(judge=address).reward_seconds) == (10, 600), recipe.__name__
+    assert spct_votes(meta=address).reward_seconds == 600
+    checklist, rules = rlcf(judge=address).rewards[0], rlcf().rewards[0]
+    assert isinstance(checklist, Checklist) and isinstance(rules, Checklist)
+    assert checklist.verifier is None and rules.verifier is not None, "rules know no items but their own"
+    assert checklist.judge == checklist.writer == Endpoint("http://127.0.0.1:1/v1", "judge", key_variable=KEY_VARIABLE)
 
 
 def test_the_recipes_measure_what_the_world_pays_and_train_on_the_judgement() -> None:
