@@ -1,8 +1,8 @@
 """How strongly several reward models prefer the better one of a pair (Secrets of RLHF II, 2401.06080).
 
 Reading: the paper trains ten models on the same pairs in another order each, which are ten runs here; those whose mean
-difference is among the lowest `wrong` of pairs have a wrong label. Which value that is, is found on `sample` pairs of
-the worlds before the first step, so that it depends on no order of groups.
+difference is among the lowest `wrong` of pairs, and against the label, have a wrong one. Which value that is, is found
+on `sample` pairs of the worlds before the first step, so that it depends on no order of groups.
 
 Papers: secrets-of-rlhf-ii
 """
@@ -34,7 +34,7 @@ class Voted(Strategy):
     inner: Strategy
     judges: tuple[RewardModel, ...]
     worlds: tuple[World, ...]  # of pairs
-    wrong: float = 0.2  # share of pairs whose labels are
+    wrong: float = 0.2  # most of pairs whose labels are
     sample: int = 256  # pairs
 
     _lowest: float | None = field(default=None, init=False, repr=False, compare=False)
@@ -48,7 +48,8 @@ class Voted(Strategy):
         """Find out below which u a label is wrong."""
         each = -(-self.sample // len(self.worlds))
         found = self.strengths([world.task(index) for world in self.worlds for index in range(each)])
-        self._lowest = float(np.nanquantile(found, self.wrong)) if self.wrong else -np.inf
+        # never above 0, as in the paper's data: a label that the judges agree with is not wrong, however little they do
+        self._lowest = min(float(np.nanquantile(found, self.wrong)), 0.0) if self.wrong else -np.inf
 
     def strengths(self, tasks: Sequence[Task]) -> list[float]:
         """u of each pair; NaN where a judge cannot read one."""

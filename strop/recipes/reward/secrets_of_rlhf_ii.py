@@ -5,9 +5,9 @@ Title: Secrets of RLHF in Large Language Models Part II: Reward Modeling
 Paper: arXiv 2401.06080 (2024)
 Claim: Reward models and policies trained on pairs whose strength was measured are more stable and generalise better.
 Reading: judges are folders of reward models, joined by +: runs of this recipe without any and with other seeds, ten in
-    the paper. Labels are wrong where their mean difference is among the lowest 20 % of pairs, soft where it is below 0
-    otherwise, and all pairs have it as margin. A share of noisy labels stands for those of annotators. The release has
-    the plain loss only.
+    the paper. Labels are wrong where their mean difference is among the lowest 20 % of pairs and below 0 (in the
+    paper's data that is one thing), soft where it is below 0 otherwise, and all pairs have it as margin. A share of
+    noisy labels stands for those of annotators. The release has the plain loss only.
 Left out: The contrastive loss on features, and the meta-learning of spread on the policy's samples.
 Acts: flipped_share > 0 and strength != 0 with judges=MODEL
 """
@@ -28,7 +28,7 @@ def secrets_of_rlhf_ii(
     setting: Setting = Setting(world="arithmetic:2", group_size=2, groups_per_step=64, learning_rate=1e-3),
     judges: str = "",  # folders of reward models, joined by +; empty: the plain loss, which makes such models
     noise: float = 0.2,  # share of pairs whose labels are wrong
-    wrong: float = 0.2,  # share of pairs whose labels are taken for wrong
+    wrong: float = 0.2,  # share of pairs whose labels are taken for wrong, of those that the judges speak against
     soft: float = 0.1,  # how far an unsure label is from certainty
 ) -> Run:
     """Bradley-Terry on noisy labels, and with judges on labels that they have mended."""

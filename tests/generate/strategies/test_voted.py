@@ -40,6 +40,14 @@ class Knowing(RewardModel):
         return [self.scale * _is_right(messages[0].content, reply) + self.bias for messages, reply in asked]
 
 
+class Uneven(Knowing):
+    """The surer, the larger the first number."""
+
+    def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+        told = zip(super().scores(asked), asked, strict=True)
+        return [score * (1 + int(messages[0].content[0])) for score, (messages, _) in told]
+
+
 class Loud(Knowing):
     scale, bias = 4.0, 7.0
 
@@ -56,9 +64,13 @@ def test_strength_is_the_mean_difference_of_all_judges() -> None:
 
 
 def test_the_lowest_are_wrong() -> None:
-    voted: Any = Voted(RecitedVerdicts(), (Knowing(""),), (WORLD,), wrong=0.5, sample=200)
+    voted: Any = Voted(RecitedVerdicts(), (Uneven(""),), (WORLD,), wrong=0.1, sample=200)
     voted.meet(None)
-    assert voted._lowest == 2.0, "a quarter of the labels is wrong, so the middle is right"
+    found = sorted(voted.strengths([WORLD.task(index) for index in range(200)]))
+    assert found[19] <= voted._lowest <= found[20] < 0, "a quarter of the labels is wrong"
+    most: Any = replace(voted, wrong=0.9)
+    most.meet(None)
+    assert most._lowest == 0.0, "what the judges agree with is right, however little they do"
     none: Any = replace(voted, wrong=0.0)
     none.meet(None)
     assert none._lowest == -float("inf")
@@ -80,7 +92,7 @@ class Two(Strategy):
 def test_a_pair_that_a_judge_cannot_read_has_no_vote() -> None:
     voted: Any = Voted(Two(), (Knowing(""), Short("")), (WORLD,), wrong=0.5)
     voted.meet(None)
-    assert voted._lowest == 2.0
+    assert voted._lowest == 0.0
     told: dict[bool, set[tuple[float, float]]] = {False: set(), True: set()}
     for index in range(40):
         task = WORLD.task(index)

@@ -18,6 +18,7 @@ def test_a_ranking_by_hand() -> None:
     loss, figures = PlackettLuce()(output, batch)
     assert written(batch, loss) == pytest.approx([0.720868] * 3, abs=1e-6)
     assert figures == pytest.approx({"preferred_share": 1.0, "score_margin": 4 / 3})
+    assert not loss[~batch.trainable].any()
 
 
 def test_the_chances_of_all_rankings_add_up_to_one() -> None:
