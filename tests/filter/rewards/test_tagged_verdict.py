@@ -1,0 +1,135 @@
+"""MSRL: pairs as texts and as captions, what a reply says of them between its tags, and what that is worth."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from strop.control.samplers.mixture import Mixture
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.better_of_two import CAPTIONS, TEXT, BetterOfTwo, told
+from strop.environments.countdown import Countdown
+from strop.environments.preferences import Preferences
+from strop.environments.split import prompt_of
+from strop.errors import ConfigurationError
+from strop.filter.rewards.judged.tagged_verdict import TaggedVerdict
+from strop.recipes.reward.msrl import msrl
+from strop.recipes.setting import Setting
+from strop.types import Group, Message, Outcome, Trajectory
+from tests.building import turn
+
+PAIRS = Preferences(Arithmetic(3))
+
+
+def saying(kind: str, *replies: str, label: str = "A") -> Group:
+    """Attempts at the first task of a kind whose better reply stands at A."""
+    world = BetterOfTwo(PAIRS, kind)
+    task = next(each for each in map(world.task, range(99)) if json.loads(each.answer)["label"] == label)
+    turns = [(replace(turn(2), message=Message("assistant", reply)),) for reply in replies]
+    return Group(0, task, [Trajectory(str(n), task, each, Outcome.FINISHED) for n, each in enumerate(turns)])
+
+
+def test_what_replies_are_worth_by_hand() -> None:
+    """A is right: 1 for it, 0.2 for tags in order, 0.2 for the type where captions stand for something."""
+    thought, typed = "<think>why</think>", "<type>image generation</type>"
+    right, wrong = "<answer>A</answer>", "<answer>B</answer>"
+    replies = [thought + right, thought + wrong, right, "A", typed + thought + right, typed + thought + wrong, ""]
+    assert TaggedVerdict()(saying(TEXT, *replies)) == pytest.approx([1.2, 0.2, 1.0, 0.0, 1.2, 0.2, 0.0])
+    group = saying("image generation", *replies)
+    assert TaggedVerdict(kind=0.2)(group) == pytest.approx([1.2, 0.2, 1.0, 0.0, 1.4, 0.4, 0.0])
+    assert [attempt.facts["typed"] for attempt in group.trajectories] == [0, 0, 0, 0, 1, 1, 0]
+    assert [attempt.facts["laid_out"] for attempt in group.trajectories] == [1, 1, 0, 0, 1, 1, 0]
+    assert TaggedVerdict(0.1, 0.3)(saying("video generation", *replies)) == pytest.approx([1.1, 0.1, 1, 0, 1.1, 0.1, 0])
+    assert TaggedVerdict()(saying(TEXT, *replies[:2], label="B")) == pytest.approx([0.2, 1.2])
+    assert all("typed" not in attempt.facts for attempt in saying(TEXT, *replies).trajectories)
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "label", "is_laid_out"),
+    [
+        ("<think>x</think><answer> a\n</answer>", "", "A", True),
+        ("<type>Video_Under-standing</type>\n<think></think>\n<answer>B</answer>\n", "video under standing", "B", True),
+        ("<think>x</think><answer>A</answer><answer>B</answer>", "", "", False),  # both: none
+        ("<answer>A</answer><think>x</think>", "", "", False),  # the label stands before the working
+        ("<think><answer>A</answer></think><answer>B</answer>", "", "B", True),  # a thought is no verdict
+        ("<think><answer>A</answer>", "", "", False),  # a working that never ends
+        ("<think>x</think></answer><answer>A", "", "", False),
+        ("<think>x</think><answer></answer>", "", "", False),
+        ("<think>x</think>so <answer>A</answer>", "", "A", False),
+        ("<think>x</think><answer>A</answer>.", "", "A", False),
+        ("well<think>x</think><answer>A</answer>", "", "A", False),
+        ("<think>x</think><think>y</think><answer>A</answer>", "", "A", False),
+        ("<think>x</think><type>q</type><answer>A</answer>", "", "A", False),  # a type behind the working
+        ("<type>p</type><type>q</type><think>x</think><answer>A</answer>", "", "A", False),
+        ("so <type>p</type><think>x</think><answer>A</answer>", "p", "A", False),
+        ("<type>p</type><answer>A</answer>", "p", "A", False),
+    ],
+)
+def test_what_a_reply_says(reply: str, kind: str, label: str, is_laid_out: bool) -> None:
+    assert told(reply) == (kind, label, is_laid_out)
+
+
+def test_what_is_shown_of_a_pair() -> None:
+    """A film is told with its working and a picture without it; whatever was asked for bears the name of its medium."""
+    lines = {
+        TEXT: ("26+63=?", "A: 26+63=89 89"),
+        "image understanding": ("image: 26+63=?", "A: 89"),
+        "image generation": ("26+63=?", "image B: 89"),
+        "video understanding": ("video: 26+63=?", "A: 26+63=89 89"),
+        "video generation": ("26+63=?", "video B: 26+63=89 89"),
+    }
+    for kind, (first, better) in lines.items():
+        shown = prompt_of(BetterOfTwo(PAIRS, kind).task(0)).splitlines()
+        assert shown[0] == first and better in shown[1:3] and shown[3:] == ["better?"]
+        assert shown[1] != shown[2].replace("B:", "A:"), "two different replies"
+
+
+@pytest.mark.parametrize("kind", [TEXT, *CAPTIONS])
+def test_the_better_reply_stands_in_either_place_and_its_label_is_right(kind: str) -> None:
+    world, labels = BetterOfTwo(Preferences(Countdown(3)), kind), Counter[str]()
+    for index in range(60):
+        task = world.task(index, heldout=index % 2 == 0)
+        solution = world.solution(task)
+        label = world.answer(solution)
+        other = solution.replace(f"<answer>{label}", f"<answer>{'AB'.replace(label, '')}")
+        labels[label] += 1
+        shown = dict(line.split(": ", 1) for line in prompt_of(task).splitlines()[1:3])
+        (text,) = [said for mark, said in shown.items() if mark.endswith(label)]
+        inner = world.pairs.world.task(index, heldout=index % 2 == 0)
+        assert world.pairs.world.check(inner, text.split()[-1]) == 1, "the world itself calls it right"
+        assert told(solution) == (kind, label, True) and (world.check(task, solution), world.check(task, other)) == (
+            1,
+            0,
+        )
+    assert min(labels["A"], labels["B"]) > 15
+    assert world.answer("<answer>AB</answer>") == world.answer("A") == ""
+
+
+def test_stages() -> None:
+    """Demonstrations of all kinds, then texts alone, then captions with a quarter of texts."""
+    run = msrl(Setting(world="arithmetic:1+arithmetic:3"), taught=3, textual=5, replayed=0.25)
+    first = run.warmup
+    assert first is not None and first.warmup is not None and first.warmup.warmup is None
+    kinds = [[(world.kind, world.level) for world in each.worlds] for each in (first.warmup, first, run)]  # type: ignore[attr-defined]
+    every = [(kind, level) for level in (1, 3) for kind in (TEXT, *CAPTIONS)]
+    assert kinds == [every, [(TEXT, 1), (TEXT, 3)], every] and (first.warmup.steps, first.steps) == (3, 5)
+    assert (first.rewards[0], run.rewards[0]) == (TaggedVerdict(0.2, 0.0), TaggedVerdict(0.2, 0.2))
+    assert isinstance(run.sampler, Mixture) and sum(run.sampler.weights) == pytest.approx(2)
+    assert run.sampler.weights[:5] == run.sampler.weights[5:] == (0.25, *[0.75 / 4] * 4)
+    assert msrl(taught=0, textual=0).warmup is None
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"got 0\.5 and 0\.5"):
+        TaggedVerdict(0.5, 0.5)
+    with pytest.raises(ConfigurationError, match=r"got 0\.2 and -0\.1"):
+        TaggedVerdict(kind=-0.1)
+    with pytest.raises(ConfigurationError, match="got 3 and ''"):
+        BetterOfTwo(Preferences(Arithmetic(3), replies=3))
+    with pytest.raises(ConfigurationError, match="got 2 and 'sound'"):
+        BetterOfTwo(PAIRS, "sound")
+    with pytest.raises(ConfigurationError, match=r"got 1\.0"):
+        msrl(replayed=1.0)
