@@ -38,6 +38,7 @@ LEFT_OUT = {"smollm2"}  # its model has 135 million parameters and comes in a pa
 # small, and with steps so large that three of them stand for many
 SIZES = {"steps": 3, "groups_per_step": 4, "group_size": 4, "max_tokens": 40, "heldout_tasks": 1, "heldout_every": 0}
 RATE = 3e-4
+ATTEMPTS = 16  # of one step; examples of one step, where something is shown first
 
 
 def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
@@ -45,9 +46,18 @@ def small(name: str, acts: Acts, folders: Mapping[str, str]) -> Run:
     recipe = recipe_named(name)
     asked = parameters_of(recipe)
     size = min(SIZES["group_size"], asked["group_size"].default)
-    sizes = SIZES | {"group_size": size, "groups_per_step": 16 // size, "learning_rate": RATE}
+    sizes = SIZES | {"group_size": size, "groups_per_step": ATTEMPTS // size, "learning_rate": RATE}
     fields = {key: folders.get(value, value) for key, value in acts.fields.items()}
-    return make_run(recipe, {key: str(value) for key, value in sizes.items()} | fields)
+    run = make_run(recipe, {key: str(value) for key, value in sizes.items()} | fields)
+    run.warmup = shortened(run.warmup)
+    return run
+
+
+def shortened(warmup: Run | None) -> Run | None:
+    """The same steps with fewer examples in each, and those of what comes before it."""
+    if warmup is None:
+        return None
+    return replace(warmup, groups_per_step=min(warmup.groups_per_step, ATTEMPTS), warmup=shortened(warmup.warmup))
 
 
 def rows_of(run: Run, root: Path, name: str) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ Reading: Voices of one policy stand for agents, each with a baseline and a sprea
     where the paper has two for each of four agents: the bundled model's context is short. One evaluation per solution.
     What the world would have paid is logged beside it and weighs nothing.
 Left out: Weights of its own for each agent, and pay for the form of a score.
-Acts: voices > 1 and scored_share > 0 and solution_pay > 0
+Acts: voices > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 """
 
 from __future__ import annotations

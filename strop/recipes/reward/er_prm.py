@@ -7,7 +7,7 @@ Reading: Labels are not rounded to three decimals, as the release does, and no a
     is a calculation of the working; the whole solution has its own reward as label. The verdict is + or -, as there.
     Completions per step and sizes are ours, for a small model.
 Left out: Best-of-N and rejection sampling; `strop train par judge=FOLDER` is rewarded by the model that is made.
-Acts: label > 0 and label_error > 0 and share/teacher > 0
+Acts: label > 0 and label_error > 0 and share/teacher > 0 with samples=4, steps=1
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Reading: Supervised training on true changes first, then GRPO on the measure its
     nothing is right, where the release gives 0. Group size and penalty were not found: those here are ours. The world
     is a store of numbers and one action.
 Left out: The text games' sum of partial rewards, and video.
-Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4
+Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4, steps=1
 """
 
 from __future__ import annotations
