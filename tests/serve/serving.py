@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -70,9 +71,15 @@ def served(work: Callable[[str, str], Awaitable[Result]], talk: Talk) -> tuple[R
     return asyncio.run(play())
 
 
+@cache
+def same_model() -> Any:
+    """Read once: it is asked after every attempt."""
+    return load_reference(find_model("pocket"))
+
+
 def furthest(talk: Talk) -> float:
     """The largest difference between a token's logprob and that of the same model, asked again about its context."""
-    reference, context, most = load_reference(find_model("pocket")), list[int](), 0.0
+    reference, context, most = same_model(), list[int](), 0.0
     for turn in talk.turns:
         context = ([] if turn.fresh else context) + turn.prompt.tolist()
         whole = context + turn.tokens.tolist()

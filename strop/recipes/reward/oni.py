@@ -8,7 +8,7 @@ Reading: The form that retrieves labels from a table. Weights 0.4 and 10 are the
     behind tool calls says, and a rule that likes whatever is no error stands for the language model; the policy is a
     language model here. PPO's other numbers are ours.
 Left out: The forms that classify and rank messages by a model of their own, and labelling on a machine of its own.
-Acts: labels > 0 and reward/labelled_messages > 0 with steps=1
+Acts: labels > 0 and reward/labelled_messages > 0
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Reading: Both objectives, E[r | next] + share * E[r | between]: credit is divide
     the judge; a prediction must hold the whole next sentence and may go on. Texts are sums told in sentences; text=FILE
     takes others.
 Left out: The search for near-duplicates and for text of benchmarks: equal texts are one, and sides are by text.
-Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8, steps=1
+Acts: drawn/next_segment-2 > 0 and reward/continued > 0 and warmup/nll > 0 with taught=8
 """
 
 from __future__ import annotations
