@@ -9,9 +9,9 @@ import re
 
 from strop.environments.questions import parts_of
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
-from strop.filter.calculations import holds
+from strop.filter.calculations import MOST_STEPS, holds
 
-_STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
+_STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")  # from where a word begins
 
 
 def compared(text: str) -> str:
@@ -28,4 +28,5 @@ def _worth(reply: str) -> int:
     steps: list[str] = _STEP.findall(reply.replace(OPEN, " ").replace(CLOSE, " "))
     if not steps:
         return 0
-    return 1 + all(holds(step) for step in steps) + (final_answer(reply) == steps[-1].rpartition("=")[2])
+    hold = len(steps) <= MOST_STEPS and all(map(holds, steps))
+    return 1 + hold + (final_answer(reply) == steps[-1].rpartition("=")[2])

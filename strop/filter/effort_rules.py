@@ -6,7 +6,7 @@ import re
 
 from strop.environments.questions import parts_of
 
-_STEP = re.compile(r"[^\s<>]*=[^\s<>]*")
+_STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")  # from where a word begins
 _PLENTY = 5  # different calculations that are all the effort one could wish for
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from strop.environments.ranking import replies_in
-from strop.filter.calculations import holds
+from strop.filter.calculations import MOST_STEPS, holds
 
 
 def scored(text: str) -> str:
@@ -13,4 +13,4 @@ def scored(text: str) -> str:
 
 def _score(reply: str) -> int:
     steps = [word for word in reply.split() if "=" in word]
-    return round(10 * sum(map(holds, steps)) / len(steps)) if steps else 0
+    return round(10 * sum(map(holds, steps[:MOST_STEPS])) / len(steps)) if steps else 0
