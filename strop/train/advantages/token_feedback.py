@@ -21,18 +21,18 @@ from strop.types import Group, Trajectory
 class TokenFeedback(Advantage):
     """A_t = R + p_t - b: R is paid at the end, p_t at token t alone, and b is the fact `greedy`.
 
-    No return: what a token is told says nothing about those before it. Where the greedy attempt failed, the mean of the
-    siblings' R stands for it.
+    No return: what a token is told says nothing about those before it. Where the greedy attempt failed, the mean R of
+    the policy's own attempts stands for it; one that is shown says nothing about the policy.
     """
 
     is_local: ClassVar[bool] = True
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            ends = {attempt.id: _end(attempt) for attempt in group.scored}
+            mean = float(np.mean([_end(attempt) for attempt in group.own or group.scored] or [0.0]))
             for attempt in group.scored:
-                baseline = attempt.facts.get(GREEDY, sum(ends.values()) / len(ends))
-                credit = ends[attempt.id] - baseline + placed_payments(attempt)  # [N]
+                baseline = attempt.facts.get(GREEDY, mean)
+                credit = _end(attempt) - baseline + placed_payments(attempt)  # [N]
                 attempt.advantages = credit.astype(np.float32)
 
 

@@ -12,7 +12,7 @@ from strop.filter.feedback import blamed, coarse
 from strop.filter.rewards.unit_test_feedback import UnitTestFeedback
 from strop.filter.score import Scorer
 from strop.train.advantages.token_feedback import TokenFeedback
-from strop.types import Group, Message, Outcome, Task
+from strop.types import Group, Message, Origin, Outcome, Task
 from tests.filter.replies import said
 from tests.filter.test_places import one_letter_each
 
@@ -54,9 +54,11 @@ HALF = "def f(x):\n return 2*x if x<3 else 0"
 RIGHT = "def f(x):\n return 2*x"
 
 
-def credited(greedy: float | None) -> Group:
+def credited(greedy: float | None, shown: int | None = None) -> Group:
     group = said(TASK, BROKEN, RAISES, HALF, RIGHT, RIGHT)
     group.trajectories[4].outcome = Outcome.FAILED
+    if shown is not None:
+        group.trajectories[shown].origin = Origin.TEACHER
     reward = UnitTestFeedback()
 
     async def asked() -> None:
@@ -90,3 +92,5 @@ def test_each_token_is_told_what_it_did_against_the_greedy_program() -> None:
 def test_without_a_greedy_program_siblings_are_the_baseline() -> None:
     group = credited(None)
     assert group.trajectories[3].advantages == pytest.approx(np.full(len(RIGHT), 1.0 + 0.25 / 4), abs=1e-6)
+    group = credited(None, shown=3)  # (-1 - 0.6 + 0.35) / 3: the world's own program is no baseline of the policy
+    assert group.trajectories[2].advantages == pytest.approx(np.full(len(HALF), 0.35 + 1.25 / 3), abs=1e-6)
