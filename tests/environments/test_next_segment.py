@@ -14,7 +14,7 @@ from strop.environments.next_segment import NextSegment, continues, sentences
 from strop.environments.split import is_heldout, prompt_of
 from strop.errors import ConfigurationError, DataError
 from strop.filter.calculations import holds
-from strop.filter.rewards.by_judges.continued import Continued
+from strop.filter.rewards.judged.continued import Continued
 from strop.filter.score import Scorer
 from strop.generate.advisers.canned import Canned
 from strop.generate.advisers.procedural import Procedural

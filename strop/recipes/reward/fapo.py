@@ -12,7 +12,7 @@ Acts: fact/flawed > 0 with temperature=1.6, group_size=8, groups_per_step=8
 
 from __future__ import annotations
 
-from strop.filter.rewards.by_judges.flawed import Flawed
+from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.rewards.overlong import Overlong
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured

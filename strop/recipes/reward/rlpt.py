@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from strop.control.samplers.mixture import Mixture
 from strop.environments.next_segment import NextSegment
-from strop.filter.rewards.by_judges.continued import Continued
 from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.judged.continued import Continued
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.rewards.by_judges.judged_effort import JudgedEffort
 from strop.filter.rewards.graded_answer import GradedAnswer
+from strop.filter.rewards.judged.judged_effort import JudgedEffort
 from strop.filter.rewards.search_effort import SearchEffort
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.injected import Injected

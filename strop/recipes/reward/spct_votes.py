@@ -9,9 +9,9 @@ Papers: spct
 
 from __future__ import annotations
 
-from strop.filter.rewards.by_judges.shuffled_votes import ShuffledVotes
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run

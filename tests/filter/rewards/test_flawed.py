@@ -15,10 +15,10 @@ from strop.environments.guess import Guess
 from strop.environments.split import is_heldout, prompt_of
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.flaw_rules import first_error
-from strop.filter.rewards.by_judges.flawed import Flawed
 from strop.filter.rewards.checklist import Checklist
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.error_distance import ErrorDistance
+from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.score import Scorer
 from strop.generate.advisers.endpoint import Endpoint
 from strop.generate.advisers.local import Local

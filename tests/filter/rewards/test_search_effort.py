@@ -9,7 +9,7 @@ import pytest
 
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.by_judges.judged_effort import JudgedEffort
+from strop.filter.rewards.judged.judged_effort import JudgedEffort
 from strop.filter.rewards.search_effort import SearchEffort
 from strop.filter.score import Scorer
 from strop.generate.advisers.canned import Canned

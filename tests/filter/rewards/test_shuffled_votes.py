@@ -16,7 +16,7 @@ from strop.environments.ranking import Ranking, is_best, question_about, replies
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.by_judges.shuffled_votes import ShuffledVotes
+from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
 from strop.filter.score import Scorer
 from strop.filter.score_rules import scored
 from strop.recipes.reward.spct import spct

@@ -1,1 +1,0 @@
-"""Rewards that a judge gives: an adviser who is asked about replies."""
