@@ -172,6 +172,20 @@ def test_what_was_killed_before_it_had_merged_merges_again_and_nobody_else_does(
     assert len(critic.read("skills")) == 2 and texts(again, SKILL) == ["one two"]
 
 
+def test_two_merges_never_meet(tmp_path: Path) -> None:
+    """The group that merges is still at work when the next version begins: another of that one merges what is left."""
+    critic = Critic({"skills": lambda read: f"{read['ideas']} {read['other']}"})
+    strategy = filled(critic)
+    strategy.library.carry_out(add("add from the left", "", FRAGMENTS))
+    slow, _ = begun(tmp_path, strategy, version=1, number=4)
+    strategy.library.carry_out(add("mind 10 and more", "", FRAGMENTS))
+    strategy.observe(begun(tmp_path, strategy, version=2, number=5)[0])
+    strategy.observe(slow)
+    strategy.observe(begun(tmp_path, strategy, version=2, number=6)[0])
+    strategy.library.catch_up()
+    assert texts(strategy, SKILL) == ["add from the left mind 10 and more"] and texts(strategy, FRAGMENTS) == []
+
+
 def test_bad_numbers_are_refused() -> None:
     for bad in ({"shown": 0}, {"operations": 0}, {"words": 0}):
         with pytest.raises(ConfigurationError, match="SkillsAndExperiences needs"):

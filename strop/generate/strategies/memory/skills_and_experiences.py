@@ -4,8 +4,8 @@ Of each group's attempts a critic says what is to be learned, as at most two ope
 one. What is added and overlaps with an experience by `library.same` is merged with it. When the shelf is full, the
 closest pairs are merged, too. Skills of a batch of groups are merged into the document at once, and it is shortened
 when it is too long. Before a task, experiences are found for each of its parts and adapted to it. Readings: what groups
-of one version learn is merged when the next one begins, by its first group; overlap is of short pieces of text in place
-of embeddings, between the part and what an experience is about.
+of one version learn is merged when the next one begins, by its first group that finds no other at work on that;
+overlap is of short pieces of text in place of embeddings, between the part and what an experience is about.
 Papers: xskill
 """
 
@@ -67,8 +67,9 @@ class SkillsAndExperiences(Strategy):
             texts, _ = await replace(self, library=self.library.foreseen()).recalled(group.task, play)
             return await together(play(with_help(start, group.task, texts)) for start in starts)
         self.library.catch_up(group.version)
-        is_another_wave, made = group.number in self._made, self._made.setdefault(group.number, [])
-        if self._firsts.setdefault(group.version, group.number) == group.number and not is_another_wave:
+        is_merging = any(first in self._made for first in self._firsts.values())  # nor twice what is not carried out
+        made = self._made.setdefault(group.number, [])
+        if not is_merging and self._firsts.setdefault(group.version, group.number) == group.number:
             made += await self.consolidated(play)
         texts, read = await self.recalled(group.task, play)
         self._read.setdefault(group.number, []).extend(read)
