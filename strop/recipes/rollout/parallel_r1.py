@@ -7,7 +7,8 @@ Reading: First supervised training on traces of easier worlds too, then RL with 
     steps eight pay 1 for right and -1 for wrong, two 1.2 for right in parallel. Paths do not see each other (the
     structured variant); the position of what follows them is after all of them, not after the longest. Forced tags are
     given, not trained. Two paths, at most four blocks, 8 attempts, clip 0.2 and 0.28, no KL, as released. `scaffold`
-    ends the bonus after so many versions (200 there). Two optimizer steps per draw. Tags are one character each.
+    ends the bonus after so many versions (200 there). Two optimizer steps per draw. Tags are one character each. In
+    supervised training a trace is one text: there a path reads those before it.
 Left out: The stage of RL on easy tasks that pays for valid blocks alone; the variant whose paths see those before.
 Acts: turns > 1 and warmup/nll > 0 with warmup_steps=12, easy=arithmetic:1
 """
