@@ -9,10 +9,9 @@ Papers: spct
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
 from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.train.advantages.group_standard import GroupStandard
@@ -32,8 +31,7 @@ def spct_votes(
 ) -> Run:
     """No answers are needed where a judge can compare."""
     run = setting.run("spct_votes", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
-    measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
     second = parse_judge(meta, _RULE) if meta else None
-    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured)
+    run.rewards = (ShuffledVotes(parse_judge(judge, _RULE), votes, second, kept), measured(run.worlds))
     run.reward_seconds = max(judge_seconds(judge), judge_seconds(meta or "rules"))
     return run

@@ -12,8 +12,10 @@ from strop.disk.ledger import Ledger
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.checked import Checked
+from strop.recipes import parameters_of
 from strop.recipes.reward.guru import guru
 from strop.recipes.setting import Setting
+from strop.recipes.worlds import parse_worlds
 from strop.types import Group, Message, Origin, Task
 from tests.control.asking import group_of
 
@@ -94,6 +96,12 @@ def test_what_cannot_work_is_refused(ledgers: tuple[str, str], tmp_path: Path) -
     run.sampler = PassRateBand(*ledgers)
     assert run.sampler.problems(run) == ["arithmetic:1 is no world of this run"]
     assert PassRateBand(*ledgers).problems(guru(Setting(world="arithmetic:1"), weak="a", strong="b")) == []
+
+
+def test_six_domains_and_sixteen_attempts_are_the_default() -> None:
+    asked = parameters_of(guru)
+    worlds = parse_worlds(str(asked["world"].default))
+    assert len({world.name for world in worlds}) == 6 and asked["group_size"].default == 16
 
 
 def test_a_task_of_another_source_is_refused_and_never_paid_0() -> None:

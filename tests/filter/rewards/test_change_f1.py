@@ -30,6 +30,7 @@ def test_by_hand() -> None:
     assert paid("red= blue=8", *replies, form="exact") == [1, 1, 0, 0, 0, 0, 0, 0]
     assert paid("none", "none", "a=1", "", "none a=1") == [1, 0, 0, 0], "nothing foretold where nothing changes"
     assert paid("a=1", "a=1 a=1 a=1", "<think>a=1", "<think>b=2</think>a=1") == [1, 0, 1]
+    assert paid("a=1", "a=1 or so", "it is a=1") == [0, 0], "words beside items: the reply cannot be read"
 
 
 @pytest.mark.parametrize(
@@ -44,14 +45,16 @@ def test_actions_by_hand(action: str, expected: str) -> None:
 
 def test_tasks_follow_from_what_they_show() -> None:
     for level in range(1, 7):
-        world, actions = NextState(level), Counter[str]()
+        world, actions, numbers = NextState(level), Counter[str](), set[int]()
         for index in range(200):
             task = world.task(index)
             store, action = store_of(task)
             assert len(store) == level + 1 and task.answer == changes(store, acted(store, action))
             assert world.check(task, world.solution(task)) == 1 and world.check(task, "red") == 0
             actions[action.split()[0]] += 1
+            numbers |= set(store.values())
         assert len(actions) == 4 and min(actions.values()) > 30
+        assert numbers == set(range(10)) and world.is_inline
     assert NextState(2).answer("b=1 a=2") == "a=2 b=1" and NextState(2).answer("none") == "none"
     assert NextState(2).answer("so") == "" and items_in("none") == set()
 
