@@ -133,7 +133,7 @@ def test_the_first_bad_line_is_found_by_halving(tmp_path: Path, count: int) -> N
         found = labels[labels != 0].tolist()
         assert found == [1.0] * good + [-1.0] * (count - good)
         places = attempt.facts["completed_places"]
-        assert places <= ceil(log2(count + 1)) and len(play.unused([attempt])) == 2 * places
+        assert places <= ceil(log2(count)) and len(play.unused([attempt])) == 2 * places
         assert attempt.facts["good_lines"] == good / count
 
 
