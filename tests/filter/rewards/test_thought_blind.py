@@ -54,7 +54,8 @@ class Length(Reward):
 @dataclass(frozen=True)
 class AtPlaces(Reward):
     def __call__(self, group: Group) -> list[Paid]:
-        return [Paid(0.0, (Span(0, 0, 1, 1.0),)) for _ in group.trajectories]
+        others = group.trajectories[1:]
+        return [Paid(0.0, (Span(0, 0, 1, 1.0),)), *(Paid(0.0) for _ in others)]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_judge_may_wait(waits: bool) -> None:
 
 def test_places_of_a_text_that_nobody_wrote_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="AtPlaces pays places"):
-        ThoughtBlind(AtPlaces())(saying("<think>a</think>one"))
+        ThoughtBlind(AtPlaces())(saying("<think>a</think>one", "<think>b</think>two"))
 
 
 def test_likeness_by_hand() -> None:

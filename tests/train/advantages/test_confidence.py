@@ -48,6 +48,16 @@ def test_by_hand() -> None:
     assert Confidence().learn([]) == {"confidence": 0.0, "confident_share": 0.0}
 
 
+def test_a_turn_s_chance_is_that_of_all_its_tokens() -> None:
+    """1/2 in the first turn, then 1/4 * 1/8 in the second: 1/64; a reply without tokens is certain."""
+    group = sampled([math.log(0.5), math.log(0.25), math.log(0.125)], [])
+    Confidence(0.0)([group])
+    found = [attempt.advantages for attempt in group.trajectories]
+    assert found[0] is not None and found[0].tolist() == pytest.approx([1 / 64] * 3)
+    assert found[1] is not None and found[1].shape == (0,)
+    assert Confidence().learn([group]) == pytest.approx({"confidence": (1 / 64 + 1) / 2, "confident_share": 1.0})
+
+
 def chances(table: Tensor) -> dict[tuple[int, int], tuple[Tensor, Tensor]]:
     """Log-chances of both tokens of every reply; row 0 is the first token's, row 1 + a that of the one after a."""
     logs = table.log_softmax(-1)
