@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from strop.environments.questions import parts_of
+from strop.filter.calculations import MOST_STEPS, holds
 
 _NUMBER = re.compile(r"\d+")
 _STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
@@ -20,8 +21,9 @@ def told(text: str) -> str:
 
 
 def guessed(text: str) -> str:
-    """The numbers that a working adds: both of its first step, then one of each."""
-    sums = [_NUMBER.findall(step.partition("=")[0]) for step in _STEP.findall(parts_of(text)["reply"])]
+    """The numbers that a working adds: both of its first step, then one of each; what does not hold is not read."""
+    steps = [step for step in _STEP.findall(parts_of(text)["reply"])[:MOST_STEPS] if holds(step)]
+    sums = [_NUMBER.findall(step.partition("=")[0]) for step in steps]
     numbers = [number for place, each in enumerate(sums) for number in (each if not place else each[1:])]
     return _brief(numbers) if numbers else "audience: nobody"
 

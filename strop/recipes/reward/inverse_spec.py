@@ -7,9 +7,10 @@ Claim: With 0.5 % of its parameters trained on 48 briefs, a 7B model reaches 91.
 Reading: Weights of structure (1), content (2) and inverse specification (2) are the release's, and so are the formula
     of the guess and what a turn earns beside; an audience that nobody named scores 0, where the release gives 0.7; a
     component that fails fails the attempt. A sum stands for a brief and its working for the slides: structure is the
-    layout of the reply, content what the world pays. Rules tell and guess briefs (`judge=http://...#MODEL` asks one).
+    layout of the reply, content what the world pays. Rules tell briefs, and guess them from steps that hold
+    (`judge=http://...#MODEL` asks one).
 Left out: Slides: rendering and looks, 5 of the 10 weights; the tools that edit them.
-Acts: reward/quality_gained > 0 and reward/inverse_specification > 0 and fact/quality > 0
+Acts: reward/quality_gained > 0 and reward/inverse_specification < 1 and fact/quality > 0
 """
 
 from __future__ import annotations

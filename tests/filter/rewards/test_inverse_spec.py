@@ -122,4 +122,7 @@ def test_rules_tell_and_guess_sums() -> None:
     assert true == right == Commission("47", "pupils", 2, "12, 30")
     other = brief_in(guessed(question("?", reply="<think>47+13=60</think>60")))
     assert true and other and agreement(true, other) == pytest.approx(0.4 + 0.25 + 0.15 / 2)
+    slip = brief_in(guessed(question("?", reply="<think>47+12=59 59+30=99</think>99")))
+    assert slip == Commission("47", "pupils", 1, "12"), "nobody can read from it what was asked for"
+    assert agreement(true, Commission("47", "pupils", 1, "12")) == pytest.approx(0.4 + 0.25 + 0.15 / 2 + 0.2 * 0.75)
     assert brief_in(guessed(question("?", reply="89"))) == Commission(audience="nobody")
