@@ -34,7 +34,7 @@ def guru(
     high: float = 0.9,  # tasks that the weak model solves as often are left out
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
-    """`weak` and `strong` are earlier runs, for example of `pocket` with learning_rate=0; they are only read."""
+    """`weak` and `strong` are earlier runs, for example of `pocket` with learning_rate=1e-9; they are only read."""
     steps = min(8, setting.groups_per_step)
     run = setting.run("guru", GroupStandard(), (Clip(clip, clip),), minibatches=steps)
     known, able = (str(Path(folder) / "ledger.db") for folder in (weak, strong))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.checked import Checked
 from strop.recipes import parameters_of
+from strop.recipes.classics.pocket import pocket
 from strop.recipes.reward.guru import guru
 from strop.recipes.setting import Setting
 from strop.recipes.worlds import parse_worlds
@@ -102,6 +104,8 @@ def test_six_domains_and_sixteen_attempts_are_the_default() -> None:
     asked = parameters_of(guru)
     worlds = parse_worlds(str(asked["world"].default))
     assert len({world.name for world in worlds}) == 6 and asked["group_size"].default == 16
+    told = re.search(r"`pocket` with learning_rate=([0-9e.-]+)", guru.__doc__ or "")
+    assert told is not None and pocket(Setting(learning_rate=float(told.group(1)))).steps > 0, "what it says works"
 
 
 def test_a_task_of_another_source_is_refused_and_never_paid_0() -> None:
