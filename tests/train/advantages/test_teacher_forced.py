@@ -94,3 +94,6 @@ def test_a_trainer_notes_what_the_teacher_s_logits_say(tmp_path: Path) -> None:
         earned -= sum(float(values[states[t + 1]].max()) for t in later if t < 3)
         expected.append(earned - float((values[states[place]].softmax(-1) * values[states[place]]).sum()))
     assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(expected, abs=1e-4)
+    replace(credit, has_baseline=False)([group])
+    plain = [e + float((values[s].softmax(-1) * values[s]).sum()) for e, s in zip(expected, states, strict=True)]
+    assert attempt.advantages.tolist() == pytest.approx(plain, abs=1e-4), "where centring logits counts"
