@@ -15,7 +15,10 @@ from strop.types import Group
 
 @dataclass(frozen=True)
 class Overlong(Reward):
-    """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond."""
+    """0 up to max_tokens - cushion written tokens, then falling in a line to -1 at max_tokens, and -1 beyond.
+
+    Of an attempt of several replies the longest counts: the limit is a reply's.
+    """
 
     max_tokens: int  # of a reply
     cushion: int  # tokens before the limit, over which the price rises
@@ -29,5 +32,6 @@ class Overlong(Reward):
 
     def __call__(self, group: Group) -> list[float]:
         free = self.max_tokens - self.cushion
-        excess = (max(attempt.num_tokens - free, 0) for attempt in group.trajectories)
+        longest = (max((len(turn.tokens) for turn in attempt.turns), default=0) for attempt in group.trajectories)
+        excess = (max(tokens - free, 0) for tokens in longest)
         return [-min(tokens / self.cushion, 1.0) if tokens else 0.0 for tokens in excess]
