@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from strop.environments.questions import parts_of
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
@@ -17,18 +18,24 @@ from strop.filter.items import EVERYWHERE, Item
 STEP = re.compile(r"(?<![^\s<>])[^\s<>=]*=[^\s<>]*")
 
 
+@lru_cache(maxsize=16)
+def steps_in(reply: str) -> tuple[str, ...]:
+    """All calculations of a reply; several requirements ask about the same ones."""
+    return tuple(STEP.findall(reply))
+
+
 def _holding(task: str, reply: str) -> float:
-    steps = STEP.findall(reply)
+    steps = steps_in(reply)
     return sum(map(holds, steps[:MOST_STEPS])) / len(steps) if steps else 0.0
 
 
 def _concluding(task: str, reply: str) -> float:
-    steps, answer = STEP.findall(reply), final_answer(reply)
+    steps, answer = steps_in(reply), final_answer(reply)
     return float(bool(steps) and answer != "" and steps[-1].rpartition("=")[2] == answer)
 
 
 def _using(task: str, reply: str) -> float:
-    asked, used = re.findall(r"\d+", task), re.findall(r"\d+", " ".join(STEP.findall(reply)))
+    asked, used = re.findall(r"\d+", task), set(re.findall(r"\d+", " ".join(steps_in(reply))))
     return sum(number in used for number in asked) / len(asked) if asked else 1.0
 
 

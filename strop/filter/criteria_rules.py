@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from strop.environments.questions import parts_of
-from strop.filter.checklist_rules import STEP, met
+from strop.filter.checklist_rules import met, steps_in
 
 _HOLD, _LAST, _USED = (
     "Every calculation holds.",
@@ -46,7 +46,7 @@ def scored(text: str) -> str:
 
 
 def _met(requirement: str, task: str, reply: str) -> float:
-    steps = STEP.findall(reply)
+    steps = steps_in(reply)
     return float(len(set(steps)) == len(steps)) if requirement == _ONCE else met(requirement, task, reply)
 
 

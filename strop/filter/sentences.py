@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 
 ASKED = (
     "Judge each numbered sentence of the reply: does it keep to what the task gives (faithful or unfaithful), why, and "
     "is it right (correct or incorrect)? One line each, as in 2: faithful; it adds both numbers; incorrect"
 )
+_MOST = 999  # that are judged one by one: what stands behind them is one more, or a long reply keeps everybody waiting
 # after a full stop, at a new line, at the end of a working, and between two calculations
 _BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+|</?think>|(?<==)\s+|(?<=\d)\s+(?=[\d(-])")
 _LINE = re.compile(
@@ -32,9 +32,13 @@ class SentenceVerdict:
 
 def sentences(text: str) -> list[tuple[int, int]]:
     """Where each one begins and ends; all who speak of sentences cut here."""
-    cuts = [(0, 0), *((cut.start(), cut.end()) for cut in _BETWEEN.finditer(text)), (len(text), len(text))]
-    pieces = [(after, before) for (_, after), (before, _) in pairwise(cuts)]
-    return [(start, end) for start, end in pieces if text[start:end].strip()]
+    found, begin = list[tuple[int, int]](), 0
+    for cut in _BETWEEN.finditer(text):
+        if len(found) == _MOST:
+            break
+        found += [(begin, cut.start())] if text[begin : cut.start()].strip() else []
+        begin = cut.end()
+    return [*found, (begin, len(text))] if text[begin:].strip() else found
 
 
 def numbered(text: str) -> str:

@@ -144,6 +144,11 @@ def test_credit_stays_with_a_sentence_and_the_rest_goes_to_all() -> None:
     assert all(attempt.advantages is not None and not attempt.advantages.any() for attempt in group.trajectories)
 
 
+def test_what_stands_behind_999_sentences_is_one_more() -> None:
+    found = sentences("1+1=2\n" * 1005)
+    assert len(found) == 1000 and found[998] == (998 * 6, 998 * 6 + 5) and found[999] == (999 * 6, 1005 * 6)
+
+
 def test_rules_judge_sentences_of_sums() -> None:
     told = verdicts_in(judged(question("?", task="47+12+30=?", reply=numbered(RIGHT))))
     assert told == {place: SentenceVerdict(True, True) for place in (1, 2, 3)}
