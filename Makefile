@@ -21,8 +21,9 @@ lint: $(VENV)/dev
 types: $(VENV)/dev
 	$(BIN)/mypy
 
+# three processes on two cores: many tests wait for processes that they started
 unit: $(VENV)/dev
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 3
 
 # what is too large for every change: memories of 20,000 tasks, killed and gone on with; minutes on two cores
 slow: $(VENV)/dev

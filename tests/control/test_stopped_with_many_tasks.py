@@ -21,6 +21,7 @@ import pytest
 from strop.abilities import Learns, Loads, Meets, Observes, inside, outermost
 from strop.control.beliefs.counts import Counts
 from strop.control.samplers.angle_ranked import AngleRanked
+from strop.control.samplers.answers_in_turn import AnswersInTurn
 from strop.control.samplers.dynamics import Dynamics
 from strop.control.samplers.few import Few
 from strop.control.samplers.hardest import Hardest
@@ -62,6 +63,7 @@ SMALL, WHOLE = (60, 3 * DRAW), (20_200, 200)  # tasks remembered, some of them t
 Make = Callable[[int], Any]  # from the number of tasks
 # `many` is of all tasks; each world has half of them
 SAMPLERS: dict[str, Make] = {
+    "AnswersInTurn": lambda many: AnswersInTurn(Uniform(WORLDS)),
     "AngleRanked": lambda many: AngleRanked(WORLDS, many // 2),
     "Dynamics": lambda many: Dynamics(WORLDS, many // 2),
     "Few": lambda many: Few(WORLDS, many),
@@ -100,11 +102,11 @@ def mechanisms(room: str) -> Iterator[Any]:
 
 BUDGETS = {kind.__name__: kind for kind in mechanisms("budgets")}
 BELIEFS = {kind.__name__: kind for kind in mechanisms("beliefs")}
-# a new one is made from worlds alone, unless it stands above; MostVaried remembers a count alone, see below
+# a new one is made from worlds alone, unless it stands above; MostVaried (see below) and PassRateBand keep a count
 SAMPLERS |= {
     kind.__name__: lambda many, kind=kind: kind(WORLDS)  # type: ignore[misc]
     for kind in mechanisms("samplers")
-    if kind.__name__ not in {*SAMPLERS, "MostVaried"}
+    if kind.__name__ not in {*SAMPLERS, "MostVaried", "PassRateBand"}
 }
 
 

@@ -9,7 +9,7 @@ Reading: As released: 1 for the right label, 0.2 for its tags, from the second s
     mistakes that rules make. The supervised run at the beginning shows captions, too: the bundled model follows no
     instructions, so that it would never name a type by itself.
 Left out: Images and videos themselves; with them the third stage and the distillation from captions to media.
-Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=8, textual=1, world=arithmetic:1, temperature=0.1
+Acts: fact/typed > 0 and reward/tagged_verdict > 0 with taught=24, textual=1, world=arithmetic:1, temperature=0.1
 """
 
 from __future__ import annotations

@@ -121,8 +121,7 @@ def test_order_does_not_matter() -> None:
     for order in permutations(replies):
         group = saying(*order)
         reward = Checklist(Says({"": written("")}), Rule(judged), Rule(verified), 1)
-        asyncio.run(Scorer([reward])(group))
-        marks[order] = {attempt.reply: attempt.reward for attempt in group.trajectories}
+        marks[order] = dict(zip(order, asyncio.run(reward(group)), strict=True))  # type: ignore[arg-type]
     assert len({tuple(sorted(found.items())) for found in marks.values()}) == 1
 
 
