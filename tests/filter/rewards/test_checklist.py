@@ -40,7 +40,7 @@ class Says(Adviser):
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         text = messages[-1].content
         self.asked.append((text, key))
-        await asyncio.sleep(key % 7)  # in no order
+        await asyncio.sleep(key % 7 / 1000)  # in no order
         found = self.answers.get(parts_of(text).get("requirement", ""), self.answers.get("", ""))
         if found == "fails":
             raise AdviserError("nobody answers")
