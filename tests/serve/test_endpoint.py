@@ -99,6 +99,17 @@ BAD = {
     "an image": (b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}', "image_url"),
     "two answers": (b'{"n": 2, "messages": [{"role": "user", "content": "a"}]}', "one answer"),
     "text for a number": (b'{"max_tokens": "a", "messages": []}', "max_tokens"),
+    "fewer than no tokens": (b'{"max_tokens": -1, "messages": [{"role": "user", "content": "a"}]}', "max_tokens"),
+    "a heat that is no number": (
+        b'{"temperature": NaN, "messages": [{"role": "user", "content": "a"}]}',
+        "temperature",
+    ),
+    "a nucleus of more than all": (b'{"top_p": 2, "messages": [{"role": "user", "content": "a"}]}', "top_p"),
+    "an end that is no text": (b'{"stop": 3, "messages": [{"role": "user", "content": "a"}]}', "text"),
+    "a tool without a schema": (
+        b'{"tools": [{"type": "function", "function": {"name": "f", "parameters": [1]}}], "messages": []}',
+        "no JSON schema",
+    ),
     "another tool": (b'{"tools": [{"type": "web"}], "messages": [{"role": "user", "content": "a"}]}', "function"),
     "a nameless tool": (b'{"tools": [{"type": "function"}], "messages": [{"role": "user", "content": "a"}]}', "name"),
     "too long for the context": (
@@ -126,7 +137,7 @@ def test_a_request_that_is_sent_again_is_answered_once(policy: Policy) -> None:
     async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
         body, who = json.dumps(ASK).encode(), f"authorization: Bearer {key}"
         again = [sent(address, "/v1/chat/completions", body, who, f"x-stainless-retry-count: {n}") for n in (0, 1, 2)]
-        first = await sent(address, "/v1/chat/completions", body, who, "x-stainless-retry-count: 0")
+        first = await sent(address, "/v1/chat/completions", body, who, "x-stainless-retry-count:  ")
         retried = await sent(address, "/v1/chat/completions", body, who, "x-stainless-retry-count: 1")
         assert first == retried and conversation.served.turns == 1 and conversation.served.retried == 1
         another = await again[0]
@@ -154,6 +165,9 @@ def test_whoever_hangs_up_leaves_a_whole_turn(policy: Policy) -> None:
 def test_rewards_are_told_until_the_end(policy: Policy) -> None:
     async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
         who = f"authorization: Bearer {key}"
+        status, told = await sent(address, "/attempt/reward", b'{"reward": 1}', who)
+        assert status == 409 and conversation.reward is None, "nobody asked"
+        conversation.hears_reward = True
         for wrong in (b'{"reward": "1"}', b'{"reward": true}', b'{"reward": 1e999}', b"{}"):
             status, _ = await sent(address, "/attempt/reward", wrong, who)
             assert status == 400
@@ -174,6 +188,8 @@ def test_a_public_model_draws_as_asked_and_counts_truly(policy: Policy) -> None:
                 for _ in range(3)
             ]
             assert len({each.content for each in told}) == 1
+            few = await client.chat.completions.create(**ASK | {"model": "pocket"}, temperature=1, top_p=0)
+            assert few.choices[0].message.content == told[0].content, "a nucleus of nothing is the likeliest token"
             sown = [
                 (await client.chat.completions.create(**ASK | {"model": "pocket"}, temperature=1.5, seed=7)).choices[0]
                 for _ in range(3)

@@ -3,6 +3,8 @@
 It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
 input: JSON with `messages` and `tools`. It may play in the task's world (`POST $STROP_URL/attempt/step`), say what it
 earned (`POST $STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge.
+What a program says of itself is believed: where it runs what the policy writes, let the world judge, since all that
+runs in it knows its key.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             answers.append(await environment.step(reply))
             return answers[-1]
 
-        visit.step = step
+        visit.step, visit.hears_reward = step, self.pays == "post"
         try:
             ran = await self._run(task, key)
         finally:
@@ -143,10 +145,10 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         self, ran: Ran, visit: Visit, answers: list[Observation], step: Any, is_late: bool
     ) -> float | None:
         match self.pays:
-            case "post" | "line" if is_late:
-                return visit.reward or 0.0
             case "post" if visit.reward is not None:
                 return visit.reward
+            case "post" | "line" if is_late:
+                return 0.0
             case "post":
                 raise WorldFailed("the program ended without a word of what it earned")
             case "line":

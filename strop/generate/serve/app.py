@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -24,6 +24,7 @@ from strop.generate.serve.visit import Visit
 from strop.types import Message
 
 _LONGEST = 8 << 20  # bytes of a request
+_ALIVE = b": alive\n\n"  # a comment, which clients skip
 _KEEP_ALIVE = 3.0  # seconds without a token after which a stream says that it is alive
 
 
@@ -76,7 +77,8 @@ class App:
         raw = await _body(request)
         body = _parsed(raw)
         ask = dialect.parse(body)
-        known = talk.known(raw) if int(request.headers.get("x-stainless-retry-count") or 0) > 0 else None
+        is_retry = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
+        known = talk.known(raw) if is_retry else None
         if ask.is_streamed:
             lines = _streamed(dialect, talk, (ask, body, raw), known)
             return StreamingResponse(lines, media_type="text/event-stream")
@@ -112,8 +114,8 @@ class App:
         value = _parsed(await _body(request)).get("reward")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
             raise Refusal(400, "reward is a number")
-        if talk.is_sealed:
-            raise Refusal(409, "this attempt has ended: its reward is known")
+        if talk.is_sealed or not talk.hears_reward:
+            raise Refusal(409, "nobody asks here what this attempt earned, or it has ended")
         talk.reward = float(value)
         return JSONResponse({"reward": talk.reward})
 
@@ -154,18 +156,14 @@ async def _streamed(
 ) -> AsyncIterator[bytes]:
     """Events as tokens come; what is wrong from here on is an event, too."""
     ask, body, raw = asked
-    name, parts, written = talk.another_name(), asyncio.Queue[Parts](), Written()
+    name, parts, written = talk.another_name(), asyncio.Queue[Parts | None](), Written()
     stream, hold = dialect.stream(ask, body, name), talk.num_unsure(ask)
     answer = known or talk.begun(raw, ask, name, parts.put_nowait)
+    answer.add_done_callback(lambda _: parts.put_nowait(None))
     for line in stream.begin():
         yield line
-    while not answer.done() or not parts.empty():
-        told = await _next(parts, answer)
-        if told is None:
-            if not answer.done():
-                yield b": alive\n\n"
-            continue
-        for line in stream.go_on(*written.news(told.thought, _sure(told.text, hold))):
+    while (told := await _next(parts)) is not None:
+        for line in stream.go_on(*written.news(told.thought, _sure(told.text, hold))) if told else [_ALIVE]:
             yield line
     try:
         reply = answer.result()
@@ -178,17 +176,12 @@ async def _streamed(
         yield line
 
 
-async def _next(parts: asyncio.Queue[Parts], answer: asyncio.Future[Reply]) -> Parts | None:
-    """The next piece; None: the answer is whole, or nothing came for a while."""
-    if parts.empty():
-        waiting = asyncio.ensure_future(parts.get())
-        both: set[asyncio.Future[Any]] = {waiting, answer}
-        await asyncio.wait(both, timeout=_KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            waiting.cancel()
-            return None
-        return waiting.result()
-    return parts.get_nowait()
+async def _next(parts: asyncio.Queue[Parts | None]) -> Parts | Literal[False] | None:
+    """The next piece; False: nothing came for a while, None: the answer is whole."""
+    try:
+        return await asyncio.wait_for(parts.get(), _KEEP_ALIVE)
+    except TimeoutError:
+        return False
 
 
 def _sure(text: str, hold: int) -> str:

@@ -39,7 +39,7 @@ class Ask:
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     top_p: float | None = None
-    top_k: int | None = None
+    top_k: int = 0
     seed: int | None = None
     is_streamed: bool = False
     after: str = ""  # the id of the answer that this follows, where the client does not repeat what came before

@@ -16,6 +16,7 @@ from strop.generate.talk import Talk
 from strop.machines import Stop
 from strop.types import IntArray, Message, Observation, Sampling, Tool
 
+_LEAST = 1e-6  # of the mass of a nucleus: one of nothing would leave no token
 Tell = Callable[[Parts], None]
 
 
@@ -40,7 +41,8 @@ class Visit:
     is_free: bool = False
     served: Served = field(default_factory=Served, init=False)
     is_sealed: bool = field(default=False, init=False)
-    reward: float | None = field(default=None, init=False)  # as told by the client's program
+    hears_reward: bool = field(default=False, init=False)
+    reward: float | None = field(default=None, init=False)  # as told by the client's program, where that is asked
     step: Callable[[Message], Awaitable[Observation]] | None = field(default=None, init=False)  # what the world answers
     _histories: Histories = field(default_factory=Histories, init=False)
     _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and replies asked of each
@@ -148,8 +150,9 @@ class Visit:
         asked = replace(own, max_tokens=most, stop=(*own.stop, *ask.stop))
         if not self.is_free:
             return asked
-        drawn = {"temperature": ask.temperature, "top_p": ask.top_p, "top_k": ask.top_k}
-        return replace(asked, **{name: value for name, value in drawn.items() if value is not None})  # type: ignore[arg-type]
+        temperature = own.temperature if ask.temperature is None else ask.temperature
+        top_p = own.top_p if ask.top_p is None else max(ask.top_p, _LEAST)
+        return replace(asked, temperature=temperature, top_p=top_p, top_k=ask.top_k or own.top_k)
 
     def _parts(self, tokens: IntArray, tools: Sequence[Tool]) -> Parts:
         if self.format is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from strop.generate.serve.asks import Ask, Refusal, Reply, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import event, field_of, number_of, stops_of, text_of, tool_of
+from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
 from strop.machines import Stop
 from strop.types import Message, ToolCall
 
@@ -22,7 +22,7 @@ class ChatCompletions(Dialect):
     def parse(self, body: dict[str, Any]) -> Ask:
         if field_of(body, "n", int, 1) != 1:
             raise Refusal(400, "n: one answer to a request; ask again for another")
-        most = field_of(body, "max_completion_tokens", int, 0) or field_of(body, "max_tokens", int, 0)
+        most = count_of(body, "max_completion_tokens") or count_of(body, "max_tokens")
         return Ask(
             tuple(_said(each) for each in field_of(body, "messages", list, [])),
             tuple(tool_of(each.get("function"), "parameters") for each in _tools(body)),
@@ -30,8 +30,8 @@ class ChatCompletions(Dialect):
             most,
             stops_of(body.get("stop")),
             number_of(body, "temperature"),
-            number_of(body, "top_p"),
-            field_of(body, "top_k", int, None),
+            number_of(body, "top_p", 1.0),
+            max(field_of(body, "top_k", int, 0), 0),
             field_of(body, "seed", int, None),
             field_of(body, "stream", bool, False),
         )

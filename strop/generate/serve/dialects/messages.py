@@ -9,7 +9,7 @@ from typing import Any
 
 from strop.generate.serve.asks import Ask, Refusal, Reply, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import event, field_of, number_of, stops_of, text_of, tool_of
+from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
 from strop.machines import Stop
 from strop.types import Message, ToolCall
 
@@ -27,11 +27,11 @@ class Messages(Dialect):
             (*((Said(Message("system", system)),) if system else ()), *said),
             tuple(tool_of(each, "input_schema") for each in tools),
             field_of(body, "model", str, ""),
-            field_of(body, "max_tokens", int, 0),
+            count_of(body, "max_tokens"),
             stops_of(body.get("stop_sequences")),
             number_of(body, "temperature"),
-            number_of(body, "top_p"),
-            field_of(body, "top_k", int, None),
+            number_of(body, "top_p", 1.0),
+            max(field_of(body, "top_k", int, 0), 0),
             None,
             field_of(body, "stream", bool, False),
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
 from typing import Any
 
 from strop.generate.serve.asks import Refusal
 from strop.types import Tool
 
+_LARGEST = 1e6  # of a number that anybody means
 _TEXTS = ("text", "input_text", "output_text", "refusal")
 
 
@@ -22,9 +23,20 @@ def field_of(body: dict[str, Any], name: str, kind: type | tuple[type, ...], def
     return value
 
 
-def number_of(body: dict[str, Any], name: str) -> float | None:
+def number_of(body: dict[str, Any], name: str, most: float = math.inf) -> float | None:
+    """A number from 0 up to `most`, or None where it is missing."""
     value = field_of(body, name, (int, float), None)
-    return None if value is None else float(value)
+    if value is not None and not 0 <= value <= most:  # what is no number, too
+        raise Refusal(400, f"{name} is {value}, and may be from 0 to {most:g}")
+    return None if value is None else min(float(value), _LARGEST)
+
+
+def count_of(body: dict[str, Any], name: str) -> int:
+    """A whole number from 1 on, or 0 where it is missing."""
+    value = field_of(body, name, int, 0)
+    if name in body and body[name] is not None and value < 1:
+        raise Refusal(400, f"{name} is {value}, and may be 1 or more")
+    return int(value)
 
 
 def text_of(content: Any) -> str:
@@ -52,12 +64,15 @@ def tool_of(about: Any, schema: str) -> Tool:
     """A function that may be called."""
     if not isinstance(about, dict) or not isinstance(about.get("name"), str):
         raise Refusal(400, "a tool needs a name")
-    return Tool(about["name"], str(about.get("description") or ""), json.dumps(about.get(schema) or {}))
+    given = about.get(schema) or {}
+    if not isinstance(given, dict) or not isinstance(given.get("properties", {}), dict):
+        raise Refusal(400, f"{schema} of the tool {about['name']!r} is no JSON schema with properties")
+    return Tool(about["name"], str(about.get("description") or ""), json.dumps(given))
 
 
 def stops_of(value: Any) -> tuple[str, ...]:
-    stops: Sequence[Any] = [value] if isinstance(value, str) else value or []
-    if not all(isinstance(each, str) for each in stops):
+    stops: Any = [value] if isinstance(value, str) else value or []
+    if not isinstance(stops, list) or not all(isinstance(each, str) for each in stops):
         raise Refusal(400, "texts that end a reply must be text")
     return tuple(each for each in stops if each)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from strop.generate.serve.asks import Ask, Refusal, Reply, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
-from strop.generate.serve.dialects.reading import event, field_of, number_of, text_of, tool_of
+from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, text_of, tool_of
 from strop.machines import Stop
 from strop.types import Message, ToolCall
 
@@ -29,11 +29,11 @@ class Responses(Dialect):
             (*((Said(Message("system", about)),) if about else ()), *said),
             tuple(tool_of(each, "parameters") for each in field_of(body, "tools", list, [])),
             field_of(body, "model", str, ""),
-            field_of(body, "max_output_tokens", int, 0),
+            count_of(body, "max_output_tokens"),
             (),
             number_of(body, "temperature"),
-            number_of(body, "top_p"),
-            None,
+            number_of(body, "top_p", 1.0),
+            0,
             None,
             field_of(body, "stream", bool, False),
             field_of(body, "previous_response_id", str, ""),
