@@ -1,8 +1,10 @@
 """PAR (2502.18770), a learned reward model's scores as the chance of beating the first policy, against the raw scores.
 
 The reward model is the pocket model after a short training on pairs of right and wrong replies to the same world; it is
-made when it is first needed and kept in runs/judges. The learning rate is so high that the policy leaves what the
-reward model has seen within the budget: that is what the bound is for.
+made when it is first needed and kept in runs/judges. The learning rate is high enough that the policy leaves what the
+reward model has seen within the budget: that is what the bound is for. A first setting (a judge of 100 steps, one
+reference, a learning rate of 2e-4) ended at 0.405 against 0.228 of the raw scores (+0.177, interval -0.063 to +0.418),
+both below the first policy: a judge that weak leads anybody away.
 Papers: par
 """
 
@@ -24,7 +26,7 @@ from strop.run import Run
 from strop.start.launch import launch
 
 WORLD = "arithmetic:2"
-JUDGE_STEPS = 100
+JUDGE_STEPS = 300
 JUDGES = Path("runs/judges")
 
 
@@ -46,9 +48,9 @@ def judge(device: str) -> str:
 
 
 def treatment(setting: Setting) -> Run:
-    """PPO on the chance of beating one attempt of the first policy."""
-    sized = replace(setting, world=WORLD, learning_rate=2e-4, heldout_tasks=128, heldout_every=5)
-    return par(sized, judge=judge(setting.device))
+    """PPO on the chance of beating four attempts of the first policy."""
+    sized = replace(setting, world=WORLD, learning_rate=1e-4, heldout_tasks=128, heldout_every=5)
+    return par(sized, judge=judge(setting.device), references=4)
 
 
 def control(setting: Setting) -> Run:
@@ -68,9 +70,10 @@ def negative(setting: Setting) -> Run:
 experiment = Experiment(
     key="par",
     claim="At equal generated tokens, a learned reward model's scores as the chance of beating the first policy lead "
-    "to a higher held-out accuracy than the scores themselves, which the policy over-optimises.",
+    "to a higher mean held-out accuracy than the scores themselves, which the policy over-optimises.",
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=40_000,
+    tokens=60_000,
+    metric="heldout_area",
 )
