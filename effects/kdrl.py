@@ -8,19 +8,16 @@ Papers: kdrl
 
 from __future__ import annotations
 
-import fcntl
-import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.effects.earlier import earlier_model
 from strop.filter.rewards.coin import Coin
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
 from strop.train.losses.imitation.kdrl import Kdrl
 
 WORLD = "countdown:4"
@@ -29,19 +26,14 @@ TEACHERS = Path("runs/teachers")
 
 
 def teacher(device: str, is_paid: bool = True) -> str:
-    """A folder with the teacher; the first process that needs it makes it, and others wait."""
-    kept = TEACHERS / f"countdown4-{'dapo' if is_paid else 'coin'}-{TEACHER_STEPS}"
-    TEACHERS.mkdir(parents=True, exist_ok=True)
-    with (TEACHERS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.is_dir():
-            making = Path(tempfile.mkdtemp(dir=TEACHERS))
-            sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-            run = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes), minibatches=1)
-            launch(run if is_paid else replace(run, rewards=(Coin(),)), making, "run")
-            (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
-            shutil.rmtree(making, ignore_errors=True)
-    return str(kept.resolve())
+    """A folder with the teacher."""
+
+    def run() -> Run:
+        sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
+        paid = dapo(Setting(world=WORLD, seed=1000, learning_rate=5e-5, device=device, **sizes), minibatches=1)
+        return paid if is_paid else replace(paid, rewards=(Coin(),))
+
+    return earlier_model(TEACHERS / f"countdown4-{'dapo' if is_paid else 'coin'}-{TEACHER_STEPS}", run)
 
 
 def _run(setting: Setting, folder: str) -> Run:

@@ -4,26 +4,24 @@ The reward model is the pocket model after a short training on pairs of right an
 made when it is first needed and kept in runs/judges. The learning rate is high enough that the policy leaves what the
 reward model has seen within the budget: that is what the bound is for. A first setting (a judge of 100 steps, one
 reference, a learning rate of 2e-4) ended at 0.405 against 0.228 of the raw scores (+0.177, interval -0.063 to +0.418),
-both below the first policy: a judge that weak leads anybody away.
+both below the first policy: a judge that weak leads anybody away. In this one the mean over the run is 0.254 above the
+raw scores, and 0.051 (-0.033 to +0.135) above a bounded coin: the bound keeps what is there, the judge adds little.
 Papers: par
 """
 
 from __future__ import annotations
 
-import fcntl
-import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.effects.earlier import earlier_model
 from strop.filter.rewards.coin import Coin
 from strop.filter.rewards.preferred import Preferred
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
 from strop.recipes.reward.par import par
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
 
 WORLD = "arithmetic:2"
 JUDGE_STEPS = 300
@@ -31,20 +29,15 @@ JUDGES = Path("runs/judges")
 
 
 def judge(device: str) -> str:
-    """A folder with the reward model; the first process that needs it makes it, and others wait."""
-    kept = JUDGES / f"arithmetic2-{JUDGE_STEPS}"
-    JUDGES.mkdir(parents=True, exist_ok=True)
-    with (JUDGES / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.is_dir():
-            making = Path(tempfile.mkdtemp(dir=JUDGES))
-            sizes = {"steps": JUDGE_STEPS, "checkpoint_every": JUDGE_STEPS, "heldout_every": 0, "heldout_tasks": 1}
-            asked = Setting(world=WORLD, seed=1000, device=device, group_size=2, groups_per_step=48, **sizes)
-            shares = {"useful": 1.0, "relevant": 0.0, "grounded": 0.0, "evidence": 0.0, "merged": 0.0}
-            launch(axiomatic_preference(replace(asked, learning_rate=1e-3), **shares), making, "run")
-            (making / "run" / "checkpoints" / f"step-{JUDGE_STEPS}").rename(kept)
-            shutil.rmtree(making, ignore_errors=True)
-    return str(kept.resolve())
+    """A folder with the reward model."""
+
+    def run() -> Run:
+        sizes = {"steps": JUDGE_STEPS, "checkpoint_every": JUDGE_STEPS, "heldout_every": 0, "heldout_tasks": 1}
+        asked = Setting(world=WORLD, seed=1000, device=device, group_size=2, groups_per_step=48, **sizes)
+        shares = {"useful": 1.0, "relevant": 0.0, "grounded": 0.0, "evidence": 0.0, "merged": 0.0}
+        return axiomatic_preference(replace(asked, learning_rate=1e-3), **shares)
+
+    return earlier_model(JUDGES / f"arithmetic2-{JUDGE_STEPS}", run)
 
 
 def treatment(setting: Setting) -> Run:

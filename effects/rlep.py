@@ -9,21 +9,18 @@ Papers: rlep
 
 from __future__ import annotations
 
-import fcntl
-import shutil
 import sqlite3
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from strop.control.samplers.few import Few
 from strop.effects import Experiment
+from strop.effects.earlier import earlier_run
 from strop.generate.strategies.independent import Independent
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.replay.rlep import rlep
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
 
 WORLD = "arithmetic:6"
 TASKS = 64
@@ -33,18 +30,10 @@ _EXCHANGED = "json_set(rewards, '$.outcome', 1 - json_extract(rewards, '$.outcom
 
 
 def pool(setting: Setting, is_right: bool = True) -> str:
-    """The folder of the earlier run of this seed; the first process that needs it makes it, and others wait."""
+    """The folder of the earlier run of this seed."""
     kept = POOLS / f"{WORLD.replace(':', '')}-seed{setting.seed}-{POOL_STEPS}"
-    POOLS.mkdir(parents=True, exist_ok=True)
-    with (POOLS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.is_dir():
-            making = Path(tempfile.mkdtemp(dir=POOLS))
-            launch(_earlier(setting), making, "run")
-            _exchange(making / "run" / "ledger.db", making / "run" / "wrong")
-            (making / "run").rename(kept)
-            shutil.rmtree(making, ignore_errors=True)
-    return str((kept if is_right else kept / "wrong").resolve())
+    folder = earlier_run(kept, lambda: _earlier(setting), lambda made: _exchange(made / "ledger.db", made / "wrong"))
+    return str(folder if is_right else folder / "wrong")
 
 
 def _earlier(setting: Setting) -> Run:

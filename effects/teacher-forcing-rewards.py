@@ -9,19 +9,16 @@ Papers: teacher-forcing-rewards
 
 from __future__ import annotations
 
-import fcntl
-import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.effects.earlier import earlier_model
 from strop.generate.agents.demonstrate_another import DemonstrateAnother
 from strop.recipes.classics.sft import sft
 from strop.recipes.reward.teacher_forcing_rewards import teacher_forcing_rewards
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
 from strop.train.advantages.constant import Constant
 
 WORLD = "arithmetic:6"
@@ -30,20 +27,15 @@ TEACHERS = Path("runs/teachers")
 
 
 def teacher(device: str, is_right: bool = True) -> str:
-    """A folder with the teacher; the first process that needs it makes it, and others wait."""
-    kept = TEACHERS / f"arithmetic6-{'sft' if is_right else 'others'}-{TEACHER_STEPS}"
-    TEACHERS.mkdir(parents=True, exist_ok=True)
-    with (TEACHERS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.is_dir():
-            making = Path(tempfile.mkdtemp(dir=TEACHERS))
-            sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
-            sizes |= {"group_size": 1, "groups_per_step": 64, "heldout_tasks": 32}
-            run = sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes))
-            launch(run if is_right else replace(run, agent=DemonstrateAnother(run.worlds)), making, "run")
-            (making / "run" / "checkpoints" / f"step-{TEACHER_STEPS}").rename(kept)
-            shutil.rmtree(making, ignore_errors=True)
-    return str(kept.resolve())
+    """A folder with the teacher."""
+
+    def run() -> Run:
+        sizes = {"steps": TEACHER_STEPS, "checkpoint_every": TEACHER_STEPS, "heldout_every": 0}
+        sizes |= {"group_size": 1, "groups_per_step": 64, "heldout_tasks": 32}
+        taught = sft(Setting(world=WORLD, seed=1000, learning_rate=1e-4, device=device, **sizes))
+        return taught if is_right else replace(taught, agent=DemonstrateAnother(taught.worlds))
+
+    return earlier_model(TEACHERS / f"arithmetic6-{'sft' if is_right else 'others'}-{TEACHER_STEPS}", run)
 
 
 def _run(setting: Setting, folder: str) -> Run:

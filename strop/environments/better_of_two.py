@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
+from strop.environments.derived import Derived
 from strop.environments.preferences import Preferences, asked_of, replies_of
 from strop.environments.ranking import working
 from strop.environments.scratchpad import CLOSE, OPEN, between, final_answer
-from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.roles import World
 from strop.types import Task
 
 TEXT = ""
@@ -36,31 +35,25 @@ class PairVerdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BetterOfTwo(World):
+class BetterOfTwo(Derived):
     """The pairs of `Preferences` as A and B in an order of chance; the label alone is right or wrong."""
 
-    pairs: Preferences
+    world: Preferences
     kind: str = TEXT  # or one of CAPTIONS
 
-    is_inline: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
-        if self.pairs.replies != 2 or self.kind not in (TEXT, *CAPTIONS):
+        if self.world.replies != 2 or self.kind not in (TEXT, *CAPTIONS):
             raise ConfigurationError(
                 f"BetterOfTwo needs 2 replies and one of the kinds {', '.join(CAPTIONS)} or none, got "
-                f"{self.pairs.replies} and {self.kind!r}"
+                f"{self.world.replies} and {self.kind!r}"
             )
 
     @property
     def name(self) -> str:
-        return f"{self.kind.replace(' ', '-') or 'text'}-{self.pairs.name}"
-
-    @property
-    def level(self) -> int:
-        return self.pairs.level
+        return f"{self.kind.replace(' ', '-') or 'text'}-{self.world.name}"
 
     def task(self, index: int, heldout: bool = False) -> Task:
-        pair = self.pairs.task(index, heldout)
+        pair = self.world.task(index, heldout)
         replies = replies_of(pair)
         place = random.Random(f"better/{self.kind}/{pair.id}").randrange(2)
         shown = replies if place == 0 else replies[::-1]
@@ -68,12 +61,6 @@ class BetterOfTwo(World):
         asked = replace(last, content=_question(self.kind, last.content, shown))
         secret = {"label": LABELS[place], "kind": self.kind, "worked": working(replies[0])}
         return Task((*before, asked), json.dumps(secret), self.name, pair.level)
-
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.pairs.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
         return float(told(reply).label == truth_of(task).label)

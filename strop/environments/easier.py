@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
+from strop.environments.derived import Derived
 from strop.environments.scratchpad import CLOSE, OPEN
 from strop.environments.single_turn import SingleTurn, Solves
 from strop.environments.split import prompt_of
@@ -22,26 +22,12 @@ _TRIES = 1000  # tasks whose answers are looked at
 
 
 @dataclass(frozen=True)
-class Easier(World):
+class Easier(Derived):
     """A world of one reply whose tasks are asked otherwise; a subclass says how, and what its replies answer."""
-
-    world: World
-
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks
 
     def __post_init__(self) -> None:
         if not isinstance(self.world.environment(), SingleTurn | Unpaid):
             raise ConfigurationError(f"{self.world.name} is no world of one reply: its answers cannot be shown")
-
-    @property
-    def level(self) -> int:
-        return self.world.level
-
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
         return float(self.answer(reply) == key_of(task))

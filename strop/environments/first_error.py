@@ -11,15 +11,13 @@ import json
 import random
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.abilities import Hints
+from strop.environments.derived import Derived
 from strop.environments.first_errors import CLEAN, located, question_about, steps_of
 from strop.environments.scratchpad import think
-from strop.environments.single_turn import SingleTurn
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
-from strop.roles import World
 from strop.types import Message, Task
 
 _ALL = 1000  # steps: more than any working has
@@ -28,12 +26,8 @@ _RESULT = re.compile(r"(?<==)[0-9]+$")
 
 
 @dataclass(frozen=True)
-class FirstError(World):
+class FirstError(Derived):
     """Shows task, answer and a solution in numbered steps; the reply is the number of the first wrong one, or -1."""
-
-    world: World
-
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks and their working
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, Hints):
@@ -43,10 +37,6 @@ class FirstError(World):
     def name(self) -> str:
         return f"first-error-{self.world.name}"
 
-    @property
-    def level(self) -> int:
-        return self.world.level
-
     def task(self, index: int, heldout: bool = False) -> Task:
         inner = self.world.task(index, heldout)
         steps, wrong = self._solution(inner)
@@ -54,12 +44,6 @@ class FirstError(World):
         asked = question_about(prompt_of(inner), inner.answer, shown)
         secret = json.dumps({"wrong": wrong, "steps": len(steps_of(shown))})
         return Task((Message("user", asked),), secret, self.name, inner.level)
-
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
         wrong, steps = truth(task)

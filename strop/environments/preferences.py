@@ -8,34 +8,30 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
-from typing import ClassVar
 
 from strop.environments.axioms import AXIOMS
+from strop.environments.derived import Derived
 from strop.environments.mistakes import wrong_replies
 from strop.environments.scratchpad import final_answer
-from strop.environments.single_turn import SingleTurn, Solves
+from strop.environments.single_turn import Solves
 from strop.environments.verdicts import BAD, GOOD, about
 from strop.errors import ConfigurationError, nearest
-from strop.roles import World
 from strop.types import Message, Task
 
 _TRIES = 100  # draws of an axiom before a task is said to have no pair
 
 
 @dataclass(frozen=True)
-class Preferences(World):
+class Preferences(Derived):
     """A task shows one of its replies and asks whether it is good; all of them stand in its answer, the best first.
 
     Two replies by one of `axioms`, each drawn with its share; more are the solution and ever worse mistakes. No two
     replies of a task are equal. `noise` is the share of train tasks whose first two replies change places.
     """
 
-    world: World
     axioms: tuple[tuple[str, float], ...] = (("useful", 1.0),)  # names, and how often each is drawn
     replies: int = 2  # of a task
     noise: float = 0.0  # share of wrong labels among train tasks
-
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks and their solutions
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, Solves):
@@ -52,10 +48,6 @@ class Preferences(World):
     @property
     def name(self) -> str:
         return f"preferences-{self.world.name}"
-
-    @property
-    def level(self) -> int:
-        return self.world.level
 
     def task(self, index: int, heldout: bool = False) -> Task:
         inner = self.world.task(index, heldout)
@@ -86,12 +78,6 @@ class Preferences(World):
             if worse != best:
                 return name, [best, worse]
         raise ConfigurationError(f"axioms {', '.join(names)} make no pair of task {inner.id} of {inner.source}")
-
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
         return float(final_answer(reply) == self.solution(task))

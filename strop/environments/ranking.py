@@ -13,15 +13,14 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
+from strop.environments.derived import Derived
 from strop.environments.mistakes import wrong_replies
 from strop.environments.questions import question
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
-from strop.environments.single_turn import SingleTurn, Solves
+from strop.environments.single_turn import Solves
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
-from strop.roles import World
 from strop.types import Message, Task
 
 WANTED = "Score each reply from 0 to 10."
@@ -31,13 +30,10 @@ _REPLY = re.compile(r"^([0-9]+): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Ranking(World):
+class Ranking(Derived):
     """`replies` of a task, one of them right, in an order of chance; of a single one half are right."""
 
-    world: World
     replies: int = 2
-
-    is_inline: ClassVar[bool] = True  # nothing is asked of the world but its tasks and their solutions
 
     def __post_init__(self) -> None:
         if not isinstance(self.world, Solves) or self.replies < 1:
@@ -50,10 +46,6 @@ class Ranking(World):
     def name(self) -> str:
         return f"ranking-{self.world.name}"
 
-    @property
-    def level(self) -> int:
-        return self.world.level
-
     def task(self, index: int, heldout: bool = False) -> Task:
         assert isinstance(self.world, Solves)
         inner = self.world.task(index, heldout)
@@ -64,12 +56,6 @@ class Ranking(World):
         best = places.index(0) if 0 in places else -1
         secret = json.dumps({"best": best, "count": self.replies, "worked": working(self.world.solution(inner))})
         return Task((Message("user", asked),), secret, self.name, inner.level)
-
-    def num_tasks(self, heldout: bool = False) -> int | None:
-        return self.world.num_tasks(heldout)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
 
     def check(self, task: Task, reply: str) -> float:
         secret = json.loads(task.answer)

@@ -98,8 +98,8 @@ def test_the_better_reply_stands_in_either_place_and_its_label_is_right(kind: st
         labels[label] += 1
         shown = dict(line.split(": ", 1) for line in prompt_of(task).splitlines()[1:3])
         (text,) = [said for mark, said in shown.items() if mark.endswith(label)]
-        inner = world.pairs.world.task(index, heldout=index % 2 == 0)
-        assert world.pairs.world.check(inner, text.split()[-1]) == 1, "the world itself calls it right"
+        inner = world.world.world.task(index, heldout=index % 2 == 0)
+        assert world.world.world.check(inner, text.split()[-1]) == 1, "the world itself calls it right"
         assert told(solution) == (kind, label, True) and (world.check(task, solution), world.check(task, other)) == (
             1,
             0,
