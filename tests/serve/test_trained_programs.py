@@ -6,7 +6,6 @@ weights nearly so. From the ledger they are the same bits.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,8 @@ from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch, relaunch
 from strop.start.retrain import retrain
-from tests.start.test_resume import CONTEXT, _hush
+from tests.killing import killed_at
+from tests.start.test_resume import _hush
 
 STEPS, GROUPS = 3, 2
 pytest.importorskip("uvicorn")
@@ -46,14 +46,7 @@ def turns_of(run: Path, groups: int = STEPS * GROUPS) -> list[list[list[int]]]:
 
 def test_the_same_attempts_as_without_it_whatever_happens(tmp_path: Path) -> None:
     launch(replace(make_run(), agent=Chat()), tmp_path, "plain")
-    CONTEXT.set_forkserver_preload(["tests.serve.test_trained_programs"])
-    child = CONTEXT.Process(target=begin, args=(tmp_path / "killed",))
-    child.start()
-    until = time.monotonic() + 120
-    while not (tmp_path / "killed" / "checkpoints" / "step-1").exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    child.kill()
-    child.join()
+    killed_at(1, tmp_path / "killed", __name__, begin, tmp_path / "killed")
     relaunch(tmp_path / "killed")
     assert turns_of(tmp_path / "killed") == turns_of(tmp_path / "plain")
     name = f"checkpoints/step-{STEPS}/model.safetensors"

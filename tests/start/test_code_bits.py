@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,10 @@ from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch, relaunch
 from strop.start.retrain import retrain
+from tests.killing import killed_at
 from tests.models import save_pocket_like
 from tests.start import test_resume
-from tests.start.test_resume import CONTEXT, _hush
+from tests.start.test_resume import _hush
 
 STEPS = 4
 pytestmark = pytest.mark.skipif(best_wall() is None, reason="needs a wall to run programs behind")
@@ -41,14 +41,7 @@ def test_killed_and_resumed_or_trained_again(tmp_path: Path) -> None:
     told = Ledger(tmp_path / "whole" / "ledger.db", read_only=True)
     facts = {attempt.facts["feedback"] for number in range(6) for attempt in told.group(number).trajectories}
     assert {-1.0, 1.0} <= facts  # of the policy and of the world's own programs
-    CONTEXT.set_forkserver_preload(["tests.start.test_code_bits"])
-    child = CONTEXT.Process(target=begin, args=(model, tmp_path / "killed"))
-    child.start()
-    until = time.monotonic() + 120
-    while not (tmp_path / "killed" / "checkpoints" / "step-2").exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    child.kill()
-    child.join()
+    killed_at(2, tmp_path / "killed", __name__, begin, model, tmp_path / "killed")
     relaunch(tmp_path / "killed")
     assert test_resume.leftovers(tmp_path / "killed", STEPS) == expected
     made = retrain(tmp_path / "whole")

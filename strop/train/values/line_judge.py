@@ -6,16 +6,16 @@ Papers: prm-code, prlcoder
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from strop.errors import ConfigurationError
 from strop.filter.lines import labels_of
-from strop.roles import ValueModel
+from strop.train.machine.bodied import Bodied
 from strop.train.machine.value_body import AFTER, Part, ValueBody
 from strop.types import Group, Metrics
 
@@ -23,7 +23,7 @@ NAME = "critic"  # of its files, which a critic may begin with
 
 
 @dataclass
-class LineJudge(ValueModel):
+class LineJudge(Bodied):
     """The squared error to each label, 1 or -1, read off the state after a line's last token; it starts at 0.
 
     Values of tokens are what it says after each.
@@ -33,7 +33,7 @@ class LineJudge(ValueModel):
     max_tokens: int = 4096  # of one micro-batch
     device: str = "cpu"
 
-    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+    _name: ClassVar[str] = NAME
 
     def open(self, model: Path, seed: int) -> None:
         self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
@@ -63,14 +63,3 @@ class LineJudge(ValueModel):
         norm = body.step(parts, loss, self.learning_rate)
         share = sum(int(each) for each in said) / count
         return {"line_labels": float(count), "lines_known": share, "value_grad_norm": norm}
-
-    def save(self, folder: Path) -> None:
-        self._ready().save(folder, NAME)
-
-    def resume(self, folder: Path) -> None:
-        self._ready().resume(folder, NAME)
-
-    def _ready(self) -> ValueBody:
-        if self._body is None:
-            raise ConfigurationError("LineJudge has no model yet: call open(model, seed) first")
-        return self._body
