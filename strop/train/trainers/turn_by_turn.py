@@ -17,6 +17,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.machines import Objective, Trainer
+from strop.train.arithmetic.turns import turn_numbers
 from strop.train.batch import Batch
 from strop.train.needs import Logprobs, Need, Note
 from strop.types import Group, Metrics
@@ -96,21 +97,6 @@ class TurnByTurn(Trainer):
 
     def resume(self, folder: Path) -> None:
         self.inner.resume(folder)
-
-
-def turn_numbers(batch: Batch) -> Tensor:
-    """Which turn of its attempt each written token belongs to, from 0; -1 elsewhere: [T]."""
-    written = batch.trainable
-    before = torch.roll(written, 1)
-    before[0] = False
-    is_first = torch.roll(batch.attempts, 1) != batch.attempts
-    is_first[0] = True
-    opens = (written & (~before | is_first)).to(torch.int64)  # a turn begins
-    so_far = opens.cumsum(0)
-    sizes = batch.attempts.bincount()
-    starts = sizes.cumsum(0) - sizes
-    earlier = (so_far - opens)[starts]  # [A], turns of the attempts before
-    return torch.where(written, so_far - earlier[batch.attempts] - 1, -1)
 
 
 def turn_of(batch: Batch, mask: Tensor, weights: Tensor, attempts: int) -> Batch:

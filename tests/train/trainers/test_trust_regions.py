@@ -13,6 +13,7 @@ import torch
 from strop.errors import ConfigurationError
 from strop.machines import Trainer
 from strop.train.advantages.group_mean import GroupMean
+from strop.train.arithmetic.turns import turn_numbers
 from strop.train.batch import Batch
 from strop.train.losses.clip import Clip
 from strop.train.losses.gspo import Gspo
@@ -24,7 +25,7 @@ from strop.train.reductions.group_wise import GroupWise
 from strop.train.reductions.sequence_mean import SequenceMean
 from strop.train.trainers.moving_reference import MovingReference
 from strop.train.trainers.torch import TorchTrainer
-from strop.train.trainers.turn_by_turn import TurnByTurn, reweighed, turn_numbers
+from strop.train.trainers.turn_by_turn import TurnByTurn, reweighed
 from strop.train.trainers.two_phase import Multiplier, TwoPhase
 from strop.types import Group, Metrics
 from tests.building import make_group, turn

@@ -1,0 +1,1 @@
+"""Rewards for how a reply is worded, whatever it says."""

@@ -1,0 +1,42 @@
+"""Agents that act in chunks: one ratio per turn, each turn and each attempt of equal weight, and groups half solved.
+
+Title: RLinf-VLA: A Unified and Efficient Framework for VLA+RL Training
+Paper: arXiv 2510.06710 (2025)
+Claim: 1.61 to 1.88 times as fast as other frameworks; 98.11 % over 130 tasks of LIBERO, 97.66 % over 25 of ManiSkill.
+Reading: A chunk of actions is a turn: what it is paid is summed, what follows the end does not exist. `unit` says what
+    has a ratio of its own; the release takes tokens with GRPO and chunks with PPO. Mean rewards from 0.1 to 0.9 stay,
+    bounds 0.2, 0.28 and 3. Simulator and inference overlap without the release's two stages: here no attempt waits for
+    another one's world. Temperature 1.6 is too much for the bundled model, which speaks at 1; 4 optimizer steps per
+    draw are ours.
+Left out: Placing simulators on GPUs, values of single actions, and images.
+Acts: turns > 1 and clipped_share > 0 and turn_drift > 0 and kept_share < 1
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from strop.filter.gates.reward_band import RewardBand
+from strop.recipes.setting import Setting
+from strop.roles import Loss
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.turn_clip import TurnClip
+from strop.train.reductions.equal_turns import EqualTurns
+
+
+def rlinf_vla(
+    setting: Setting = Setting(world="keyvalue:3"),
+    unit: Literal["turn", "token"] = "turn",  # what has a ratio of its own
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound is 1 + high
+    dual: float = 3.0,  # most that a falling turn's credit is multiplied by
+    least: float = 0.1,  # mean reward of a group that is kept
+    most: float = 0.9,  # largest mean reward of one
+    minibatches: int = 4,  # optimizer steps per draw
+) -> Run:
+    """Every attempt weighs the same whatever its length."""
+    loss: Loss = TurnClip(low, high, dual) if unit == "turn" else Clip(low, high, dual)
+    parts = {"gates": (RewardBand(least, most),), "reduction": EqualTurns(), "minibatches": minibatches}
+    return setting.run("rlinf_vla", GroupStandard(), (loss,), **parts)
