@@ -36,6 +36,11 @@ class Parts:
     is_ill_formed: bool = False  # there is a call that cannot be read; it stays in the text
     unclosed: str = ""  # a call at the end that is not closed
 
+    @property
+    def told(self) -> tuple[ToolCall, ...]:
+        """The calls; behind them one without a name, where something is called that cannot be read."""
+        return (*self.calls, *([ToolCall("", "")] if self.is_ill_formed or self.unclosed else []))
+
 
 @dataclass(frozen=True)
 class CallFormat:
@@ -45,16 +50,25 @@ class CallFormat:
     opens: str = ""
     closes: str = ""
     is_json: bool = True
+    form: str = ""  # a whole call with stand-ins, where JSON stands in it
 
     @classmethod
     def of(cls, template: Template) -> CallFormat | None:
         """That of a chat template; None: it shows no calls."""
         shown = template.shown((Message("user", "?"), Message("assistant", "", (ToolCall(_NAME, _ARGUMENTS),))))
         if found := _AS_JSON.search(shown):
-            return cls(template, found.group(1), found.group(2) or "")
+            return cls(template, found.group(1), found.group(2) or "", form=found.group())
         if found := _AS_WORDS.search(shown):
             return cls(template, found.group(1), found.group(2), is_json=False)
-        return cls(template) if _BARE.search(shown) else None
+        found = _BARE.search(shown)
+        return cls(template, form=f"{found.group()}: {_ARGUMENTS}}}") if found else None
+
+    def written(self, call: ToolCall) -> str:
+        """A call as the model writes it."""
+        if self.is_json:
+            return self.form.replace(_ARGUMENTS, call.arguments).replace(_NAME, call.name)
+        words = [call.name, *map(str, json.loads(call.arguments).values())]
+        return f"{self.opens}{' '.join(words)}{self.closes}"
 
     def read(self, tokens: IntArray, tools: Sequence[Tool]) -> Parts:
         """Thought, text and calls of a reply, or of its beginning."""
@@ -142,8 +156,9 @@ def _json(text: str) -> tuple[str, Any]:
 
 
 def _words(text: str, tools: Sequence[Tool]) -> tuple[str, Any]:
-    """`get red`: the words behind the name are the tool's parameters, in the order of its schema."""
-    name, *words = text.split(" ")
+    """`get red`: words behind the name are the tool's parameters, in the order of its schema; the last is the rest."""
+    name, _, rest = text.partition(" ")
     schema = next((tool.parameters for tool in tools if tool.name == name), "{}")
     names = list(json.loads(schema).get("properties", {}))
+    words = rest.split(" ", len(names) - 1) if names and rest else [rest] * bool(rest)
     return name, dict(zip(names, words, strict=True)) if len(names) == len(words) else None

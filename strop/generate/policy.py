@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from strop.errors import ConfigurationError
+from strop.generate.call_format import CallFormat
 from strop.generate.pieces import retold
 from strop.generate.talk import NO_LIMITS, Limits, Talk
 from strop.generate.template import Template
 from strop.machines import Engine
 from strop.models.folder import check_model_folder as check_model_folder
 from strop.models.folder import read_config
-from strop.types import IntArray, Message, Sampling, Start, Task, Turn
+from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 
 def attempt_key(seed: int, attempt_id: str) -> int:
@@ -63,6 +65,21 @@ class Policy:
                 f" reply; need a context of at least {len(opening) + 1}"
             )
         return opening
+
+    def message(self, reply: IntArray, tools: Sequence[Tool]) -> Message:
+        """A reply as a message: all its text, and what it calls of these tools."""
+        calls = self._calls.read(reply, tools).told if tools and self._calls is not None else ()
+        return Message("assistant", self.template.text(reply), calls)
+
+    def called(self, message: Message) -> str:
+        """What a message says with its calls behind it, as this model writes them."""
+        if self._calls is None:
+            raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
+        return message.content + "".join(map(self._calls.written, message.tool_calls))
+
+    @cached_property
+    def _calls(self) -> CallFormat | None:
+        return CallFormat.of(self.template)
 
     def retold(self, turns: Sequence[Turn], messages: Sequence[Message], task: Task) -> tuple[Turn, ...]:
         """The same replies as if these messages had been read first; logprobs stay those of what was really read."""

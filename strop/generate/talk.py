@@ -45,6 +45,7 @@ class Talk:
     limits: Limits = NO_LIMITS
     keys: list[int] = field(default_factory=list)  # hears of every further random key
     voice: str = ""
+    tools: Sequence[Tool] = field(default=(), init=False)  # that replies of this context may call
     stop: Stop = field(default=Stop.STOP, init=False)  # why the last reply ended
     _turns: list[Turn] = field(default_factory=list, init=False)
     _begun: Turn | None = field(default=None, init=False)  # a reply that has a beginning and no end yet
@@ -58,7 +59,7 @@ class Talk:
     _promised: int = field(default=0, init=False)  # tokens that replies under way may write, in all contexts
 
     def __post_init__(self) -> None:
-        self._main = self
+        self._main, self.tools = self, self.task.tools
         self._turns = list(self.start.turns)
         self._num_contexts = sum(turn.fresh for turn in self._turns)
         if not self._turns:
@@ -102,14 +103,15 @@ class Talk:
         key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
         start = replace(self.start, key=key, turns=(), begins="", messages=())
         talk = Talk(self.policy, self.task, start, self.limits, self.keys, voice)
-        talk._main = self._main
+        talk._main, talk.tools = self._main, self.tools
         self._asides.append(talk)
         self.keys.append(key)
         return talk
 
     def _open(self, messages: Sequence[Message], tools: Sequence[Tool] | None) -> None:
         """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
-        self._unread = self.policy.template.opening(messages, self.task.tools if tools is None else tools)
+        self.tools = self.task.tools if tools is None else tools
+        self._unread = self.policy.template.opening(messages, self.tools)
 
     @property
     def key(self) -> int:
@@ -191,6 +193,8 @@ class Talk:
     def say(self, message: Message) -> None:
         """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
         template = self.policy.template
+        if message.tool_calls:
+            message = replace(message, content=self.policy.called(message))
         tokens = np.append(template.encode(message.content), template.end)[: max(self._room, 0)]
         is_whole = len(tokens) > 0 and tokens[-1] == template.end
         turn = said(self._new_turn(self._asked(None)), tokens)
@@ -261,7 +265,7 @@ class Talk:
         return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
 
     def _append(self, turn: Turn, stop: Stop, message: Message | None = None) -> Message:
-        told = message or Message("assistant", self.policy.template.text(turn.whole))
+        told = message or self.policy.message(turn.whole, self.tools)
         self._turns.append(replace(turn, message=told))
         self._heard, self._unread, self._begins, self._begun = [], _NOTHING, _NOTHING, None
         self._is_fresh, self.stop = False, stop

@@ -61,7 +61,7 @@ def test_words_behind_a_name_are_its_parameters(pocket: CallFormat) -> None:
     assert parts.calls == (ToolCall("set", '{"key": "gold", "value": "3"}'), ToolCall("get", '{"key": "red"}'))
 
 
-@pytest.mark.parametrize("text", ["<call>put red</call>", "<call>get red blue</call>", "<call></call>"])
+@pytest.mark.parametrize("text", ["<call>put red</call>", "<call>set red</call>", "<call>get</call>", "<call></call>"])
 def test_a_call_that_cannot_be_read_stays_text_and_is_flagged(pocket: CallFormat, text: str) -> None:
     parts = pocket.read(pocket.template.encode(text), (GET, SET))
     assert parts.is_ill_formed and not parts.calls and parts.text == text

@@ -1,0 +1,129 @@
+"""Tools in any world (VerlTool, 2509.01055): a reply that calls some is answered by them, any other goes to the world.
+
+A wrong call is told to the policy. A tool that crashes, or does not answer within its deadline, fails the attempt,
+where the release answers in its name and trains on that. Each attempt has tools of its own where calls leave something
+behind, and waits for nobody else's.
+Papers: verltool
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from strop.environments.around import Around
+from strop.environments.demonstrating import demonstrating
+from strop.environments.scratchpad import final_answer
+from strop.environments.tools.arguments import arguments_of
+from strop.environments.tools.instrument import Instrument, WrongCall, offered
+from strop.errors import ConfigurationError
+from strop.roles import Environment
+from strop.types import Message, Observation, Task, ToolCall
+
+
+class ToolFailed(Exception):  # noqa: N818 (it says what happened)
+    """A tool crashed or did not answer in time."""
+
+
+@dataclass(frozen=True)
+class Toolbox(Around):
+    """The tasks of `inner`, with tools beside them."""
+
+    tools: tuple[Instrument, ...]
+    longest: int = 512  # characters of an answer; of a longer one the middle is left out
+    seconds: float = 10.0  # within which a call is answered
+
+    def __post_init__(self) -> None:
+        names = [tool.name for tool in self.tools]
+        if not names or len(set(names)) < len(names) or self.longest < 8 or not self.seconds > 0:
+            raise ConfigurationError(
+                "Toolbox needs tools of different names, longest >= 8 and seconds > 0, "
+                f"got {', '.join(names) or 'none'}, {self.longest} and {self.seconds:g}"
+            )
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        """With the id that its world knows."""
+        task = self.inner.task(index, heldout)
+        return replace(task, tools=(*task.tools, *map(offered, self.tools)))
+
+    def environment(self) -> ToolboxEnvironment:
+        return ToolboxEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds)
+
+
+@dataclass
+class ToolboxEnvironment(Environment):
+    """One attempt's world and tools."""
+
+    inner: Environment
+    tools: tuple[Instrument, ...]
+    longest: int = 512
+    seconds: float = 10.0
+    task: Task = field(init=False, repr=False, compare=False)
+    heard: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # what tools answered
+    _own: dict[str, Instrument] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    async def reset(self, task: Task) -> None:
+        self.task, self._own = task, {tool.name: tool.own() for tool in self.tools}
+        await self.inner.reset(task)
+
+    async def step(self, reply: Message) -> Observation:
+        if not reply.tool_calls:
+            return await self.inner.step(reply)
+        answers = [await self._answer(call) for call in reply.tool_calls]
+        self.heard += answers
+        return Observation(tuple(Message("tool", answer) for answer in answers), done=False)
+
+    async def close(self) -> None:
+        for tool in self._own.values():
+            await tool.release()
+        await self.inner.close()
+
+    def demonstrate(self) -> Message:
+        """A call where a tool knows one that helps, then what the world would say, without its working."""
+        if not self.heard:
+            for tool in self.tools:
+                if (arguments := tool.use(self.task)) is not None:
+                    return calling(tool, **arguments)
+        shown = demonstrating(self.inner).demonstrate()
+        return replace(shown, content=final_answer(shown.content)) if self.heard else shown
+
+    async def _answer(self, call: ToolCall) -> str:
+        try:
+            return _shortened(await self._called(call), self.longest)
+        except WrongCall as wrong:
+            return _shortened(f"error: {wrong}", self.longest)
+
+    async def _called(self, call: ToolCall) -> str:
+        """What a tool says; its own failure is nobody's mistake, and no answer."""
+        if call.name not in self._own:
+            raise WrongCall(f"no call of {', '.join(map(_described, self.tools))}")
+        tool = self._own[call.name]
+        arguments = arguments_of(call.arguments, tool.parameters)
+        deadline = asyncio.timeout(self.seconds)
+        try:
+            async with deadline:
+                return await tool.call(arguments)
+        except WrongCall:
+            raise
+        except Exception as error:
+            why = f"no answer within {self.seconds:g} s" if deadline.expired() else f"{type(error).__name__}: {error}"
+            raise ToolFailed(f"tool {call.name}: {why}") from error
+
+
+def calling(tool: Instrument, said: str = "", **arguments: Any) -> Message:
+    """A reply that calls a tool, for demonstrations; `said` stands before the call."""
+    return Message("assistant", said, (ToolCall(tool.name, json.dumps(arguments)),))
+
+
+def _described(tool: Instrument) -> str:
+    return f"{tool.name}({', '.join(json.loads(tool.parameters).get('properties', {}))})"
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Both ends of a text that is too long."""
+    if len(text) <= longest:
+        return text
+    kept = longest - len(" ... ")
+    return f"{text[: kept - kept // 2]} ... {text[len(text) - kept // 2 :]}"
