@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit slow benchmark chaos attack mutants pages clean
+.PHONY: demo test lint types unit slow clients benchmark chaos attack mutants pages clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -28,6 +28,10 @@ unit: $(VENV)/dev
 # what is too large for every change: memories of 20,000 tasks, killed and gone on with; minutes on two cores
 slow: $(VENV)/dev
 	$(BIN)/pytest -n 2 -m slow
+
+# agents and harnesses of other people, trained as they are: about five minutes on two cores
+clients: $(VENV)/clients
+	$(BIN)/pytest -m clients
 
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py
@@ -62,6 +66,10 @@ $(VENV)/run: $(VENV)/torch pyproject.toml
 $(VENV)/dev: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@ $(VENV)/run
+
+$(VENV)/clients: $(VENV)/torch pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
+	touch $@ $(VENV)/dev $(VENV)/run
 
 $(VENV)/benchmark: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmark]'

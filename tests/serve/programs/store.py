@@ -1,0 +1,48 @@
+"""The task and the tools of the key-value world, for programs that know nothing else of strop."""
+
+import json
+import os
+import sys
+import urllib.request
+
+MOST_TURNS = 8
+TASK = json.load(sys.stdin)["messages"][-1]["content"]
+_is_over = False
+
+
+def get(key: str) -> str:
+    """Look up a number.
+
+    Args:
+        key: what it is stored under
+    """
+    return _step(f"<call>get {key}</call>")
+
+
+def set(key: str, value: str) -> str:
+    """Store a number.
+
+    Args:
+        key: what to store it under
+        value: the number
+    """
+    return _step(f"<call>set {key} {value}</call>")
+
+
+def finish(reply: str) -> None:
+    """The answer, for the world to judge."""
+    _step(reply)
+
+
+def _step(content: str) -> str:
+    global _is_over
+    if _is_over:
+        return "error: the task is over"
+    head = {"authorization": "Bearer " + os.environ["STROP_KEY"]}
+    body = json.dumps({"content": content}).encode()
+    with urllib.request.urlopen(
+        urllib.request.Request(os.environ["STROP_URL"] + "/attempt/step", body, head)
+    ) as answer:
+        told = json.load(answer)
+    _is_over = told["done"]
+    return "\n".join(message["content"] for message in told["messages"])
