@@ -9,7 +9,6 @@ Papers: principled-rlhf
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from strop.environments.preferences import asked_of, replies_of
 from strop.errors import ConfigurationError
+from strop.models.beside import BesideLoop
 from strop.roles import Reward, World
 from strop.types import Group, Message
 
@@ -45,6 +45,7 @@ class Pessimistic(Reward):
 
     is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a reply is run
 
+    _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
     _known: tuple[Table, Table] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -68,7 +69,10 @@ class Pessimistic(Reward):
 
     async def __call__(self, group: Group) -> list[float]:
         asked = [(attempt.task.messages, attempt.reply) for attempt in group.trajectories]
-        return await asyncio.to_thread(self._marks, asked)
+        return await self._beside(self._marks, asked)
+
+    async def close(self) -> None:
+        self._beside.close()
 
     def _marks(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
         if self._known is None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-import torch
-
+from strop.models.beside import BesideLoop
 from strop.roles import Reward
 from strop.types import Group
 
@@ -29,7 +26,7 @@ class Scored(Reward):
 
     is_inline: ClassVar[bool] = True  # a thread computes, and nothing of a reply is run
 
-    _thread: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
+    _beside: BesideLoop = field(default_factory=BesideLoop, init=False, repr=False, compare=False)
 
     def meet(self, policy: Policy) -> None:
         self.open()
@@ -40,13 +37,7 @@ class Scored(Reward):
 
     async def __call__(self, group: Group) -> list[float]:
         asked = [(attempt.task.messages, attempt.reply) for attempt in group.trajectories]
-        if self._thread is None:
-            # a thread begins with as many threads of its own as the machine has
-            threads = torch.get_num_threads()
-            self._thread = ThreadPoolExecutor(1, "scores", initializer=torch.set_num_threads, initargs=(threads,))
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self.model.scores, asked)
+        return await self._beside(self.model.scores, asked)
 
     async def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
-            self._thread = None
+        self._beside.close()

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import re
 from collections.abc import Sequence
+from inspect import isawaitable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.preferences import Preferences, replies_of
 from strop.errors import ConfigurationError
+from strop.filter.paid import Paid
 from strop.filter.rewards.pessimistic import Pessimistic, pessimistic, precision
-from strop.types import Message
+from strop.filter.rewards.scored import Scored
+from strop.roles import Reward
+from strop.types import Group, Message
 from tests.building import make_group
 
 
@@ -43,6 +51,44 @@ class Lengths:
         return np.array([[len(messages[0].content), len(reply)] for messages, reply in asked], dtype=np.float64)
 
 
+async def marked(reward: Reward, group: Group) -> Sequence[float | Paid]:
+    told = reward(group)
+    try:
+        return await told if isawaitable(told) else told
+    finally:
+        await reward.close()  # type: ignore[attr-defined]
+
+
+class Threads:
+    """A reward model whose score is how many threads a product of matrices would start: torch's own count is shared."""
+
+    direction = np.array([1.0])
+
+    def states(self, asked: Sequence[tuple[Sequence[Message], str]]) -> NDArray[np.float64]:
+        return np.array([[each] for each in self.scores(asked)])
+
+    def scores(self, asked: Sequence[tuple[Sequence[Message], str]]) -> list[float]:
+        return [float(OPENMP.omp_get_max_threads()) for _ in asked]
+
+
+LOADED = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "omp" in line.split()[-1]}
+OPENMP = ctypes.CDLL(min(path for path in LOADED if re.search(r"/lib[gi]?omp", path)))
+
+
+def test_it_computes_with_as_many_threads_as_the_run() -> None:
+    """Bits depend on the number; a new thread has as many as the machine has cores, or its environment says."""
+    model: Any = Threads()
+    before = torch.get_num_threads()
+    careful = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=2)
+    careful.open()
+    torch.set_num_threads(before + 2)
+    try:
+        assert asyncio.run(marked(Scored(model), make_group([0.0]))) == [before + 2]
+        assert asyncio.run(marked(careful, make_group([0.0]))) == [2], "from the mean of its pairs"
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
     model: Any = Lengths()
     reward = Pessimistic(model, (Preferences(Arithmetic(2), (("grounded", 1.0),)),), bound=0.0, pairs=8)
@@ -52,7 +98,7 @@ def test_features_are_measured_from_the_mean_of_the_pairs() -> None:
     tasks = [reward.worlds[0].task(index) for index in range(8)]
     mean = sum(len(reply) for task in tasks for reply in replies_of(task)) / 16
     group = make_group([0.0])
-    assert asyncio.run(reward(group)) == pytest.approx([1 - mean])
+    assert asyncio.run(marked(reward, group)) == pytest.approx([1 - mean])
     model.states = lambda asked: np.array([[0.0, 4.0], [0.0, 2.0], [np.nan] * 2, [0.0, 9.0]])
     reward.open()
     assert reward._known is not None and reward._known[0].tolist() == [0.0, 3.0], "what cannot be read says nothing"
