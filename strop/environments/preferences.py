@@ -91,6 +91,12 @@ def replies_of(task: Task) -> list[str]:
     return [str(reply) for reply in json.loads(task.answer)["replies"]]
 
 
+def shown_by(task: Task) -> str:
+    """The reply that such a task asks about."""
+    secret = json.loads(task.answer)
+    return str(secret["replies"][secret["shown"]])
+
+
 def asked_of(task: Task) -> tuple[Message, ...]:
     """What the replies are replies to."""
     return task.messages[: json.loads(task.answer)["asked"]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from strop.control.samplers.uniform import Uniform
 from strop.environments.preferences import Preferences
+from strop.generate.agents.judge_shown import JudgeShown
 from strop.generate.strategies.recited_verdicts import RecitedVerdicts
 from strop.recipes.setting import Setting
 from strop.roles import Loss
@@ -19,4 +21,5 @@ def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields
     run = setting.run(recipe, Constant(), losses, strategy=RecitedVerdicts(), reduction=SequenceMean())
     run.worlds = tuple(Preferences(world, **fields) for world in run.worlds)
     run.sampler = Uniform(run.worlds)
+    run.evaluation = replace(run.evaluation, agent=JudgeShown())
     return run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.preferences import Preferences, asked_of, replies_of
+from strop.environments.preferences import Preferences, asked_of, replies_of, shown_by
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
@@ -17,6 +17,8 @@ from strop.generate.policy import Policy
 from strop.generate.strategies.recited_verdicts import RecitedVerdicts
 from strop.generate.template import Template
 from strop.generate.verdict_words import before_verdict, word_ids
+from strop.recipes.preferring import preferring
+from strop.recipes.setting import Setting
 from strop.types import Group, Trajectory
 from tests.generate.talking import END, FORGETFUL, Recording, ids, policy_of, save_folder
 
@@ -59,6 +61,24 @@ def test_a_reply_that_leaves_no_room_is_refused(tmp_path: Path, says_replies: bo
     assert len(recited(policy_of(folder, Recording([]), context=longest + 1), says_replies)) == 2
     with pytest.raises(ConfigurationError, match="no room for a verdict: set a larger context"):
         recited(policy_of(folder, Recording([]), context=longest), says_replies)
+
+
+def test_held_out_replies_are_judged_with_their_thoughts(tmp_path: Path) -> None:
+    """As they were learned, and not as the template shows earlier replies; one that leaves no room earns nothing."""
+    folder = save_folder(tmp_path, FORGETFUL)
+    task = WORLD.task(0, heldout=True)
+    evaluation = preferring(Setting(), "test", ()).evaluation
+    engine = Recording([f"</think>{word}|" for word in (WORLD.solution(task), "?")])
+    policy, template = policy_of(folder, engine), Template.load(folder)
+    group = Group(0, task, [])
+    play = GroupPlayer(group, policy, (WORLD,), evaluation.agent, 0, unscored)
+    made = asyncio.run(evaluation.strategy(group, [play.another(), play.another()], play))
+    read = before_verdict(template, asked_of(task), shown_by(task))
+    assert all(prompt.tolist() == read.tolist() for prompt in engine.prompts)
+    assert [sum(attempt.turn_rewards) for attempt in made] == [1.0, 0.0]
+    full = GroupPlayer(group, policy_of(folder, engine, context=len(read)), (WORLD,), evaluation.agent, 0, unscored)
+    (cut,) = asyncio.run(evaluation.strategy(group, [full.another()], full))
+    assert sum(cut.turn_rewards) == 0.0 and len(engine.prompts) == 2
 
 
 class Words:
