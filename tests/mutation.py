@@ -171,9 +171,14 @@ def about(path: str) -> list[str]:
 
 
 def about_recipe(name: str) -> list[str]:
-    """What is asked of each recipe, of this one alone; and test files of recipes that build it by name."""
-    texts = {test: text for test, text in texts_of_tests().items() if test.parent == ROOT / "tests" / "recipes"}
-    naming = [test for test, text in texts.items() if f'recipe_named("{name}")' in text]
+    """What is asked of each recipe, of this one alone; and test files that build it, by name or imported."""
+    home, imports = ROOT / "tests" / "recipes", re.compile(rf"from strop\.recipes\.\w+\.{name} import")
+    texts = texts_of_tests()
+    naming = [
+        test
+        for test, text in texts.items()
+        if imports.search(text) or (test.parent == home and f'recipe_named("{name}")' in text)
+    ]
     return [*(f"{test}[{name}]" for test in OF_A_RECIPE), *(str(test.relative_to(ROOT)) for test in naming)]
 
 

@@ -64,6 +64,8 @@ def test_both_objectives_on_a_file(tmp_path: Path) -> None:
         assert len(tasks) + len(kept) == each + 40 * (each - 1) and kept
         told = [{prompt_of(task).partition(" came")[0] for task in side} for side in (tasks, kept)]
         assert not told[0] & told[1], "all of a text is on one side"
+        assert (mine[0] in kept) == is_heldout(TEXT), "the side that a text is on wherever it occurs"
+        assert all(world.solution(task) == json.loads(task.answer)["next"] for task in tasks), "and no working"
         assert all(world.check(task, world.solution(task)) == 1 for task in tasks)
 
 
@@ -74,6 +76,7 @@ def test_sums_are_told_to_their_end() -> None:
         task, other = first.task(index), between.task(index)
         secret = json.loads(task.answer)
         assert holds(secret["next"].rstrip(".")), "what comes next is a step that holds"
+        assert first.solution(task) == f"<think>{secret['next'].rstrip('.')}</think>{secret['next']}"
         whole = f"{prompt_of(task).removesuffix(' next?')} {secret['next']} {secret['after']}".strip()
         assert not is_heldout(whole) and whole.count(".") == whole.partition(".")[0].count("+") + 1
         places.add(whole.index(secret["next"]))

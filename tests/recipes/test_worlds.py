@@ -8,6 +8,9 @@ import sys
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
+from strop.recipes.measured import measured
 from strop.recipes.worlds import bundled_worlds, parse_worlds
 
 _BUILT = """
@@ -28,6 +31,12 @@ def test_worlds_with_levels() -> None:
     assert {"arithmetic", "compose", "countdown"} <= set(bundled_worlds())
     found = parse_worlds("arithmetic:3+countdown:4", seed=1)
     assert [(world.name, world.level) for world in found] == [("arithmetic", 3), ("countdown", 4)]
+
+
+def test_what_is_only_measured_weighs_nothing() -> None:
+    sums, algorithms = parse_worlds("arithmetic:3"), parse_worlds("reasoning_gym/gcd")
+    assert measured(sums) == Earned(weight=0.0) and measured((*sums, *algorithms)).weight == 0.0
+    assert isinstance(measured((*sums, *algorithms)), Checked), "what pays nothing by itself is asked"
 
 
 @pytest.mark.parametrize("text", ["arithmetik:3", "scratchpad", "single_turn:2"])

@@ -17,13 +17,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.gates.lost_fights import LostFights
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.judged.fights import Fights
 from strop.generate.agents.advised import Advised
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.arena import Arena
 from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Loss
 from strop.run import Run
@@ -50,8 +49,8 @@ def arena_learning(
         strategy = Arena((against,))
         parts = {"gates": gates, "strategy": strategy, "reduction": SequenceMean()}
         run = sizes.run("arena_learning", Constant(), (loss,), **parts)
-        measured = Earned(weight=0.0) if all(world.pays for world in run.worlds) else Checked(run.worlds, weight=0.0)
-        run.rewards, run.reward_seconds = (Fights(parse_judge(judge, _JUDGE)), measured), judge_seconds(judge)
+        run.rewards = (Fights(parse_judge(judge, _JUDGE)), measured(run.worlds))
+        run.reward_seconds = judge_seconds(judge)
         return run
 
     run = stage(setting, Dpo(beta), winner_only=False)

@@ -102,6 +102,24 @@ def test_the_judge_is_sampled_and_all_attempts_have_one_list() -> None:
 
 
 @dataclass
+class Exactly(Adviser):
+    """Says this, and is not left to chance."""
+
+    text: str
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        assert sampling.temperature == 0
+        return self.text
+
+
+def test_lists_and_programs_are_not_left_to_chance() -> None:
+    reward = Checklist(Exactly("100: one"), Says({"one": "40"}), Exactly("100"), 1)
+    group = saying("x")
+    run_virtually(Scorer([reward], seconds=1000)(group))
+    assert group.trajectories[0].facts["item/0"] == pytest.approx(0.7), "the mean of 40 and 100"
+
+
+@dataclass
 class Noisy(Adviser):
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         assert (sampling.temperature, sampling.top_p) == (1.3, 0.9)

@@ -115,6 +115,7 @@ def test_each_dimension_rises_less_and_less() -> None:
     reward = RubricAnchors(says(""), says(""))
     values = [reward.saturated(step / 10) for step in range(11)]
     gains = [after - before for before, after in pairwise(values)]
+    assert values[5] == pytest.approx(0.731059, abs=1e-6)
     assert values[0] == 0 and values[-1] == 1 and gains == sorted(gains, reverse=True) and min(gains) > 0
     for wrong in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ConfigurationError, match="saturation above 0 and below 700"):

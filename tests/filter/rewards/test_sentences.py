@@ -138,6 +138,9 @@ def test_credit_stays_with_a_sentence_and_the_rest_goes_to_all() -> None:
     assert first is not None and second is not None
     assert first.tolist() == pytest.approx([standard[0]] * 3 + [standard[1]] * 4, abs=1e-6), "the end is of the last"
     assert second.tolist() == pytest.approx([standard[2]] * 3, abs=1e-6)
+    SentenceStandard(epsilon=0.5)([group])
+    last = group.trajectories[1].advantages
+    assert last is not None and last[0] == pytest.approx((2 - 4 / 3) / (math.sqrt(7 / 12) + 0.5), abs=1e-6)
     for attempt in group.trajectories:
         attempt.reward, attempt.turns = 1.0, tuple(replace(each, aux={}) for each in attempt.turns)
     SentenceStandard(epsilon=0.0)([group])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,3 +174,12 @@ def test_the_recipe_s_verifiers() -> None:
     assert (sums.source, expressions.source) == ("arithmetic", "countdown") and sums.accuracy == 0.7
     assert sums.check == Tightening(Overlap(run.worlds[:2], 20.0), 70)
     assert type(expressions.check).__name__ == "LastReply"
+
+
+def test_worlds_of_one_name_are_numbers_where_all_of_them_are(tmp_path: Path) -> None:
+    for folder, answer in (("a", "7"), ("b", "seven")):
+        (tmp_path / folder).mkdir()
+        rows = [json.dumps({"prompt": f"{number}?", "answer": answer}) for number in range(20)]
+        (tmp_path / folder / "sums.jsonl").write_text("\n".join(rows))
+    run = v_triune(Setting(world="+".join(str(tmp_path / folder / "sums.jsonl") for folder in "ab")))
+    assert isinstance(run.rewards[0], PerSource) and isinstance(run.rewards[0].verifiers[0].check, LastReply)
