@@ -47,6 +47,8 @@ class Batch:
     group_numbers: tuple[int, ...]  # [G]
     attempt_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
+    voice_names: tuple[str, ...] = ("",)  # see `Sampling.voice`
+    voices: Tensor | None = None  # [T] int64, places in `voice_names`, by turn; None: all have the first
     version: int = 0  # the weights the step starts from
     step_tokens: int = 0  # written tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]

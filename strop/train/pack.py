@@ -58,6 +58,7 @@ def pack(
     contexts = lay_out(attempts)
     columns = _columns(contexts, attempts, shares)
     columns |= {f"aux.{name}": _aux(name, attempts) for name in aux}
+    names, columns["voices"] = _voices(attempts)
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
     bounds = _bounds(group_of, scope)  # attempts at which a batch may begin
@@ -66,7 +67,7 @@ def pack(
     for first, last in fill([starts[bound] for bound in bounds], max_tokens):
         low, high = bounds[first], bounds[last]
         batch = _batch(columns, starts[low], starts[high], attempts[low:high], group_of[low:high], groups)
-        batch.version, batch.step_tokens = version, step_tokens
+        batch.version, batch.step_tokens, batch.voice_names = version, step_tokens, names
         batches.append(batch)
     return batches
 
@@ -181,6 +182,14 @@ def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
             raise ConfigurationError(f"aux {name!r} has {len(piece)} rows for a turn of {size} tokens, prompt included")
         pieces.append(piece.astype(np.float32))
     return np.concatenate(pieces)
+
+
+def _voices(attempts: Sequence[Trajectory]) -> tuple[tuple[str, ...], IntArray]:
+    """Names of voices, and of each token's turn the place of its own: [T]."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    names = tuple(sorted({turn.sampling.voice for turn in turns}))
+    places = np.array([names.index(turn.sampling.voice) for turn in turns], dtype=np.int64)
+    return names, np.repeat(places, [len(turn.prompt) + len(turn.tokens) for turn in turns])
 
 
 def _credit(

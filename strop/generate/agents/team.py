@@ -1,0 +1,53 @@
+"""Several roles in one attempt: some speak once to each other, the last one acts in the world with what they said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.generate.partners import Dialogue
+from strop.generate.told_by_others import told_by_others
+from strop.roles import Agent, Environment
+from strop.types import Observation, Origin, Task
+
+
+@dataclass(frozen=True)
+class Team(Agent):
+    """Each role speaks in its own voice and context, and reads the question behind what all before it said.
+
+    With one model the roles are voices of one policy; with `EnginePerVoice` and `TrainerPerVoice` each role has weights
+    of its own. What the world pays is paid to the team: it stands at the last role's turns.
+    """
+
+    roles: tuple[str, ...] = ("planner", "critic", "actor")  # their voices, in the order in which they speak
+    asks: str = "{question} hint: {said}"  # what a role reads once another has spoken
+    max_turns: int = 8  # of the last role, with the world
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    def __post_init__(self) -> None:
+        if not self.roles or len(set(self.roles)) < len(self.roles) or "{said}" not in self.asks or self.max_turns < 1:
+            raise ConfigurationError(
+                f"Team needs different roles, {{said}} in asks and max_turns >= 1, got {self.roles}, {self.asks!r} and "
+                f"{self.max_turns}"
+            )
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError("Team begins at the beginning: use a strategy that does not go on from a middle")
+        await environment.reset(task)
+        said: list[str] = []
+        for role in self.roles[:-1]:
+            talk = dialogue.aside(told_by_others(task, said, self.asks), role)
+            if not talk.is_cut:
+                said.append((await talk.reply()).content)
+        dialogue.restart(told_by_others(task, said, self.asks), self.roles[-1])
+        answers: list[Observation] = []
+        while len(answers) < self.max_turns and not dialogue.is_cut and not (answers and answers[-1].done):
+            if answers:
+                dialogue.hear(answers[-1].messages)
+            answers.append(await environment.step(await dialogue.reply()))
+        if all(answer.reward is None for answer in answers):
+            return ()
+        return (*[0.0] * len(said), *(answer.reward or 0.0 for answer in answers))

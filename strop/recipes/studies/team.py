@@ -1,0 +1,40 @@
+"""A planner, a critic and an actor, each with weights of its own that learn by its own tokens alone.
+
+Acts: grad_norm/planner > 0 and grad_norm/critic > 0 and grad_norm/actor > 0
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.generate.agents.team import Team
+from strop.generate.engines.choice import engine_on
+from strop.generate.engines.engine_per_voice import EnginePerVoice
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.trainers.torch import TorchTrainer
+from strop.train.trainers.trainer_per_voice import TrainerPerVoice
+
+
+def team(
+    setting: Setting = Setting(),
+    lora: int = 0,  # rank of each role's adapters; 0: all of its weights learn
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
+    """GRPO: all roles share what the team earned, and each moves its own model."""
+    agent = Team()
+    trainers = tuple(
+        TorchTrainer(learning_rate=setting.learning_rate, device=setting.device, lora=lora) for _ in agent.roles
+    )
+    run = setting.run(
+        "team",
+        GroupStandard(),
+        (Clip(clip, clip),),
+        agent=agent,
+        engine=EnginePerVoice(agent.roles, tuple(engine_on(setting.device) for _ in agent.roles)),
+        trainer=TrainerPerVoice(agent.roles, trainers),
+    )
+    run.evaluation = replace(run.evaluation, agent=agent)
+    return run
