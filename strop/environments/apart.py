@@ -11,17 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from strop.errors import ConfigurationError
-from strop.processes.answers import NoAnswer, entries, number, shown
+from strop.environments.staged import asked, is_alone, nothing, observation, started
+from strop.processes.answers import NoAnswer
 from strop.processes.child import Child
 from strop.processes.foreign import answered, checked
-from strop.processes.parts import packed
 from strop.roles import Environment, World
-from strop.types import Message, Observation, Task, ToolCall
+from strop.types import Message, Observation, Task
 
-_ITS_OWN = "a process of its own"
-_LONGEST_ERROR = 500
-_ROLES = ("system", "user", "assistant", "tool")
 _Read = TypeVar("_Read")
 
 
@@ -68,7 +64,7 @@ class Apart(World):
             if process.is_alive:
                 return process
             await process.kill()
-        return await self._start()
+        return await started(self.world)
 
     def take_back(self, process: Child) -> None:
         self._idle.append(process)
@@ -81,22 +77,6 @@ class Apart(World):
     def __reduce__(self) -> Any:
         return Apart, (self.world, self.seconds)  # processes stay where they are
 
-    async def _start(self) -> Child:
-        world = packed(self.world, f"world {self.name}", _ITS_OWN)
-        process = Child("strop.environments.inside")
-        try:
-            ready = (await process.ask({}, {"world": world})).head
-            if "error" in ready:
-                raise ConfigurationError(
-                    f"world {self.name} cannot be loaded in {_ITS_OWN}: {ready['error']}; "
-                    "define it in a file that can be imported there"
-                )
-            entries(ready, ready=bool)
-        except BaseException:
-            await process.kill()
-            raise
-        return process
-
 
 @dataclass
 class _Inside(Environment):
@@ -107,17 +87,17 @@ class _Inside(Environment):
 
     async def reset(self, task: Task) -> None:
         self._process = await self.home.lend()
-        await self._ask("reset", task, _nothing)
+        await self._ask("reset", task, nothing)
 
     async def step(self, reply: Message) -> Observation:
-        return await self._ask("step", reply, _observation)
+        return await self._ask("step", reply, observation)
 
     async def close(self) -> None:
         if self._process is None:
             return
-        is_alone = await self._ask("close", None, _is_alone)
+        has_ended = await self._ask("close", None, is_alone)
         process, self._process = self._process, None
-        if is_alone:
+        if has_ended:
             self.home.take_back(process)
         else:
             await process.kill()  # and with it what the world left running
@@ -127,34 +107,8 @@ class _Inside(Environment):
         if self._process is None:
             raise NoAnswer("its process is gone")
         try:
-            question = {"subject": packed(subject, f"a {type(subject).__name__}", _ITS_OWN)}
-            answer = (await self._process.ask({"verb": verb}, question, self.home.seconds)).head
-            if "error" in answer:
-                raise NoAnswer(str(answer["error"])[:_LONGEST_ERROR])
-            return read(answer)
+            return await asked(self._process, {"verb": verb, "number": 0}, subject, self.home.seconds, read)
         except BaseException:
             process, self._process = self._process, None
             await process.kill()
             raise
-
-
-def _nothing(answer: dict[str, Any]) -> None:
-    entries(answer)
-
-
-def _is_alone(answer: dict[str, Any]) -> bool:
-    return entries(answer, is_alone=bool)["is_alone"] is True
-
-
-def _observation(answer: dict[str, Any]) -> Observation:
-    plain = entries(entries(answer, observation=dict)["observation"], messages=list, done=bool, reward=object)
-    reward = None if plain["reward"] is None else number(plain["reward"])
-    return Observation(tuple(_message(each) for each in plain["messages"]), plain["done"], reward)
-
-
-def _message(plain: Any) -> Message:
-    found = entries(plain, role=str, content=str, tool_calls=list)
-    if found["role"] not in _ROLES:
-        raise NoAnswer(f"answered a message of role {shown(found['role'])}, need one of {', '.join(_ROLES)}")
-    calls = (entries(call, name=str, arguments=str) for call in found["tool_calls"])
-    return Message(found["role"], found["content"], tuple(ToolCall(**call) for call in calls))

@@ -1,4 +1,4 @@
-"""The process in which an environment runs when its world is `Apart`."""
+"""The process in which environments run when their world is `Apart` (one at a time) or `Pooled` (several)."""
 
 from __future__ import annotations
 
@@ -30,28 +30,27 @@ def serve(frames: Frames) -> None:
 
 
 class WorldStage:
-    """Where one environment at a time stands."""
+    """Where environments stand, by their numbers."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._environment: Environment | None = None
+        self._environments: dict[int, Environment] = {}
 
     async def answer(self, question: Frame) -> dict[str, Any]:
         try:
-            return await self._answer(question.head["verb"], unpacked(question.arrays["subject"]))
+            verb, number = question.head["verb"], question.head["number"]
+            return await self._answer(verb, number, unpacked(question.arrays["subject"]))
         except Exception as error:
             return _failure(error)
 
-    async def _answer(self, verb: str, subject: Any) -> dict[str, Any]:
+    async def _answer(self, verb: str, number: int, subject: Any) -> dict[str, Any]:
         if verb == "reset":
-            self._environment = self._world.environment()
-            await self._environment.reset(subject)
+            self._environments[number] = self._world.environment()
+            await self._environments[number].reset(subject)
             return {}
-        assert self._environment is not None
         if verb == "step":
-            return {"observation": _plain(await self._environment.step(subject))}
-        await self._environment.close()
-        self._environment = None
+            return {"observation": _plain(await self._environments[number].step(subject))}
+        await self._environments.pop(number).close()
         return {"is_alone": not has_children()}
 
 
