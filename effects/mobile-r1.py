@@ -1,0 +1,47 @@
+"""Mobile-R1 (2506.20332): single actions before whole tasks, against whole tasks alone, where few of them succeed.
+
+The bundled model knows the format, so nothing is shown in any arm.
+Papers: mobile-r1
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.recipes.agent.mobile_r1 import mobile_r1
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.train.advantages.next_sibling import NextSibling
+
+
+def store(setting: Setting) -> Setting:
+    return replace(setting, world="keyvalue:5", learning_rate=1e-4, heldout_tasks=256, heldout_every=10)
+
+
+def treatment(setting: Setting) -> Run:
+    """Actions first, then tasks."""
+    return mobile_r1(store(setting), shown=0, until=60)
+
+
+def control(setting: Setting) -> Run:
+    """Tasks from the beginning."""
+    return mobile_r1(store(setting), shown=0, until=0)
+
+
+def negative(setting: Setting) -> Run:
+    """The same two stages, in which each attempt has the credit of the one beside it."""
+    run = treatment(setting)
+    return replace(run, advantage=NextSibling(run.advantage))
+
+
+experiment = Experiment(
+    key="mobile-r1",
+    claim="Where few attempts solve a task, a stage of single actions before that of whole tasks has a higher mean "
+    "held-out accuracy over the run than whole tasks alone at equal sampled tokens.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=120_000,
+    metric="heldout_area",
+)

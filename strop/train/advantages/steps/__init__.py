@@ -1,0 +1,1 @@
+"""Credit for the steps of attempts that act in a world over several turns."""

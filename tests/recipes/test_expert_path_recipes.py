@@ -1,0 +1,196 @@
+"""mobile-r1 and ui-s1: actions read and compared, stages, mended attempts and their credit, by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.environments.actions import Action, action_in
+from strop.environments.keyvalue import KeyValue
+from strop.errors import ConfigurationError
+from strop.filter.rewards.conversation.step_format import StepFormat
+from strop.generate.agents.chat import Chat
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.one_action import OneAction, paid
+from strop.generate.agents.patched import Patched, step_reward
+from strop.generate.pieces import given
+from strop.generate.player import GroupPlayer
+from strop.generate.strategies.actions_first import ActionsFirst
+from strop.roles import Agent
+from strop.train.advantages.steps.step_and_episode import StepAndEpisode, step_returns
+from strop.types import Group, Message, Origin, Outcome, Task, ToolCall, Trajectory
+from tests.building import TASK, turn
+from tests.generate.talking import Recording, policy_of, save_folder
+
+SECRET = json.dumps({"store": {"red": 3, "blue": 4, "gold": 9}, "total": 7})
+STORE = Task((Message("user", "sum red blue"),), SECRET, "keyvalue", 2)
+RED, BLUE, GOLD = (f"<call>get {key}</call>" for key in ("red", "blue", "gold"))
+ENOUGH = "<think>3+4=7</think>7"
+
+
+def said(text: str) -> Message:
+    return Message("assistant", text)
+
+
+def player(folder: Path, replies: list[str], agent: Agent, version: int = 0) -> tuple[GroupPlayer, Recording]:
+    async def score(group: Group) -> None:
+        return None
+
+    engine = Recording([f"{reply}|" for reply in replies])
+    policy = policy_of(save_folder(folder), engine)
+    return GroupPlayer(Group(0, STORE, [], version), policy, (KeyValue(2),), agent, 0, score), engine
+
+
+def played(folder: Path, replies: list[str], agent: Agent) -> Trajectory:
+    play, _ = player(folder, replies, agent)
+    return asyncio.run(play(play.another()))
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (said(RED), Action("get", "red")),
+        (said("<think>3+4=7</think><call>set gold 7</call>"), Action("set", "gold 7")),
+        (said("<think>3+4=7</think> 7 "), Action("answer", "7")),
+        (said(f"<think>{RED}</think>7"), Action("answer", "7")),
+        (Message("assistant", "", (ToolCall("get", "red"),)), Action("get", "red")),
+        (said(RED + BLUE), Action()),
+        (said("<call>get <call>get red</call>"), Action()),
+        (said("<call>get red"), Action()),
+        (said("get red</call>"), Action()),
+        (said("<think>7"), Action()),
+        (said(""), Action()),
+        (said("<call></call>"), Action()),
+    ],
+)
+def test_actions_are_read(reply: Message, expected: Action) -> None:
+    assert action_in(reply) == expected
+    assert action_in(reply).is_formed == (expected != Action())
+
+
+# ---- mobile-r1
+
+
+def test_an_action_is_paid_its_kind_and_its_arguments() -> None:
+    assert [paid(said(text), said(RED)) for text in (RED, GOLD, "7", "<call>get red")] == [2.0, 1.0, 0.0, 0.0]
+
+
+def test_one_action_is_asked_where_the_turns_before_lead(tmp_path: Path) -> None:
+    """After `get red` the expert gets blue: that is 2, another key 1; the turns before earn nothing."""
+    for reply, earned in ((BLUE, 2.0), (GOLD, 1.0), ("7", 0.0)):
+        play, engine = player(tmp_path, [reply], OneAction())
+        shown = asyncio.run(play(play.another(), Demonstrate()))
+        start = play.another(turns=given(shown.turns[:1]), origin=Origin.BRANCHED)
+        found = asyncio.run(play(start))
+        assert found.turn_rewards == (0.0, earned) and len(engine.prompts) == 1
+        assert [len(turn.tokens) for turn in found.turns] == [0, len(reply) + 1]
+        assert [message.content for message in found.turns[1].told] == ["3"]
+
+
+def test_stages(tmp_path: Path) -> None:
+    """Siblings act at the same place; from version `until` on they are whole attempts and nothing is shown."""
+    places = set()
+    for seed in range(6):
+        play, _ = player(tmp_path, ["7"] * 3, Chat())
+        play.seed = seed
+        group = play.group
+        starts = [play.another() for _ in range(3)]
+        found = asyncio.run(ActionsFirst(Demonstrate(), OneAction(), until=1)(group, starts, play))
+        counts = [len(attempt.turns) for attempt in found]
+        assert counts == counts[:1] * 3 and all(attempt.num_tokens == 2 for attempt in found)
+        last = counts[0] == 3
+        assert [attempt.turn_rewards[-1] for attempt in found] == [2.0 if last else 0.0] * 3
+        assert len(play.unused(found)) == 1 and play.unused(found)[0].num_sampled == 0
+        places.add(counts[0])
+    assert places == {1, 2, 3}, "from the first reply to the last"
+    play, _ = player(tmp_path, ["7"] * 2, Chat(), version=1)
+    found = asyncio.run(
+        ActionsFirst(Demonstrate(), OneAction(), until=1)(play.group, [play.another() for _ in range(2)], play)
+    )
+    assert [attempt.turn_rewards for attempt in found] == [(1.0,), (1.0,)] and len(play.made) == 2
+    with pytest.raises(ConfigurationError, match="until >= 0"):
+        ActionsFirst(Demonstrate(), OneAction(), -1)
+
+
+def test_the_share_of_well_formed_replies(tmp_path: Path) -> None:
+    found = played(tmp_path, [RED, RED + BLUE, "7"], Chat())
+    begun = Trajectory("1", STORE, (*given(found.turns[:1]), *found.turns[1:]), Outcome.FINISHED)
+    empty = Trajectory("2", STORE, (), Outcome.FAILED)
+    assert StepFormat()(Group(0, STORE, [found, begun, empty])) == pytest.approx([2 / 3, 1 / 2, 0.0])
+
+
+# ---- ui-s1
+
+
+def test_what_a_step_earns() -> None:
+    texts = (RED, GOLD, "7", "<call>get red")
+    assert [step_reward(said(text), said(RED)) for text in texts] == pytest.approx([1.0, 0.55, 0.19, 0.0])
+
+
+def heard(engine: Recording, folder: Path) -> list[str]:
+    template = policy_of(folder, engine).template
+    return [template.text(prompt) for prompt in engine.prompts]
+
+
+def test_a_mended_attempt_goes_on_behind_the_experts_reply(tmp_path: Path) -> None:
+    play, engine = player(tmp_path, [GOLD, BLUE, ENOUGH], Patched(1))
+    found = asyncio.run(play(play.another()))
+    assert found.turn_rewards == pytest.approx((0.55, 1.0, 1.0)) and found.outcome is Outcome.FINISHED
+    assert [turn.fresh for turn in found.turns] == [False, True, False]
+    assert [turn.message.content for turn in found.turns] == [GOLD, BLUE, ENOUGH]
+    assert all((turn.versions > 0).all() for turn in found.turns), "nothing of the expert's is written"
+    second, third = heard(engine, tmp_path)[1:]
+    assert RED in second and GOLD not in second and "3" in second
+    assert third.startswith(second) and BLUE in third
+
+
+def test_the_mismatch_after_the_last_patch_ends_it(tmp_path: Path) -> None:
+    assert played(tmp_path, [GOLD, RED], Patched(0)).turn_rewards == pytest.approx((0.55,))
+    assert played(tmp_path, [RED, "7", "7"], Patched(1)).turn_rewards == pytest.approx((1.0, 0.19, 1.0))
+    assert len(played(tmp_path, [GOLD, RED, BLUE], Patched(1)).turns) == 2
+    assert len(played(tmp_path, [RED, BLUE, ENOUGH], Patched(2, max_turns=2)).turns) == 2
+
+
+def test_without_repairs_the_wrong_reply_stays(tmp_path: Path) -> None:
+    play, engine = player(tmp_path, [GOLD, RED, BLUE, ENOUGH], Patched(1, repairs=False))
+    found = asyncio.run(play(play.another()))
+    assert found.turn_rewards == pytest.approx((0.55, 1.0, 1.0, 1.0)) and not any(turn.fresh for turn in found.turns)
+    assert GOLD in heard(engine, tmp_path)[1] and "9" in heard(engine, tmp_path)[1]
+    for patches, turns in ((-1, 16), (2, 0)):
+        with pytest.raises(ConfigurationError, match="patches >= 0 and max_turns >= 1"):
+            Patched(patches, max_turns=turns)
+
+
+def attempt(*paid: float, reward: float = 0.0, lengths: tuple[int, ...] = ()) -> Trajectory:
+    turns = tuple(turn(size) for size in lengths or (1,) * len(paid))
+    return Trajectory("0", TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid)
+
+
+def test_the_cards_returns() -> None:
+    assert step_returns(attempt(1.0, 1.0, 1.0), 0.5) == [1.75, 1.5, 1.0]
+    assert step_returns(attempt(1.0, 0.5, 1.0), 0.5) == [1.0, 0.5, 1.0]
+    with pytest.raises(ConfigurationError, match="pay for each turn"):
+        step_returns(Trajectory("0", TASK, (turn(1),), Outcome.FINISHED), 0.5)
+
+
+def test_credit_of_steps_and_attempts() -> None:
+    """Rewards 2 and .5; returns (1.5, 1) and (.5): a pair is +-1/sqrt 2, a step that is alone 0; the failed is out."""
+    good, bad = attempt(1.0, 1.0, reward=2.0, lengths=(2, 1)), attempt(0.5, reward=0.5)
+    failed = Trajectory("2", TASK, (), Outcome.FAILED)
+    group = Group(0, TASK, [good, failed, bad])
+    StepAndEpisode(step=1.0, episode=0.5)([group])
+    half = 2**-0.5
+    assert good.advantages is not None and bad.advantages is not None and failed.advantages is None
+    assert good.advantages == pytest.approx([1.5 * half, 1.5 * half, 0.5 * half], abs=1e-5)
+    assert bad.advantages == pytest.approx([-1.5 * half], abs=1e-5)
+    told = StepAndEpisode().learn([group])
+    assert told == {"steps_matched": 1.0, "steps_mended": 0.0}
+    alike = Group(0, TASK, [attempt(1.0, reward=1.0) for _ in range(3)])
+    StepAndEpisode()([alike])
+    assert all(np.array_equal(each.advantages, [0.0]) for each in alike.trajectories if each.advantages is not None)
+    with pytest.raises(ConfigurationError, match="discount from 0 to 1, got 2"):
+        StepAndEpisode(2.0)
