@@ -163,6 +163,20 @@ def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = F
 
 
 @app.command()
+def show(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    attempt: Annotated[str, typer.Argument(metavar="[ATTEMPT]", help="Its id, such as 12/0.")] = "",
+    step: Annotated[int, typer.Option("--step", help="Whose attempts; the last where none is named.")] = 0,
+    by: Annotated[str, typer.Option("--by", help="Colour tokens by credit, chance, version or none.")] = "credit",
+    debug: Debug = False,
+) -> None:
+    """Read attempts as conversations: one, or the best and the worst of a step."""
+    from strop.cli.show import show_attempts
+
+    show_attempts(run, attempt, step, by)
+
+
+@app.command()
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,

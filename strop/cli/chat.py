@@ -84,9 +84,14 @@ def _visible(found: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < ord(" ") else "\N{REPLACEMENT CHARACTER}"
 
 
+def plain(text: str) -> str:
+    """What a terminal would obey is shown instead."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", _visible, text)
+
+
 def styled(text: str) -> Text:
-    """A reply as plain text, its thinking dimmed; what a terminal would obey is shown instead."""
-    text = re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", _visible, text)
+    """A reply as plain text, its thinking dimmed."""
+    text = plain(text)
     shown = Text(text)
     for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):
         shown.stylize("dim", *found.span())

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.disk.folder import FORMAT
-from strop.disk.rows import ATTEMPT, COMPOSED, EVIDENCE, FATES, PAID, SCHEMA, Offered, attempt_row, trajectory_of
+from strop.disk.queries import ATTEMPT, COMPOSED, CREDITED, EVIDENCE, FATES, PAID, SCHEMA, Offered
+from strop.disk.rows import attempt_row, credited, training_rows, trajectory_of
 from strop.disk.turns import message_from, plain_message
-from strop.errors import CheckpointError
+from strop.errors import CheckpointError, ConfigurationError
 from strop.machines import WeightVersion
 from strop.types import Group, Outcome, Task, Tool, Trajectory
 
@@ -87,11 +88,8 @@ class Ledger:
 
     def trained(self, groups: Iterable[Group], step: int) -> None:
         """These groups were in the optimizer step that made version `step`."""
-        drawn = enumerate(groups)
-        self._insert(
-            "trainings",
-            [(step, slot, place, group.number, t.id) for slot, group in drawn for place, t in enumerate(group.scored)],
-        )
+        rows = [row for slot, group in enumerate(groups) for row in training_rows(step, slot, group)]
+        self._insert("trainings", rows)
         for table, key, column in (("attempts", "id", "attempt"), ("groups", "number", "number")):
             these = f"SELECT {column} FROM trainings WHERE step=?"
             self._run(f"UPDATE {table} SET fate='trained' WHERE {key} IN ({these})", (step,))
@@ -216,9 +214,9 @@ class Ledger:
 
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
-        drawn = f"SELECT a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id = t.attempt WHERE t.step = ?"
+        drawn = f"SELECT t.credit, a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id=t.attempt WHERE t.step=?"
         rows = self._rows(f"{drawn} ORDER BY a.number, a.rowid LIMIT ?", (step, count))
-        return [trajectory_of(self.task(row[0]), *row[1:]) for row in rows]
+        return [credited(trajectory_of(self.task(task), *row), credit) for credit, task, *row in rows]
 
     def successes(self, least: float) -> dict[str, list[str]]:
         """The policy's own attempts that the world paid at least so much, in order: ids by task."""
@@ -229,8 +227,9 @@ class Ledger:
         return found
 
     def attempt(self, id_: str) -> Trajectory:
-        ((task, *row),) = self._rows(f"SELECT a.task, {ATTEMPT} FROM attempts a WHERE a.id=?", (id_,))
-        return trajectory_of(self.task(task), *row)
+        for credit, task, *row in self._rows(f"{CREDITED} WHERE a.id=?", (id_,)):
+            return credited(trajectory_of(self.task(task), *row), credit)
+        raise ConfigurationError(f"the ledger has no attempt {id_!r}")
 
     def offered(self) -> list[Offered]:
         """Every admitted group in order, whatever became of it."""

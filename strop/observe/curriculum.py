@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strop.disk.rows import Offered
+from strop.disk.queries import Offered
 from strop.observe.overlay import MeanCurve, Panel
 
 _WINDOWS = 12  # points of a curve

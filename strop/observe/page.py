@@ -148,23 +148,6 @@ TEMPLATE = """\
   {{ draw(chart) }}
 </figure>
 {%- endmacro -%}
-{%- macro attempt_card(attempt) -%}
-<article class="card attempt">
-  <header>
-    <span class="reward {{ attempt.tone }}">reward {{ attempt.reward }}</span>
-    <span class="soft">{{ attempt.outcome }}</span>
-    <span class="soft">{{ attempt.tokens }} tokens</span>
-    <span class="task">{{ attempt.task }}</span>
-  </header>
-  {%- for line in attempt.lines %}
-  <div class="turn {{ line.role }}"><b>{{ line.role }}</b><pre>{{ spoken(line.text) }}</pre></div>
-  {%- endfor %}
-  {%- if attempt.answer %}
-  <p class="answer">right answer <code>{{ attempt.answer }}</code>{% if attempt.rule %}
-    · found in the reply ({{ attempt.rule }}) <code>{{ attempt.found or "nothing" }}</code>{% endif %}</p>
-  {%- endif %}
-</article>
-{%- endmacro -%}
 <!doctype html>
 <html lang="en">
 <head>
@@ -232,17 +215,7 @@ TEMPLATE = """\
 <div class="charts">{% for chart in worlds %}{{ chart_card(chart) }}{% endfor %}</div>
 {%- endif %}
 
-{{ curriculum }}{{ groups }}
-{%- if samples %}
-<h2>Attempts to read</h2>
-<p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs.</p>
-<div class="columns">
-{%- for step, attempts in samples %}
-<section><h3>step {{ step }}</h3>{% for attempt in attempts %}{{ attempt_card(attempt) }}{% endfor %}</section>
-{%- endfor %}
-</div>
-{%- endif %}
-
+{{ curriculum }}{{ groups }}{{ samples }}
 {%- if fates %}
 <h2>What became of every attempt</h2>
 <p class="lead">{{ ledger_words }}</p>

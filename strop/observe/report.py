@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.environments.answers import extracted
+from strop.observe.attempts_page import ReadAttempt
+from strop.observe.attempts_page import shown as attempts_shown
 from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curriculum_page import section
@@ -30,7 +31,7 @@ from strop.observe.parting import parting_of
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
 from strop.observe.templates import compiled
-from strop.observe.transcripts import Decode, Utterance, decoder, lines, telling
+from strop.observe.transcripts import Reader, contexts, telling
 from strop.types import Trajectory
 
 _SAMPLES = 4  # attempts per column
@@ -102,7 +103,6 @@ def render(folder: RunFolder) -> str:
         worlds=worlds,
         others=others,
         draw=partial(draw, steps=_span(rows)),
-        spoken=_spoken,
         source=folder.recipe.read_text() if folder.recipe.is_file() else "",
         style=Markup(STYLE),
         script=Markup(SCRIPT),
@@ -229,7 +229,7 @@ def short(count: int) -> str:
 
 def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     """Sample attempts, fates and whether the ledger's promises hold; empty where there is no ledger."""
-    nothing: dict[str, Any] = {"samples": [], "fates": [], "ledger_words": "", "selection": None}
+    nothing: dict[str, Any] = {"samples": "", "fates": [], "ledger_words": "", "selection": None}
     nothing |= {"curriculum": "", "groups": ""}
     if not folder.ledger.is_file():
         return nothing
@@ -240,9 +240,9 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         groups, skipped = groups_shown(groups_of(ledger)), ledger.num_skipped()
         rules = {name: chosen["rule"] for name, chosen in _origin(folder).get("rules", {}).items()}
         steps = sorted({step for step in (1, facts.step) if step > 0})
-        decode = decoder([*folder.checkpoints.glob("step-*"), Path(facts.model)])
+        reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(facts.model)])
         samples = [
-            (s, [_readable(t, decode, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps
+            (s, [_readable(t, reader, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps
         ]
     except sqlite3.Error as error:
         return {**nothing, "ledger_words": f"The ledger could not be read: {error}"}
@@ -252,7 +252,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     if skipped:
         proof += f" {skipped:,} tasks were skipped: their prompts fill the context."
     return {
-        "samples": [(step, attempts) for step, attempts in samples if attempts],
+        "samples": attempts_shown([(step, attempts) for step, attempts in samples if attempts]),
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
         "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
         "selection": selection if selection.trained else None,
@@ -265,25 +265,16 @@ def _origin(folder: RunFolder) -> dict[str, Any]:
     return folder.read_origin() if folder.origin.is_file() else {}
 
 
-def _readable(attempt: Trajectory, decode: Decode, rules: Mapping[str, str]) -> dict[str, Any]:
-    tone = "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly")
-    said: list[Utterance] = lines(attempt, decode)
-    return {
-        "reward": f"{attempt.reward:.3g}",
-        "tone": tone,
-        "outcome": attempt.outcome.value,
-        "tokens": attempt.num_tokens,
-        "task": f"{attempt.task.source} level {attempt.task.level}",
-        "lines": said,
-        "answer": attempt.task.answer,
-        "rule": rules.get(attempt.task.source),
-        "found": extracted(rules[attempt.task.source], attempt.reply) if attempt.task.source in rules else "",
-    }
-
-
-def _spoken(text: str) -> Markup:
-    """Escaped text in which thinking is set off."""
-    safe = str(escape(text))
-    return Markup(
-        re.sub(r"&lt;think&gt;.*?(?:&lt;/think&gt;|$)", r'<span class="think">\g<0></span>', safe, flags=re.S)
+def _readable(attempt: Trajectory, reader: Reader, rules: Mapping[str, str]) -> ReadAttempt:
+    rule = rules.get(attempt.task.source, "")
+    return ReadAttempt(
+        f"{attempt.reward:.3g}",
+        "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly"),
+        attempt.outcome.value,
+        attempt.num_tokens,
+        f"{attempt.task.source} level {attempt.task.level}",
+        contexts(attempt, reader),
+        attempt.task.answer,
+        rule,
+        extracted(rule, attempt.reply) if rule else "",
     )

@@ -1,17 +1,30 @@
-"""Attempts as people read them: who said what, from the task's messages and the tokens of each turn."""
+"""Attempts as people read them: who said what, in which context, and what is known of every token that was written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
 
-from strop.types import IntArray, Trajectory
+from strop.types import IntArray, Message, Trajectory, Turn
 
-Decode = Callable[[IntArray], str]
+_LONGEST = 4000  # tokens of a reply that are shown one by one
+_VOICELESS = "main"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a reply; several tokens that make one character are one piece, with what is known of the last."""
+
+    text: str
+    version: int  # of the weights; -1: of none
+    chance: float  # with which it was sampled
+    credit: float | None  # its advantage; None: it was never trained on
 
 
 @dataclass(frozen=True)
@@ -19,26 +32,92 @@ class Utterance:
     """Something said; `role` is system, user, assistant, tool or world."""
 
     role: str
-    text: str
+    text: str  # all of it
+    given: str = ""  # a beginning that was put before a reply: read, and not trained
+    tokens: tuple[Token, ...] = ()  # of what the policy wrote; none: they are too many, or their tokenizer is not there
 
 
-def decoder(folders: Sequence[Path]) -> Decode:
-    """Tokens as text, by the first tokenizer found; without one, how many there were."""
-    found = next((folder / "tokenizer.json" for folder in folders if (folder / "tokenizer.json").is_file()), None)
-    if found is None:
-        return lambda tokens: f"({len(tokens)} tokens)"
-    tokenizer = Tokenizer.from_file(str(found))
-    return lambda tokens: str(tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
+@dataclass(frozen=True)
+class Context:
+    """What was read and written in one piece: an attempt's sub-agents and summaries have contexts of their own."""
+
+    name: str
+    said: tuple[Utterance, ...]
 
 
-def lines(trajectory: Trajectory, decode: Decode) -> list[Utterance]:
-    """The whole conversation; what the world said later is known by its tokens only."""
-    said = [Utterance(message.role, message.content) for message in trajectory.task.messages]
-    for index, turn in enumerate(trajectory.turns):
-        if index and len(turn.prompt) and (heard := decode(turn.prompt).strip()):
-            said.append(_world_line(heard))
-        said.append(Utterance("assistant", turn.message.content))
-    return said
+@dataclass(frozen=True)
+class Reader:
+    """Tokens as text; without a tokenizer, how many there were."""
+
+    tokenizer: Tokenizer | None
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> Reader:
+        """By the first tokenizer found."""
+        found = next((folder / "tokenizer.json" for folder in folders if (folder / "tokenizer.json").is_file()), None)
+        return cls(Tokenizer.from_file(str(found)) if found else None)
+
+    def text(self, tokens: IntArray) -> str:
+        if self.tokenizer is None:
+            return f"({len(tokens)} tokens)"
+        return str(self.tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
+
+    def pieces(self, tokens: IntArray) -> Iterator[tuple[str, int]]:
+        """Texts that make up the whole, each with the number of its last token; special tokens are empty."""
+        stream = DecodeStream(skip_special_tokens=True)
+        for number, token in enumerate(tokens.tolist()):
+            if self.tokenizer is not None and (text := stream.step(self.tokenizer, token)):
+                yield text, number
+
+
+def contexts(attempt: Trajectory, reader: Reader) -> list[Context]:
+    """The conversations of an attempt, the main one last."""
+    found, said, name = list[Context](), list[Utterance](), ""
+    credit = _credit(attempt)
+    for number, turn in enumerate(attempt.turns):
+        if turn.fresh and said:
+            found.append(Context(name, tuple(said)))
+            said = []
+        if not said:
+            name = turn.sampling.voice or (_VOICELESS if number == 0 else f"context {len(found) + 1}")
+        said += [*_heard(attempt, turn, number, reader), _written(turn, credit[number], reader)]
+    return [*found, Context(name, tuple(said))] if said else found
+
+
+def _heard(attempt: Trajectory, turn: Turn, number: int, reader: Reader) -> list[Utterance]:
+    """What stands before a reply; where no message is known, its tokens say it."""
+    if number == 0 and not turn.fresh:
+        return [_message(message) for message in attempt.task.messages]
+    if turn.told:
+        return [_message(message) for message in turn.told]
+    read = turn.prompt[: len(turn.prompt) - turn.given]
+    return [_world_line(text)] if len(read) and (text := reader.text(read).strip()) else []
+
+
+def _message(message: Message) -> Utterance:
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    return Utterance(message.role, "\n".join([*([message.content] if message.content else []), *calls]))
+
+
+def _written(turn: Turn, credit: Sequence[float | None], reader: Reader) -> Utterance:
+    given = reader.text(turn.begun) if turn.given else ""
+    if len(turn.tokens) > _LONGEST:
+        return Utterance("assistant", turn.message.content, given)
+    tokens = [
+        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at])
+        for text, at in reader.pieces(turn.tokens)
+    ]
+    return Utterance("assistant", turn.message.content, given, tuple(tokens))
+
+
+def _credit(attempt: Trajectory) -> list[list[float | None]]:
+    """Of every token of every turn."""
+    known = [None] * attempt.num_tokens if attempt.advantages is None else attempt.advantages.tolist()
+    of_turns, at = [], 0
+    for turn in attempt.turns:
+        of_turns.append(known[at : at + len(turn.tokens)])
+        at += len(turn.tokens)
+    return of_turns
 
 
 def _world_line(text: str) -> Utterance:

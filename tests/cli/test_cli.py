@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from strop import cli
+from strop.cli.show import line_of
+from strop.observe.transcripts import Utterance
 from strop.types import Metrics
 from tests.models import save_pocket_like
 from tests.observe.folders import run_folder
@@ -200,6 +202,19 @@ def test_runs_and_report(strop: Any, tmp_path: Path) -> None:
     assert len(json.loads(strop("runs", "--json")[1])) == 2
     code, out, _ = strop("report", "runs/half")
     assert code == 0 and (tmp_path / out.strip()).is_file()
+
+
+def test_attempts_are_shown_as_conversations(strop: Any, tmp_path: Path) -> None:
+    run_folder(tmp_path / "runs" / "run", steps=4)
+    code, out, _ = strop("show", "runs/run", "0/1")
+    assert code == 0 and "0/1  reward 0  finished" in out and "assistant sorry" in out
+    assert "\u241b]0;owned" in line_of(Utterance("tool", "\x1b]0;owned\x07"), "none").plain, "a terminal obeys nobody"
+    code, out, _ = strop("show", "runs/run", "--step", "2", "--by", "version")
+    assert code == 0 and "reward 1" in out and "reward 0" in out
+    for wrong, said in ((["9/9"], "no attempt '9/9'"), (["--step", "9"], "steps 1 to 4"), (["--by", "x"], "version")):
+        code, _, err = strop("show", "runs/run", *wrong)
+        assert code == 2 and said in err
+    assert strop("show", "runs/nothing")[0] == 2
 
 
 def test_replay_and_why(strop: Any, model: Path, tmp_path: Path) -> None:

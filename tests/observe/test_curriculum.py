@@ -11,7 +11,7 @@ import pytest
 from strop.control.evidence import successes
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
-from strop.disk.rows import Offered
+from strop.disk.queries import Offered
 from strop.evaluation import Evaluation
 from strop.observe.curriculum import Curriculum, Decile, curriculum_of, deciles
 from strop.observe.curriculum_page import section

@@ -6,16 +6,20 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.observe.attempts_page import ReadAttempt, shown
 from strop.observe.report import render, short, write_report
-from strop.observe.transcripts import Utterance, decoder, lines, telling
-from strop.types import Message, Task
-from tests.observe.folders import attempt, run_folder, turn
+from strop.observe.transcripts import Context, Reader, Utterance, contexts, telling
+from strop.types import Group, Message, Sampling, Task, ToolCall
+from tests.observe.folders import TOKENIZER, attempt, run_folder, turn
 
 EVIL = "<think>1</think><script>alert(1)</script><img src=x onerror=alert(1)></pre>\"'"
 TITLES = (
@@ -39,11 +43,15 @@ class Tags(HTMLParser):
         self.counts: dict[str, int] = {}
         self.dangers: list[str] = []
         self.open: list[str] = []
+        self.text = ""
         self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.counts[tag] = self.counts.get(tag, 0) + 1
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "input"):
             self.open.append(tag)
         for name, value in attrs:
             if name.startswith("on") or (name in ("src", "href") and value != "data:,"):
@@ -79,8 +87,8 @@ def test_header_says_what_came_of_it(folder: RunFolder) -> None:
 
 def test_nothing_a_model_wrote_is_markup(folder: RunFolder) -> None:
     page = render(folder)
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     tags = Tags(page)
+    assert "<script>alert(1)</script><img src=x onerror=alert(1)>" in tags.text, "to read"
     assert tags.counts["script"] == 1 and "img" not in tags.counts and "b" in tags.counts
     assert tags.dangers == []
     assert "&lt;b&gt;again&lt;/b&gt;" in page  # what the world said, decoded from tokens
@@ -95,7 +103,7 @@ def test_nothing_is_fetched(folder: RunFolder) -> None:
 def test_attempts_of_the_first_and_last_step(folder: RunFolder) -> None:
     page = render(folder)
     assert re.findall(r"<section><h3>step (\d+)</h3>", page) == ["1", "60"]
-    assert '<span class="think">&lt;think&gt;1&lt;/think&gt;</span>' in page
+    assert len(re.findall(r'<i class="down v0 think"[^>]*>(?:&lt;think&gt;|1|&lt;/think&gt;)</i>', page)) >= 3
     assert "reward 1" in page and "reward 0" in page and "right answer" in page
 
 
@@ -131,18 +139,70 @@ def test_a_conversation_is_read_turn_by_turn(tmp_path: Path) -> None:
     played = attempt(
         task, "0/0", 1.0, turn("<call>get a</call>"), turn("4", "<|end|><|tool|>a is 4<|end|><|assistant|>")
     )
-    nothing = lines(played, decoder([tmp_path]))
-    assert nothing[3].text.endswith("tokens)")
+    (nothing,) = contexts(played, Reader.of([tmp_path]))
+    assert nothing.said[3].text.endswith("tokens)") and nothing.said[2] == Utterance("assistant", "<call>get a</call>")
     checkpoint = run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"
-    assert lines(played, decoder([tmp_path, checkpoint])) == [
-        Utterance("system", "be brief"),
-        Utterance("user", "get a"),
-        Utterance("assistant", "<call>get a</call>"),
-        Utterance("world", "a is 4"),
-        Utterance("assistant", "4"),
+    (read,) = contexts(played, Reader.of([tmp_path, checkpoint]))
+    assert read.name == "main" and [(each.role, each.text) for each in read.said] == [
+        ("system", "be brief"),
+        ("user", "get a"),
+        ("assistant", "<call>get a</call>"),
+        ("world", "a is 4"),
+        ("assistant", "4"),
     ]
-    spelled = lines(played, lambda tokens: "\nuser\nhigher\nassistant\n")
-    assert spelled[3] == Utterance("user", "higher")
+    assert "".join(token.text for token in read.said[2].tokens) == "<call>get a</call>"
+
+
+def test_templates_that_write_roles_as_words_are_read(tmp_path: Path) -> None:
+    task = Task((Message("user", "?"),), "4", "keyvalue", 1)
+    played = attempt(task, "0/0", 1.0, turn("5"), turn("7", "\nuser\nhigher\nassistant\n"))
+    reader = Reader.of([run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"])
+    assert contexts(played, reader)[0].said[2] == Utterance("user", "higher")
+
+
+def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Path) -> None:
+    """A sub-agent, then the main conversation, which was told something and whose reply has a given beginning."""
+    task = Task((Message("user", "?"),), "4", "keyvalue", 1)
+    aside = replace(turn("ab", "look"), sampling=Sampling(voice="finder"), fresh=True)
+    told = (Message("tool", "red is 4"), Message("assistant", "", (ToolCall("get", '{"key": "red"}'),)))
+    given = TOKENIZER.encode("x=").ids
+    main = replace(turn("4", version=3), prompt=np.array(given), given=len(given), told=told, fresh=True)
+    played = attempt(task, "0/0", 1.0, aside, main)
+    played.advantages = np.array([0.5, -1, 0, 2, 0], np.float32)  # a, b, end; 4, end
+    reader = Reader.of([run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"])
+    found = contexts(played, reader)
+    assert [each.name for each in found] == ["finder", "context 2"]
+    assert found[0].said[0] == Utterance("world", "look")
+    assert [(t.text, t.credit, t.version) for t in found[0].said[1].tokens] == [("a", 0.5, 0), ("b", -1, 0)]
+    tool, call, reply = found[1].said
+    assert (tool.role, tool.text) == ("tool", "red is 4") and call.text == 'get({"key": "red"})'
+    assert reply.given == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
+    assert reply.tokens[0].chance == pytest.approx(np.exp(-0.5))
+    page = shown([(1, [ReadAttempt("1", "right", "finished", 5, "a task", found, "4", "", "")])])
+    assert page.count('<details class="context"') == 2 and "finder" in page and 'class="given"' in page
+    assert 'style="--c:0.5;--p:0.39" title="credit -1, chance 0.607, version 0">b</i>' in page
+
+
+def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
+    long = "<b>word</b> " * 100
+    said = Context("main", (Utterance("tool", long), Utterance("tool", "short"), Utterance("assistant", long)))
+    page = shown([(1, [ReadAttempt("1", "right", "finished", 5, "a task", [said], "", "", "")])])
+    assert page.count('<details class="fold">') == 1 and "<b>word" not in page and "&lt;b&gt;word" in page
+
+
+def test_credit_is_in_the_ledger(tmp_path: Path) -> None:
+    task = Task((Message("user", "?"),), "4", "keyvalue", 1)
+    same, other, unknown = (attempt(task, f"0/{i}", 1.0, turn("abc")) for i in range(3))
+    same.credit(0.25)
+    other.advantages = np.array([1, 2, 3, 4], np.float32)
+    ledger = Ledger(tmp_path / "ledger.db")
+    group = Group(0, task, [same, other, unknown])
+    ledger.admitted(0, task, 0)
+    ledger.finished(group, group, "", 0)
+    ledger.trained([group], 1)
+    read = [each.advantages for each in ledger.sample(1, 9)]
+    assert read[0] is not None and read[0].tolist() == [0.25] * 4
+    assert read[1] is not None and read[1].tolist() == [1, 2, 3, 4] and read[2] is None
 
 
 def test_telling_attempts_show_the_range() -> None:

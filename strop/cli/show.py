@@ -1,0 +1,82 @@
+"""`strop show`: attempts of a run as conversations, tokens coloured by what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from strop.cli.chat import plain
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.errors import ConfigurationError
+from strop.observe.facts import read_facts
+from strop.observe.transcripts import Reader, Token, Utterance, contexts, telling
+from strop.types import Trajectory
+
+By = Literal["none", "credit", "chance", "version"]
+_DRAWN = 64  # attempts of a step among which those to show are chosen
+_SHOWN = 2
+_SURE = 0.5  # chance below which a token stands out
+_COLOURS = ("red", "yellow", "green", "cyan", "blue", "magenta")  # of versions
+_ROLES = {"assistant": "bold green", "tool": "bold yellow", "world": "bold yellow"}
+
+
+def show_attempts(path: Path, wanted: str, step: int, by: str) -> None:
+    """One attempt, or the best and the worst of a step's first task; without a step, of the last that was trained."""
+    if by not in ("none", "credit", "chance", "version"):
+        raise ConfigurationError(f"tokens are coloured by none, credit, chance or version, not by {by!r}")
+    folder = RunFolder(path)
+    if not folder.ledger.is_file():
+        raise ConfigurationError(f"{path} has no ledger.db: it is no run folder, or nothing was tried in it yet")
+    ledger, console = Ledger(folder.ledger, read_only=True), Console(highlight=False)
+    try:
+        chosen = [ledger.attempt(wanted)] if wanted else _of_step(ledger, step)
+    finally:
+        ledger.close()
+    reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(read_facts(folder).model)])
+    for attempt in chosen:
+        console.print(_heading(attempt), soft_wrap=True)
+        for context in contexts(attempt, reader):
+            console.print(Text(f"  {plain(context.name)}", "dim"))
+            for line in context.said:
+                console.print(line_of(line, by), soft_wrap=True)
+
+
+def _of_step(ledger: Ledger, step: int) -> list[Trajectory]:
+    trained = ledger.trained_steps()
+    if not trained or (step and step not in trained):
+        known = f"steps 1 to {trained[-1]} were" if trained else "nothing was"
+        raise ConfigurationError(f"no attempt was trained at step {step}: {known} trained")
+    return telling(ledger.sample(step or trained[-1], _DRAWN), _SHOWN)
+
+
+def _heading(attempt: Trajectory) -> Text:
+    marked = f"reward {attempt.reward:.3g}" if attempt.is_scored else attempt.outcome.value
+    told = f"{attempt.id}  {marked}  {attempt.outcome.value}  {attempt.num_tokens} tokens  "
+    failed = f"  {attempt.error}" if attempt.error else ""
+    return Text(plain(f"\n{told}{attempt.task.source} level {attempt.task.level}{failed}"), "bold")
+
+
+def line_of(line: Utterance, by: str) -> Text:
+    """A role, and what it said."""
+    shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
+    if not line.tokens:
+        return shown.append(plain(line.text), "default")
+    shown.append(plain(line.given), "dim underline")
+    for token in line.tokens:
+        shown.append(plain(token.text), _style(token, by))
+    return shown
+
+
+def _style(token: Token, by: str) -> str:
+    match by:
+        case "credit" if token.credit:
+            return "green" if token.credit > 0 else "red"
+        case "chance" if token.chance < _SURE:
+            return "yellow"
+        case "version" if token.version >= 0:
+            return _COLOURS[token.version % len(_COLOURS)]
+    return "default"

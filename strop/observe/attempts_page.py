@@ -1,0 +1,151 @@
+"""The part of a report that shows attempts to read: conversations, and on wish what is known of every token."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup, escape
+
+from strop.observe.templates import compiled
+from strop.observe.transcripts import Context, Token, Utterance
+
+_FOLDED = 240  # characters of what the world says that stand open
+_HUES = 6  # colours of versions
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
+_TEMPLATE = """\
+<style>{{ style }}</style>
+<h2>Attempts to read</h2>
+<p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs. Tokens can be
+  coloured by the credit that they had in the step, by the chance with which they were sampled, or by the version of the
+  weights that wrote them; rest on one to read all three.</p>
+<fieldset class="by"><legend>Colour</legend>
+  {%- for name in ("none", "credit", "chance", "version") %}
+  <label><input type="radio" name="by" id="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
+  {%- endfor %}
+</fieldset>
+<div class="columns">
+{%- for step, attempts in samples %}
+<section><h3>step {{ step }}</h3>
+{%- for attempt in attempts %}
+<article class="card attempt">
+  <header>
+    <span class="reward {{ attempt.tone }}">reward {{ attempt.reward }}</span>
+    <span class="soft">{{ attempt.outcome }}</span>
+    <span class="soft">{{ attempt.tokens }} tokens</span>
+    <span class="task">{{ attempt.task }}</span>
+  </header>
+  {%- for context in attempt.contexts %}
+  {%- if attempt.contexts | length > 1 %}
+  <details class="context"{{ " open" if loop.last }}><summary>{{ context.name }}
+    <span class="soft">{{ context.said | length }} messages</span></summary>
+  {%- endif %}
+  {%- for line in context.said %}
+  <div class="turn {{ line.role }}"><b>{{ line.role }}</b>{{ spoken(line) }}</div>
+  {%- endfor %}
+  {%- if attempt.contexts | length > 1 %}</details>{% endif %}
+  {%- endfor %}
+  {%- if attempt.answer %}
+  <p class="answer">right answer <code>{{ attempt.answer }}</code>{% if attempt.rule %}
+    · found in the reply ({{ attempt.rule }}) <code>{{ attempt.found or "nothing" }}</code>{% endif %}</p>
+  {%- endif %}
+</article>
+{%- endfor %}
+</section>
+{%- endfor %}
+</div>
+"""
+
+_STYLE = """\
+.by { border: 0; padding: 0; margin: 0 0 10px; display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 13px; }
+.by legend { float: left; padding: 0; margin-right: 16px; color: var(--soft); }
+.by label { display: inline-flex; gap: 5px; align-items: center; }
+.attempt .context { margin: 0; padding: 6px 0; border-top: 1px solid var(--hair); }
+.attempt summary { font-size: 12.5px; font-weight: 500; overflow-wrap: anywhere; }
+.attempt .fold { margin: 0; }
+.attempt .fold pre { padding: 8px; margin-top: 4px; font-size: 12.5px; }
+.attempt .given { color: var(--soft); border-bottom: 1px dotted var(--soft); }
+:has(#by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
+:has(#by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
+:has(#by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
+.attempt pre i { font-style: normal; }
+"""
+_STYLE += "".join(
+    f":has(#by-version:checked) i.v{number} {{ background: hsl({360 * number // _HUES} 70% 50% / 0.28); }}\n"
+    for number in range(_HUES)
+)
+
+
+@dataclass(frozen=True)
+class ReadAttempt:
+    """An attempt as it is shown."""
+
+    reward: str
+    tone: str  # right, partly, wrong
+    outcome: str
+    tokens: int
+    task: str
+    contexts: Sequence[Context]
+    answer: str
+    rule: str  # by which the answer is found in a reply, where one is known
+    found: str
+
+
+def shown(samples: Sequence[tuple[int, Sequence[ReadAttempt]]]) -> Markup:
+    """A column per step; everything that a model or a task wrote is escaped."""
+    if not samples:
+        return Markup("")
+    lines = [line for _, attempts in samples for each in attempts for context in each.contexts for line in context.said]
+    largest = max((abs(token.credit or 0.0) for line in lines for token in line.tokens), default=0.0)
+    spoken = partial(_spoken, largest=largest)
+    return Markup(compiled(_TEMPLATE).render(samples=samples, spoken=spoken, style=Markup(_STYLE)))
+
+
+def _spoken(line: Utterance, largest: float) -> Markup:
+    """What was said; what the policy did not say is folded where it is long."""
+    if line.tokens:
+        return Markup("<pre>{}{}</pre>").format(_given(line.given), _coloured(line.tokens, largest))
+    text = _thinking(line.text)
+    if line.role == "assistant" or len(line.text) <= _FOLDED:
+        return Markup("<pre>{}</pre>").format(text)
+    beginning = " ".join(line.text[:_FOLDED].split())[: _FOLDED // 3]
+    return Markup('<details class="fold"><summary>{} … ({:,} characters)</summary><pre>{}</pre></details>').format(
+        beginning, len(line.text), text
+    )
+
+
+def _given(text: str) -> Markup:
+    return Markup('<span class="given" title="given, not trained">{}</span>').format(text) if text else Markup("")
+
+
+def _coloured(tokens: Sequence[Token], largest: float) -> Markup:
+    """A piece of text per token; what stands between the tags of thinking is set off."""
+    thoughts = [found.span() for found in _THOUGHT.finditer("".join(token.text for token in tokens))]
+    parts, at = list[str](), 0
+    for token in tokens:
+        is_thought = any(first <= at < last for first, last in thoughts)
+        parts.append(_piece(token, largest, is_thought))
+        at += len(token.text)
+    return Markup("".join(parts))
+
+
+def _piece(token: Token, largest: float, is_thought: bool) -> str:
+    credit = token.credit or 0.0
+    kinds = ["up" if credit > 0 else "down", f"v{token.version % _HUES}" if token.version >= 0 else "said"]
+    style = f"--c:{abs(credit) / largest if largest else 0.0:.2g};--p:{1 - min(token.chance, 1.0):.2g}"
+    told = "not trained" if token.credit is None else f"credit {credit:+.3g}"
+    writer = f"version {token.version}" if token.version >= 0 else "written by no weights"
+    title = f"{told}, chance {token.chance:.3g}, {writer}"
+    shown = " ".join([*kinds, *(["think"] if is_thought else [])])
+    return f'<i class="{shown}" style="{style}" title="{title}">{escape(token.text)}</i>'
+
+
+def _thinking(text: str) -> Markup:
+    """Escaped text in which thinking is set off."""
+    parts, at = list[Markup](), 0
+    for found in _THOUGHT.finditer(text):
+        parts += [escape(text[at : found.start()]), Markup('<span class="think">{}</span>').format(found.group())]
+        at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
