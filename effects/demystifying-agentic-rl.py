@@ -1,0 +1,47 @@
+"""Failures that lose less the more tools they used (2510.11701), against failures that all lose the same.
+
+The bundled model has seen such conversations, so nothing is shown in any arm.
+Papers: demystifying-agentic-rl
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.recipes.agent.demystifying_agentic_rl import demystifying_agentic_rl
+from strop.recipes.setting import Setting
+from strop.run import Run
+
+
+def _run(setting: Setting, each: float = 0.1, shifted: bool = False) -> Run:
+    sized = replace(setting, world="keyvalue:5", learning_rate=1e-4, heldout_tasks=256, heldout_every=4)
+    sized = replace(sized, groups_per_step=4, group_size=16)
+    return demystifying_agentic_rl(sized, shown=0, each=each, shifted=shifted)
+
+
+def treatment(setting: Setting) -> Run:
+    """Each round with a tool takes a tenth off the price of a failure."""
+    return _run(setting)
+
+
+def control(setting: Setting) -> Run:
+    """A failure costs 1."""
+    return _run(setting, each=0.0)
+
+
+def negative(setting: Setting) -> Run:
+    """A failure is softened by the rounds of the attempt beside it."""
+    return _run(setting, shifted=True)
+
+
+experiment = Experiment(
+    key="demystifying-agentic-rl",
+    claim="Where most attempts fail for a call that they left out, failures that lose less with each call have a higher"
+    " mean held-out accuracy over the run than failures that all cost the same, at equal sampled tokens.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=200_000,
+    metric="heldout_area",
+)

@@ -1,0 +1,45 @@
+"""Whole conversations with tools are shown; then a wider upper clip, and failures that used more tools lose less.
+
+Title: Demystifying Reinforcement Learning in Agentic Reasoning
+Paper: arXiv 2510.11701 (2025)
+Claim: With real conversations to begin with, techniques that keep exploring and few deliberate calls, a 4B model
+    reaches the level of models of 32B on four benchmarks.
+Reading: The release: failures cost from 1 down to 0.6 by rounds with tools, the last stretch before the token limit
+    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where credit is negative, no KL, no entropy bonus. The
+    conversations that are shown are the world's own.
+Left out: The choice of tasks by what a model solves.
+Acts: warmup/nll > 0 and reward/softened > -1 and clipped_share > 0 and turns > 1 with shown=1
+"""
+
+from __future__ import annotations
+
+from strop.filter.rewards.conversation.softened import Softened
+from strop.filter.rewards.overlong import Overlong
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown as taught
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+
+
+def demystifying_agentic_rl(
+    setting: Setting = Setting(world="keyvalue:5", group_size=16),
+    shown: int = 4,  # steps of demonstrations before
+    each: float = 0.1,  # by which each reply but the last softens a failure
+    shifted: bool = False,  # failures are softened by a sibling's replies, for a control
+    low: float = 0.2,  # the lower bound of a ratio is 1 - low
+    high: float = 0.28,  # the upper bound of a ratio is 1 + high
+    dual: float = 10.0,  # most that a ratio counts where credit is negative
+    minibatches: int = 4,
+) -> Run:
+    """GRPO that keeps exploring (GRPO-TCR): token mean, clip higher, reward shaping."""
+    run = setting.run(
+        "demystifying_agentic_rl",
+        GroupStandard(),
+        (Clip(low, high, dual),),
+        minibatches=minibatches,
+        warmup=taught(setting, "demystifying_agentic_rl", shown),
+    )
+    overlong = Overlong(setting.max_tokens, cushion=setting.max_tokens // 5)
+    run.rewards = (Softened(each, shifted=shifted), overlong)
+    return run
