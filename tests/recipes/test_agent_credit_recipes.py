@@ -1,4 +1,4 @@
-"""ragen and demystifying-agentic-rl: the choice among groups and the price of failures, by hand."""
+"""ragen, demystifying-agentic-rl and digirl: choices among groups and attempts, and prices of failures, by hand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from strop.filter.rewards.conversation.softened import Softened
 from strop.filter.rewards.conversation.unreadable import Unreadable
 from strop.train.advantages.gae import Gae
 from strop.train.advantages.group_mean import GroupMean
+from strop.train.advantages.steps.hard_filtered import HardFiltered, step_advantages
 from strop.train.advantages.widest_spread import WidestSpread, spread
 from strop.types import Group, Message, Outcome, Trajectory, Turn
 from tests.building import TASK, advantages_of, make_group, turn
@@ -106,3 +107,61 @@ def test_the_cards_prices() -> None:
     for each, least in ((-0.1, -0.6), (0.1, 0.1), (0.1, -1.5)):
         with pytest.raises(ConfigurationError, match="each >= 0 and -1 <= least <= 0"):
             Softened(each, least)
+
+
+# ---- digirl
+
+
+def valued(reward: float, values: Sequence[float], paid: tuple[float, ...] = (), tokens: int = 1) -> Trajectory:
+    """A turn per value, each of so many tokens; the value stands before its first token."""
+    turns = tuple(turn(tokens) for _ in values)
+    made = Trajectory("0", TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid or (0.0,) * len(values))
+    spread_out = [each for value in values for each in (value, *(9.0,) * (tokens - 1))]
+    made.values = np.array(spread_out, dtype=np.float32)
+    return made
+
+
+def test_the_cards_steps() -> None:
+    """A gain of .04 without success is not worth its step, one of .06 is; success reaches back by halves."""
+    assert step_advantages(valued(0.0, (0.1, 0.14, 0.2), tokens=2), 0.05, 0.5) == pytest.approx([-0.01, 0.01, -0.25])
+    # last: 0 - .7 - .05 + 1 + 1; before: .7 - .4 - .05 + 0 + .5
+    assert step_advantages(valued(1.0, (0.4, 0.7), (0.0, 1.0)), 0.05, 0.5) == pytest.approx([0.75, 1.25])
+
+
+def test_a_success_on_a_hard_task_ranks_above_one_on_an_easy_task() -> None:
+    easy, hard, lost = valued(1.0, (0.9,)), valued(1.0, (0.2,)), valued(0.0, (0.3,))
+    failed = Trajectory("3", TASK, (), Outcome.FAILED)
+    group = Group(0, TASK, [easy, hard, failed, lost])
+    HardFiltered(share=0.34)([group])
+    assert advantages_of(Group(0, TASK, [easy, hard, lost])) == [0.0, 1.0, 0.0] and failed.advantages is None
+    told = HardFiltered().learn([group])
+    assert told == pytest.approx({"imitated_share": 1 / 3, "imitated_tokens": 1 / 3})
+    HardFiltered(share=0.67)([group])
+    assert advantages_of(Group(0, TASK, [easy, hard, lost])) == [1.0, 1.0, 0.0]
+    HardFiltered(share=1.0)([group])
+    assert advantages_of(Group(0, TASK, [easy, hard, lost])) == [1.0, 1.0, 0.0], "never the worst of a draw"
+
+
+def test_where_all_fail_alike_nothing_is_imitated() -> None:
+    alike = [valued(0.0, (0.1, 0.2)) for _ in range(10)]
+    for by in ("instruction", "reward"):
+        HardFiltered(0.5, by)([Group(0, TASK, alike)])  # type: ignore[arg-type]
+        assert not any(each.advantages.any() for each in alike if each.advantages is not None)
+    HardFiltered(0.5, "chance")([Group(0, TASK, alike)])
+    imitated = [each.advantages.tolist() for each in alike if each.advantages is not None]
+    assert sorted(imitated) == [[0.0, 0.0]] * 5 + [[1.0, 0.0]] * 5, "steps with a gain of .1, of any five"
+
+
+def test_by_reward_and_bad_input() -> None:
+    attempts = [valued(1.0, (0.9,)), valued(1.0, (0.2,)), valued(0.0, (0.0,)), valued(0.0, (0.5,))]
+    found = set()
+    for number in range(8):
+        HardFiltered(0.25, "reward")([Group(number, TASK, attempts)])
+        found.add(tuple(advantages_of(Group(0, TASK, attempts))))
+    assert found == {(1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0)}, "one of the successes, whatever was expected"
+    attempts[0].values = None
+    with pytest.raises(ConfigurationError, match="a value for each token"):
+        HardFiltered(0.5)([Group(0, TASK, attempts)])
+    for share, discount in ((0.0, 0.5), (1.1, 0.5), (0.5, 2.0)):
+        with pytest.raises(ConfigurationError, match="0 < share <= 1 and 0 <= discount <= 1"):
+            HardFiltered(share, discount=discount)
