@@ -19,7 +19,7 @@ def text_of(task: Task) -> str:
 
 def key_of(text: str) -> int:
     """The same question is answered alike, whenever it is asked."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:8], "big") >> 1
 
 
 async def all_of(works: Iterable[Awaitable[Result]]) -> list[Result]:

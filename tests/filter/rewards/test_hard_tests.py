@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import pytest
 
 from strop.environments.programs import SHAPES, Programs
 from strop.environments.questions import question
-from strop.environments.rules_for_tests import careless, nested, straight, validator
+from strop.environments.rules_for_tests import careless, direct, hacking, nested, special, straight, validator
 from strop.environments.trials import Cases, Trials, cases_of
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.agreed_tests import AgreedTests, agreed
@@ -77,6 +78,24 @@ def test_precision_and_recall_by_hand() -> None:
     assert told(table) == {"test_precision": 3 / 4, "test_recall": 3 / 5}
     assert told([(False, True)]) == {"test_recall": 0.0} and told([(True, False)]) == {"test_precision": 0.0}
     assert told([(False, False)]) == told([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("level", "ends", "far", "valid"),
+    [
+        (2, [0, 1, -1, 99, -99], [10**9, -(10**9), 10**6, -(10**5), 10**30], "int) and abs(x)<=1000000000"),
+        (4, [[], [0], [3, 3, 3], [-5]], [list(range(100)), [9, -9] * 40, list(range(2700))], "list) and len(x)<=300"),
+        (6, ["", "a", "aaa"], ["ab" * 50, "f" * 99, "a" * 2700], "str) and len(x)<=300"),
+    ],
+)
+def test_what_is_written_of_each_kind(level: int, ends: list[object], far: list[object], valid: str) -> None:
+    """Ten plain ones; the ends of what there is and ten more; large ones, of which the last may not be asked about."""
+    asked = question("?", task=text_of(Programs(level).task(3)))
+    plain, mixed, large = (json.loads(write(asked)) for write in (direct, special, hacking))
+    assert large == far and mixed[: len(ends)] == ends and len(plain) == len(mixed) - len(ends) == 10
+    kinds = {type(each) for each in (*plain, *mixed)}
+    assert kinds == {type(ends[0])} and plain != mixed[len(ends) :] and json.loads(direct(asked)) == plain
+    assert validator(asked) == f"def f(x):\n return isinstance(x,{valid}"
 
 
 def test_hard_inputs_catch_what_plain_ones_let_pass() -> None:

@@ -115,3 +115,9 @@ def test_what_is_no_verdict_is_missing(text: str) -> None:
 )
 def test_the_rule_checks_calculations(reply: str, other: str, verdict: int) -> None:
     assert verdict_in(compared(question("?", task="1+1=?", reply=reply, other=other))) == verdict
+
+
+def test_half_a_character_costs_its_siblings_nothing() -> None:
+    """It has no bytes, and nobody sees it: a judge reads the reply without it."""
+    marks = asyncio.run(PairwiseLead(Lengths())(group_of("aa\ud800", "a", "aaa")))
+    assert marks == pytest.approx(asyncio.run(PairwiseLead(Lengths())(group_of("aa", "a", "aaa"))))
