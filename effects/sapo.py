@@ -1,0 +1,82 @@
+"""SAPO (2509.08721): half of the groups from a peer that is further along, against own groups alone.
+
+The peer is the bundled model after a longer training on the same world, that of the negative control the bundled model
+as it is; what they share is made when it is first needed and kept in runs/swarms.
+Papers: sapo
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from strop.effects import Experiment
+from strop.generate.strategies.swarm import Swarm
+from strop.recipes.classics.dapo import dapo
+from strop.recipes.setting import Setting
+from strop.recipes.system.sapo_sharing import sapo_sharing
+from strop.run import Run
+from strop.start.launch import launch
+
+WORLD = "countdown:4"
+TAUGHT_STEPS = 150
+SHARED_STEPS = 40
+SWARMS = Path("runs/swarms")
+
+
+def shared(device: str, is_ahead: bool = True) -> str:
+    """A folder with what the peer tried; the first process that needs it makes it, and others wait."""
+    kept = SWARMS / f"countdown4-{TAUGHT_STEPS if is_ahead else 0}"
+    SWARMS.mkdir(parents=True, exist_ok=True)
+    with (SWARMS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.is_dir():
+            making = Path(tempfile.mkdtemp(dir=SWARMS))
+            launch(peer(device, str(making / "shared"), is_ahead), making, "run")
+            (making / "shared").rename(kept)
+            shutil.rmtree(making, ignore_errors=True)
+    return str(kept.resolve())
+
+
+def peer(device: str, folder: str, is_ahead: bool) -> Run:
+    """Shares what it tries without learning, perhaps after it has learned for a while."""
+    plain = Setting(world=WORLD, seed=1000, device=device, heldout_every=0, heldout_tasks=16)
+    taught = replace(plain, steps=TAUGHT_STEPS, learning_rate=1e-4, checkpoint_every=TAUGHT_STEPS)
+    resting = replace(plain, steps=SHARED_STEPS, learning_rate=1e-12, checkpoint_every=SHARED_STEPS)
+    run = replace(dapo(resting), gates=(), strategy=Swarm(folder, "peer"))
+    return replace(run, warmup=dapo(taught, minibatches=1)) if is_ahead else run
+
+
+def _run(setting: Setting, folder: str, foreign: int = 4) -> Run:
+    sized = replace(setting, world=WORLD, learning_rate=5e-5, heldout_tasks=256, heldout_every=4)
+    return sapo_sharing(sized, folder=folder, node="", own=8 - foreign, foreign=foreign)
+
+
+def treatment(setting: Setting) -> Run:
+    """Four own groups, and four of a peer that is further along."""
+    return _run(setting, shared(setting.device))
+
+
+def control(setting: Setting) -> Run:
+    """Eight own groups."""
+    return _run(setting, shared(setting.device), foreign=0)
+
+
+def negative(setting: Setting) -> Run:
+    """Four own groups, and four of a peer that is where training begins."""
+    return _run(setting, shared(setting.device, is_ahead=False))
+
+
+experiment = Experiment(
+    key="sapo",
+    claim="At equal tokens sampled by the node, half of the groups from a peer that is further along give a higher "
+    "mean held-out accuracy over the run than own groups alone, or half from a peer that is where training begins.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=80_000,
+    metric="heldout_area",
+)
