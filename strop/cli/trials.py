@@ -69,6 +69,20 @@ def simulate(
     run_simulation(words, scenarios_of(world, lag, bias, lies), seeds, as_json, belief)
 
 
+@app.command()
+def diagnose(
+    places: Annotated[list[Path], typer.Argument(metavar="RUN|DIR ...", help="Run folders, or folders of them.")],
+    resamples: Annotated[int, typer.Option("--resamples", min=1, help="How often runs are drawn again.")] = 1000,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Which settings of many finished runs matter, and which value of each wins, with 95% intervals."""
+    from strop.cli.diagnose import diagnose as diagnose_runs
+
+    diagnose_runs(places, resamples, seed, as_json)
+
+
 @app.command("attack", context_settings=PASS_ON)
 def attack_reward(
     words: Annotated[list[str], typer.Argument(metavar="REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],

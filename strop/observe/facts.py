@@ -75,18 +75,18 @@ def read_summary(folder: RunFolder) -> dict[str, Any]:
 
 def constants(recipe: Path) -> dict[str, Any]:
     """The plain fields of `run = Run(...)` in a recipe file, read without executing it."""
-    return {name: value.value for name, value in _keywords(recipe).items() if isinstance(value, ast.Constant)}
+    return {name: value.value for name, value in fields_of(recipe).items() if isinstance(value, ast.Constant)}
 
 
 def worlds_of(recipe: Path) -> str:
     """The worlds of a recipe file as its author would name them: arithmetic 5, compose 1."""
-    worlds = getattr(_keywords(recipe).get("worlds"), "elts", [])
+    worlds = getattr(fields_of(recipe).get("worlds"), "elts", [])
     return ", ".join(_world(node) for node in worlds if isinstance(node, ast.Call))
 
 
 def belief_of(recipe: Path) -> str:
     """The class of a recipe file's belief; empty where it names none."""
-    node = _keywords(recipe).get("belief")
+    node = fields_of(recipe).get("belief")
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
@@ -96,7 +96,8 @@ def _world(node: ast.Call) -> str:
     return " ".join([ast.unparse(node.func).lower(), *plain[:1]])
 
 
-def _keywords(recipe: Path) -> dict[str, ast.expr]:
+def fields_of(recipe: Path) -> dict[str, ast.expr]:
+    """The fields of `run = Run(...)` in a recipe file, as they are written."""
     try:
         tree = ast.parse(recipe.read_text())
     except (OSError, SyntaxError, ValueError):

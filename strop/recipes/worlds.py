@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from strop import environments
+from strop.environments import several_turns
 from strop.environments.programs import Programs
 from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
@@ -34,17 +35,21 @@ def _isolated(world: World, isolation: Isolation) -> World:
 
 def bundled_worlds() -> dict[str, Callable[..., Any]]:
     """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
-    found = {name: _kind(name) for name in _modules()}
+    found = {name: _kind(name) for name in sorted(_modules())}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 
-def _modules() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(environments.__path__))
+def _modules() -> dict[str, str]:
+    """Where each lies, by its name."""
+    places = (environments, several_turns)
+    return {
+        each.name: f"{place.__name__}.{each.name}" for place in places for each in pkgutil.iter_modules(place.__path__)
+    }
 
 
 def _kind(name: str) -> Callable[..., Any] | None:
     """Imports this module and no other: libraries that some worlds need take seconds."""
-    module = importlib.import_module(f"{environments.__name__}.{name}")
+    module = importlib.import_module(_modules()[name])
     kinds = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]

@@ -1,0 +1,40 @@
+"""Look closer, then answer: a box in the first turn, the crop of the original back, and pay for the answer alone.
+
+Title: High-Resolution Visual Reasoning via Multi-Turn Grounding-Based Reinforcement Learning
+Paper: arXiv 2507.05920 (2025)
+Claim: Up to 5.4 % on MME-Realworld and 5.2 % on V* over GRPO, from 21,000 samples without labels of where to look.
+Reading: Images are grids of characters, and a view is a quarter or a ninth of the original. The first turn ends
+    with the first box, by a text that ends replies: the release cuts what was decoded and trains tokens that nobody
+    sampled. Nothing is paid for a box. The bundled model has never seen a box, so demonstrations come first, few
+    enough that most of its boxes still miss.
+Left out: Pixels. Positions of a second image, which differ between the release's engine and trainer.
+Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll > 0 with taught=14
+"""
+
+from __future__ import annotations
+
+from strop.filter.rewards.carried_out import CarriedOut
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+from strop.train.reductions.sequence_mean import SequenceMean
+from strop.types import Sampling
+
+
+def mgpo(
+    setting: Setting = Setting(world="crop:1"),
+    kl: float = 0.01,  # weight of the penalty to the reference
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+    minibatches: int = 4,  # optimizer steps per draw
+    taught: int = 30,  # steps of supervised training first
+) -> Run:
+    """GRPO over the tokens of both turns."""
+    sampling = Sampling(setting.temperature, max_tokens=setting.max_tokens, stop=("]",))
+    parts = {"reduction": SequenceMean(), "minibatches": minibatches, "sampling": sampling}
+    run = setting.run("mgpo", GroupStandard(), (Clip(clip, clip), Kl("k3", kl)), **parts)
+    run.rewards = (*run.rewards, CarriedOut(bonus=1.0, weight=0.0))
+    run.warmup = shown(setting, "mgpo", taught)
+    return run
