@@ -21,7 +21,7 @@ def store(setting: Setting) -> Setting:
 
 def treatment(setting: Setting) -> Run:
     """Actions first, then tasks."""
-    return mobile_r1(store(setting), shown=0, until=60)
+    return mobile_r1(store(setting), shown=0, until=100)
 
 
 def control(setting: Setting) -> Run:
@@ -42,6 +42,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=120_000,
+    tokens=160_000,
     metric="heldout_area",
 )
