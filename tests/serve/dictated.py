@@ -13,13 +13,15 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.torch import copy_weights, read_weights
-from strop.machines import Completion, WeightVersion
+from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.talking import END
 from tests.models import load_reference, reference_logprobs
 from tests.serve.test_call_format import CALLS, marked
+
+_LONGEST = 1024
 
 
 @dataclass
@@ -28,16 +30,30 @@ class Dictated(Scripted):
 
     has_weights: ClassVar[bool] = True
     _model: Any = field(init=False, repr=False, compare=False, default=None)
+    _begun: dict[int, tuple[int, Completion]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def open(self, model: Path) -> None:
         super().open(model)
         self._model = load_reference(model)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        made = await super().sample(prompt, sampling, key)
+        made = await self._piece(prompt, sampling, key)
         rows = reference_logprobs(self._model, [*prompt.tolist(), *made.tokens.tolist()])[len(prompt) - 1 : -1]
         own = rows.gather(1, torch.as_tensor(made.tokens)[:, None])[:, 0]
         return replace(made, logprobs=np.asarray(own, dtype=np.float32))
+
+    async def _piece(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        """The next tokens of a reply that is asked for in pieces, or the first of another one."""
+        begin, whole = self._begun.get(key, (0, None))
+        at = len(prompt) - begin
+        if whole is None or not 0 < at < len(whole.tokens) or not np.array_equal(prompt[begin:], whole.tokens[:at]):
+            whole, at = await super().sample(prompt, replace(sampling, max_tokens=_LONGEST), key), 0
+            self._begun[key] = len(prompt), whole
+        end = at + sampling.max_tokens
+        is_whole = end >= len(whole.tokens)
+        return Completion(
+            whole.tokens[at:end], whole.logprobs[at:end], whole.versions[at:end], Stop.STOP if is_whole else Stop.LENGTH
+        )
 
     async def load(self, version: WeightVersion) -> str:
         await super().load(version)

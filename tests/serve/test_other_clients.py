@@ -67,6 +67,7 @@ CLIENTS = {
     "langgraph": Client("langchain_openai", "with_langgraph.py"),
     "langgraph, messages": Client("langchain_anthropic", "with_langgraph.py anthropic"),
     "pydantic-ai": Client("pydantic_ai", "with_pydantic_ai.py"),
+    "verifiers": Client("verifiers", "with_verifiers.py"),
     "smolagents, calls": Client(
         "smolagents",
         "with_smolagents.py",
@@ -109,6 +110,16 @@ CLIENTS = {
             "```mswea_bash_command\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo {value}\n```",
         ),
     ),
+    "claude-agent-sdk": Client(
+        "claude_agent_sdk",
+        "with_claude_agent_sdk.py",
+        Clerk(
+            RESULT,
+            call("mcp__store__get", key="{key}"),
+            call("mcp__store__set", key="{key}", value="{value}"),
+            "{value}",
+        ),
+    ),
 }
 
 
@@ -124,7 +135,7 @@ def run_of(client: Client, obedient: Path) -> Run:
     more |= {"model": str(obedient), "max_tokens": 512} if client.clerk else {}
     run = build(recipe_named("polar"), {"world": "keyvalue:3", "isolation": "process", "seed": 1} | sizes | more)
     run.checkpoint_every = 1
-    run.agent.memory = 16 << 30  # type: ignore[attr-defined] # what some reserve, not what they use
+    run.agent.memory = 1 << 40  # type: ignore[attr-defined] # what some reserve, not what they use
     if client.clerk:
         run.engine, run.context = Dictated(client.clerk), CONTEXT  # type: ignore[arg-type]
     return run

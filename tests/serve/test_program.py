@@ -82,6 +82,20 @@ def test_within_walls_it_reaches_the_policy_and_nothing_else(policy: Policy) -> 
     assert played(policy, program(code, pays="line", isolation="walls")).turn_rewards == (0.25,)
 
 
+@pytest.mark.skipif(bool(problem()), reason="no bubblewrap here")
+def test_within_walls_a_file_of_ones_own_is_run(
+    policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(ASKS + "assert os.listdir(os.path.dirname(sys.argv[0])) == ['mine.py']")
+    (tmp_path / "other.txt").write_text("secret")
+    monkeypatch.chdir(tmp_path)
+    agent = OutsideProgram("python mine.py")
+    assert agent.command == f"python {tmp_path / 'mine.py'}"
+    monkeypatch.chdir("/")
+    attempt = played(policy, agent)
+    assert attempt.outcome is not Outcome.FAILED, attempt.error
+
+
 def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(policy: Policy) -> None:
     attempt = played(policy, program(ASKS + "print(a)"))
     assert attempt.outcome is not Outcome.FAILED and attempt.turn_rewards in ((0.0,), (1.0,))

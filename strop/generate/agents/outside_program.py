@@ -53,7 +53,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
     seconds: float = 300.0  # of one attempt
     memory: int = 2 << 30  # bytes
     isolation: Literal["walls", "process"] = "walls"  # process: the program may do whatever the user may
-    readable: tuple[str, ...] = ()  # files and folders that it may read within walls
+    readable: tuple[str, ...] = ()  # files and folders that it may read within walls, beside files that it names
     late: Literal["fails", "judged"] = "fails"  # judged: what was asked in time counts, and silence earned nothing
     origin: ClassVar[Origin] = Origin.POLICY
     _guests: Attempts | None = field(default=None, init=False, repr=False)
@@ -67,6 +67,9 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
             raise ConfigurationError(
                 f"OutsideProgram needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}"
             )
+        if self._files:  # by their whole path, since a run may be gone on with from anywhere
+            words = [str(Path(word).absolute()) if _is_file(word) else word for word in shlex.split(self.command)]
+            self.command = shlex.join(words)
 
     def problems(self, run: Run) -> list[str]:
         found = (
@@ -132,9 +135,15 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         from strop.generate.serve import inside
 
         door, carrier = str(Path(self._folder) / "door"), str(Path(inside.__file__))
-        seen = {door, carrier, _PROGRAMS, sys.prefix, sys.base_prefix, *self.readable}
+        named = {word for word in self._files if not word.startswith((sys.prefix, sys.base_prefix, "/usr/", "/bin/"))}
+        seen = {door, carrier, _PROGRAMS, sys.prefix, sys.base_prefix, *named, *self.readable}
         bubble = Bubble(tuple(sorted(seen)), _environment(f"http://127.0.0.1:{_PORT}", key))
         return await bubble.run([sys.executable, carrier, door, str(_PORT), *words], given, allowance)
+
+    @property
+    def _files(self) -> list[str]:
+        """Files that the command names: a program, its settings."""
+        return [word for word in shlex.split(self.command) if _is_file(word)]
 
     @property
     def _words(self) -> list[str]:
@@ -161,6 +170,13 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
     def _count(self, visit: Visit) -> None:
         for name, count in asdict(visit.served).items():
             self._counts[name] = self._counts.get(name, 0) + count
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):  # text of a program, say
+        return False
 
 
 def _check(ran: Ran, dialogue: Dialogue) -> None:
