@@ -1,0 +1,227 @@
+"""mashost and memory-r2: graphs and memories by hand, credit by hand, and a talk of each with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from strop.environments.arithmetic import Arithmetic
+from strop.environments.sessions import Sessions, facts_in, one_session, score
+from strop.environments.talks.agent_graph import AgentGraph, action_rewards
+from strop.errors import ConfigurationError
+from strop.filter.places import pay
+from strop.filter.rewards.conversation.action_prices import ActionPrices
+from strop.generate.agents.builds_team import BuildsTeam
+from strop.generate.agents.demonstrate_memory import DemonstrateMemory
+from strop.generate.agents.demonstrate_team import DemonstrateTeam
+from strop.generate.agents.extract_and_manage import ExtractAndManage
+from strop.generate.play import play
+from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
+from strop.train.advantages.action_wise import ActionWise
+from strop.train.advantages.session_standard import SessionStandard
+from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
+from tests.building import TASK
+from tests.generate.talking import Recording, policy_of, save_folder
+
+
+def turn(text: str, voice: str = "") -> Turn:
+    """A token for each character, behind a prompt of two."""
+    tokens: Any = np.arange(len(text))
+    prompt: Any = np.zeros(2, np.int64)
+    logprobs = np.zeros(len(text), np.float32)
+    return Turn(prompt, tokens, logprobs, tokens * 0, Message("assistant", text), Sampling(voice=voice), fresh=True)
+
+
+def made(name: str, *turns: Turn, reward: float = 0.0, paid: tuple[float, ...] = (), family: str = "") -> Trajectory:
+    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward, turn_rewards=paid, family=family)
+
+
+# ---- mashost
+
+
+def test_a_graph_takes_valid_actions_and_no_others() -> None:
+    graph: AgentGraph | None = AgentGraph(2)
+    assert graph and graph.after("exit") is None, "nobody is there yet"
+    graph = graph.after("solve")
+    assert graph and graph.after("exit") is graph and graph.after("careful 2") is None and graph.after("sing") is None
+    assert graph.after("quick 1 1") is None and graph.after("delete 2") is None and graph.after("") is None
+    graph = graph.after("careful 1")
+    assert graph and graph.agents == {1: ("solve", ()), 2: ("careful", (1,))} and graph.after("quick") is None, "full"
+    graph = graph.after("delete 1")
+    assert graph and graph.agents == {2: ("careful", ())}, "edges go with it"
+    graph = graph.after("quick 2")
+    assert graph and graph.agents == {2: ("careful", ()), 3: ("quick", (2,))}, "numbers are not used again"
+
+
+def test_actions_are_worth_something_by_themselves() -> None:
+    assert action_rewards(["solve", "sing", "careful 1", "delete 1", "exit"], 3, 0.2) == [-0.2, -1.0, -0.2, 0.0, 0.0]
+    assert action_rewards(["exit"], 3, 0.2) == [-1.0]
+
+
+def test_teams_are_compared_and_actions_are_not() -> None:
+    """Two teams of equal success differ in credit by 0.1 times the difference of their actions' worth."""
+    attempts = [
+        made("0", turn("solve", "host"), turn("exit", "host"), turn("7", "solve"), reward=1.0),
+        made("1", turn("solve", "host"), turn("no", "host"), turn("exit", "host"), turn("7", "solve"), reward=1.0),
+        made("2", turn("solve", "host"), turn("exit", "host"), turn("8", "solve"), reward=0.0),
+    ]
+    group = Group(0, TASK, attempts)
+    for attempt, paid in zip(attempts, ActionPrices(3, 0.2, 0.1)(group), strict=True):
+        attempt.reward += 0.1 * pay(attempt, "action_prices", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    assert [a.reward for a in attempts] == pytest.approx([0.98, 0.88, -0.02])
+    ActionWise()([group])
+    high, low = 0.5**0.5, -(2**0.5)  # of 1, 1, 0
+    expected = [
+        [high - 0.02] * 5 + [high] * 5,
+        [high - 0.02] * 5 + [high - 0.1] * 2 + [high] * 5,
+        [low - 0.02] * 5 + [low] * 5,
+    ]
+    for attempt, credit in zip(attempts, expected, strict=True):
+        assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(credit, abs=1e-4)
+    assert ActionWise().learn([group]) == pytest.approx({"action_pay": -0.16 / 3, "team_voices": 2.0})
+
+
+def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
+    world = Arithmetic(1)
+    task = world.task(0)
+    engine = Recording(["solve|", "oops|", "careful 1|", "exit|", "<think>so</think>9|", f"{task.answer}|"])
+    policy = policy_of(save_folder(tmp_path), engine)
+    attempt = asyncio.run(play(BuildsTeam(2), world, policy.dialogue(task, Start("0/0", 1))))
+    assert [t.sampling.voice for t in attempt.turns] == ["host"] * 4 + ["solve", "careful"]
+    assert attempt.reply == task.answer and attempt.turn_rewards == (0.0,) * 5 + (1.0,)
+    read = [policy.template.text(t.prompt) for t in attempt.turns]
+    question = task.messages[-1].content
+    assert f"host: {question}" in read[0] and "1" in read[1] and "error" in read[2] and "2" in read[3]
+    assert f"careful: {question} hint: so 9" in read[5] and "host" not in read[5]
+    nobody = policy_of(save_folder(tmp_path), Recording(["exit|"] * 4))
+    attempt = asyncio.run(play(BuildsTeam(2), world, nobody.dialogue(task, Start("0/0", 1))))
+    assert len(attempt.turns) == 4 and attempt.turn_rewards == (0.0,) * 4, "taken at its word after 4 actions"
+    with pytest.raises(ConfigurationError, match="most >= 1"):
+        BuildsTeam(0)
+    with pytest.raises(ConfigurationError, match="price >= 0"):
+        ActionPrices(price=-1.0)
+
+
+def test_teams_that_are_shown_are_valid_and_of_every_size(tmp_path: Path) -> None:
+    world, policy, sizes = Arithmetic(1), policy_of(save_folder(tmp_path), Recording([])), set()
+    for key in range(20):
+        task = world.task(key)
+        attempt = asyncio.run(play(DemonstrateTeam(3), world, policy.dialogue(task, Start("0/0", key))))
+        texts = [t.message.content for t in attempt.turns if t.sampling.voice == "host"]
+        assert attempt.origin is Origin.TEACHER and min(action_rewards(texts, 3, 0.2)) >= -0.2 and texts[-1] == "exit"
+        assert world.check(task, attempt.reply) == 1.0
+        sizes.add(len(texts) - 1)
+    assert sizes == {1, 2, 3}
+
+
+# ---- memory-r2
+
+
+def test_a_memory_is_asked_for_every_fact_and_pays_for_its_length() -> None:
+    told = {"red": "3", "blue": "7"}
+    assert score("red 3 blue 7", told, 8) == 1.0, "4 of 8 words"
+    assert score("red 3 blue 8", told, 8) == 0.5 and score("none", told, 8) == 0.0
+    assert score("red 3 blue 7", told, 4) == pytest.approx(1 - 0.3 * (4 - 2.8) / 4)
+    assert facts_in("red 3 and blue 12 red 4 sky 1") == {"red": "4"}
+
+
+def conversation() -> Task:
+    world = Sessions(3)
+    return world.task(0)
+
+
+def test_a_session_alone_begins_with_a_given_memory() -> None:
+    import json
+
+    task = conversation()
+    secret = json.loads(task.answer)
+    alone = json.loads((part := one_session(task, 2, "red 1")).answer)
+    assert alone["sessions"] == secret["sessions"][2:] and alone["memory"] == "red 1"
+    assert alone["told"] == facts_in(" ".join(secret["sessions"][:2])) and alone["words"] == 8
+    assert part.messages[-1].content == f"memory: red 1 session: {secret['sessions'][2]}"
+    assert part.source == task.source and part.level == task.level
+
+
+def test_roles_keep_the_memory_and_what_is_shown_is_right(tmp_path: Path) -> None:
+    world, task = Sessions(3), conversation()
+    policy = policy_of(save_folder(tmp_path), Recording(["new one|", "red 1|"] * 3))
+    attempt = asyncio.run(play(ExtractAndManage(), world, policy.dialogue(task, Start("0/0", 1))))
+    assert [t.sampling.voice for t in attempt.turns] == ["extractor", "manager"] * 3 and all(
+        t.fresh for t in attempt.turns
+    )
+    read = [policy.template.text(t.prompt) for t in attempt.turns]
+    assert "memory: none new: new one" in read[1] and "memory: red 1 new: new one" in read[3]
+    assert memory_before(attempt, 0) == "none" and memory_before(attempt, 1) == "red 1"
+    shown = asyncio.run(play(DemonstrateMemory(), world, policy.dialogue(task, Start("0/0", 1))))
+    assert world.check(task, shown.reply) == 1.0 and shown.origin is Origin.TEACHER
+    assert sum(shown.turn_rewards) > 0.8 > sum(attempt.turn_rewards)
+
+
+def scored(*scores: float, name: str = "0", family: str = "") -> Trajectory:
+    paid = tuple(value for each in scores for value in (0.0, each))
+    turns = tuple(turn(text, voice) for _ in scores for text, voice in (("ab", "extractor"), ("c", "manager")))
+    return made(name, *turns, paid=paid, family=family)
+
+
+def credits_of(part: SessionStandard, *attempts: Trajectory) -> list[list[float]]:
+    part([Group(0, TASK, list(attempts))])
+    return [[] if a.advantages is None else [round(float(v), 3) for v in a.advantages] for a in attempts]
+
+
+def test_sessions_are_compared_with_the_same_session_of_siblings() -> None:
+    ends = [0.2, 0.4, 0.4, 0.6]
+    found = credits_of(SessionStandard("global"), *(scored(0.9 - end, end) for end in ends))
+    assert found == [[value] * 6 for value in (-1.225, 0.0, 0.0, 1.225)], "the last session's score"
+    assert credits_of(SessionStandard(), scored(0.3), scored(0.5)) == [[-0.707] * 3, [0.707] * 3]
+    assert credits_of(SessionStandard(), scored(0.3)) == [[0.0] * 3], "alone"
+    found = credits_of(SessionStandard("session"), scored(0.1, 0.5), scored(0.3, 0.1))
+    assert found == [[-0.707] * 3 + [0.707] * 3, [0.707] * 3 + [-0.707] * 3]
+    found = credits_of(SessionStandard("cumulative"), scored(0.1, 0.5), scored(0.3, 0.1))
+    assert found == [[0.707] * 6, [-0.707] * 6], "0.3 against 0.2, then 0.5 against 0.1"
+    found = credits_of(SessionStandard("global"), scored(0.9), scored(0.3, 0.1), scored(0.3, 0.4))
+    assert found[0] == [-0.801] * 3, "broke off: 0 against 0.1 and 0.4"
+
+
+class Plays:
+    """A player that keeps what it was asked to play."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Start, Task | None]] = []
+
+    def another(self, **changes: Any) -> Start:
+        return replace(Start(f"0/{len(self.asked)}", 5), **changes)
+
+    async def __call__(self, start: Start, agent: Any = None, task: Task | None = None) -> Trajectory:
+        self.asked.append((start, task))
+        return scored(0.5, name=start.id, family=start.family)
+
+
+class Whole:
+    def __init__(self, *attempts: Trajectory) -> None:
+        self.attempts = list(attempts)
+
+    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Trajectory]:
+        return self.attempts
+
+
+def test_local_attempts_start_from_one_attempts_memory() -> None:
+    task, play = conversation(), Plays()
+    whole = made("0", *(turn(text) for text in ("a", "red 1", "b", "red 2", "c", "red 3")))
+    whole.task, failed = task, scored(0.1, name="1")
+    failed.outcome = Outcome.FAILED
+    strategy: Any = LocalReruns(Whole(whole, failed), share=1.0, count=2)  # type: ignore[arg-type]
+    brought = asyncio.run(strategy(Group(0, task, []), [Start("0/0", 3)], play))
+    assert [start.family for start, _ in play.asked] == ["session 0"] * 2 + ["session 1"] * 2 + ["session 2"] * 2
+    memories = [each.messages[-1].content.split(" session: ")[0] for _, each in play.asked if each]
+    assert memories == ["memory: none"] * 2 + ["memory: red 1"] * 2 + ["memory: red 2"] * 2
+    assert all(start.origin is Origin.BRANCHED for start, _ in play.asked)
+    assert brought[:2] == [whole, failed] and [a.facts.get("local") for a in brought[2:]] == [1.0] * 6
+    none: Any = LocalReruns(Whole(whole), share=0.0)  # type: ignore[arg-type]
+    assert asyncio.run(none(Group(0, task, []), [Start("0/0", 3)], play)) == [whole]
+    with pytest.raises(ConfigurationError, match="count >= 2"):
+        LocalReruns(Whole(), count=1)  # type: ignore[arg-type]
