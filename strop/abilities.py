@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from strop.machines import Objective
-from strop.types import Group, Message, Metrics, Task
+from strop.types import Group, Message, Metrics, Start, Task
 
 if TYPE_CHECKING:
     from strop.generate.policy import Policy
+    from strop.roles import Environment
     from strop.run import Run
     from strop.train.batch import Batch
 
@@ -170,6 +171,13 @@ class Relates(Protocol):
     """A world that can make another task of the same scenario, on the same side of the split."""
 
     def relative(self, task: Task, key: int) -> Task: ...
+
+
+@runtime_checkable
+class Dated(Protocol):
+    """A world that changes while the policy learns: what an attempt finds depends on where it starts."""
+
+    def at(self, start: Start) -> Environment: ...
 
 
 @runtime_checkable

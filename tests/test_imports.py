@@ -38,6 +38,7 @@ ROOMS = {
     "control/writers", "replay", "train/advantages", "train/corrections", "train/losses", "train/reductions",
     "weights/channels", "train/step_scales", "train/losses/imitation", "train/losses/outside",
     "train/losses/pairs", "train/losses/preferences", "filter/rewards/conversation", "filter/rewards/judged",
+    "filter/rewards/tools",
     "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 

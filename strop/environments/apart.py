@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from strop.environments.staged import asked, is_alone, nothing, observation, started
+from strop.environments.staging.staged import asked, is_alone, nothing, observation, started
 from strop.processes.answers import NoAnswer
 from strop.processes.child import Child
 from strop.processes.foreign import answered, checked

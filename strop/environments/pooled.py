@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from strop.abilities import Closes, Learns
 from strop.environments.around import Around
-from strop.environments.blocks import Blocks
-from strop.environments.staged import WorldRaised, asked, is_alone, nothing, observation, started
+from strop.environments.staging.blocks import Blocks
+from strop.environments.staging.staged import WorldRaised, asked, is_alone, nothing, observation, started
 from strop.errors import ConfigurationError
 from strop.processes.answers import NoAnswer
 from strop.processes.child import Child

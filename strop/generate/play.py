@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from strop.abilities import Dated
 from strop.environments.demonstrating import demonstrating
 from strop.errors import StropError
 from strop.generate.talk import Paused, Talk
@@ -20,7 +21,7 @@ from strop.machines import Stop
 from strop.observe.stages import Stages
 from strop.processes.answers import NoAnswer
 from strop.roles import Agent, Environment, World
-from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
+from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -136,7 +137,7 @@ async def play(
     """
     start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
     try:
-        environment = Guarded(_build(world), start.id, seconds, stages or Stages())
+        environment = Guarded(_build(world, start), start.id, seconds, stages or Stages())
         paid = await _attempt(agent, task, dialogue, environment)
         outcome = _outcome(dialogue, environment)
     except Paused:
@@ -149,9 +150,9 @@ async def play(
     return attempt
 
 
-def _build(world: World) -> Environment:
+def _build(world: World, start: Start) -> Environment:
     try:
-        return world.environment()
+        return world.at(start) if isinstance(world, Dated) else world.environment()
     except StropError:
         raise
     except Exception as error:

@@ -11,7 +11,9 @@ from typing import Any
 
 from strop import environments
 from strop.environments import several_turns
+from strop.environments.notebook import Notebook
 from strop.environments.programs import Programs
+from strop.environments.tools.cells import Cells
 from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
 from strop.roles import World
@@ -30,6 +32,8 @@ def parse_worlds(text: str, seed: int = 0, answer: str = "auto", isolation: Isol
 
 
 def _isolated(world: World, isolation: Isolation) -> World:
+    if isinstance(world, Notebook):
+        return replace(world, cells=Cells(isolation))
     return replace(world, trials=Trials(isolation)) if isinstance(world, Programs) else world
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.blocks import Blocks
 from strop.environments.pooled import Pooled
+from strop.environments.staging.blocks import Blocks
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted

@@ -84,6 +84,10 @@ class Cells(Instrument):
         object.__setattr__(mine, "_boxes", self._boxes)
         return mine
 
+    def begin(self, code: str) -> None:
+        """A cell that is there before any other, and not run by itself."""
+        self._cells.append(code)
+
     def problems(self, run: Run) -> list[str]:
         return Trials(self.isolation).problems(run)
 

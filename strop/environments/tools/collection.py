@@ -1,4 +1,4 @@
-"""The bundled text collection: sentences about made-up people and places, from one seed.
+"""The bundled text collection: sentences about made-up moons, planets and suns, from one seed.
 
 `python -m strop.environments.tools.collection` writes the file again; nothing in it is true, so no model knows it.
 """
@@ -10,19 +10,19 @@ from functools import cache
 from pathlib import Path
 
 SEED = 20250511
-PEOPLE, TOWNS, LANDS = 120, 120, 60
-HOME, LAND = "home", "land"  # of a person: a town; of a town: a land
-THINGS = ("river", "lake", "hill", "food")  # of towns and lands; their names are nowhere else
+MOONS, PLANETS, SUNS = 120, 120, 60
+PLANET, SUN = "planet", "sun"  # of a moon, and of a planet
+THINGS = ("size", "mass", "age")  # of planets and suns; no two are equal, and none is the name of a body
 _FILE = Path(__file__).parent / "facts.txt"
-_STARTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+_NAMES = range(100, 1000)  # numbers, which the bundled model copies well
 
 
-def query(thing: str, place: str) -> str:
-    return f"{thing} of {place}"
+def query(thing: str, body: str) -> str:
+    return f"{thing} of {body}"
 
 
-def sentence(thing: str, place: str, name: str) -> str:
-    return f"{query(thing, place)} is {name}"
+def sentence(thing: str, body: str, name: str) -> str:
+    return f"{query(thing, body)} is {name}"
 
 
 @cache
@@ -33,26 +33,26 @@ def texts() -> tuple[str, ...]:
 
 @cache
 def facts() -> dict[tuple[str, str], str]:
-    """What stands in them: (thing, place) and its name."""
+    """What stands in them: (thing, body) and its name."""
     found = (text.split(" ") for text in texts())
-    return {(thing, place): name for thing, _, place, _, name in found}
+    return {(thing, body): name for thing, _, body, _, name in found}
 
 
 def subjects(thing: str) -> list[str]:
-    """Who or what has one."""
-    return [place for known, place in facts() if known == thing]
+    """Whose there is one."""
+    return [body for known, body in facts() if known == thing]
 
 
 def made() -> list[str]:
     """The collection from its seed."""
     stream = random.Random(SEED)
-    names = [a + b + c + d for a in _STARTS for b in _VOWELS for c in _STARTS for d in _VOWELS]
+    names = [str(number) for number in _NAMES]
     stream.shuffle(names)
     rest = iter(names)
-    people, towns, lands = ([next(rest) for _ in range(count)] for count in (PEOPLE, TOWNS, LANDS))
-    lines = [sentence(HOME, person, stream.choice(towns)) for person in people]
-    lines += [sentence(LAND, town, stream.choice(lands)) for town in towns]
-    lines += [sentence(thing, place, next(rest)) for place in (*towns, *lands) for thing in THINGS]
+    moons, planets, suns = ([next(rest) for _ in range(count)] for count in (MOONS, PLANETS, SUNS))
+    lines = [sentence(PLANET, moon, stream.choice(planets)) for moon in moons]
+    lines += [sentence(SUN, planet, stream.choice(suns)) for planet in planets]
+    lines += [sentence(thing, body, next(rest)) for body in (*planets, *suns) for thing in THINGS]
     stream.shuffle(lines)
     return lines
 

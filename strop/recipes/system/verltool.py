@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.toolbox import Toolbox
 from strop.environments.tools.calculator import Calculator
+from strop.environments.tools.toolbox import Toolbox
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown

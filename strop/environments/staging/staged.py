@@ -25,7 +25,7 @@ class WorldRaised(NoAnswer):
 async def started(world: World) -> Child:
     """A process that has loaded the world."""
     part = packed(world, f"world {world.name}", _ITS_OWN)
-    process = Child("strop.environments.inside")
+    process = Child("strop.environments.staging.inside")
     try:
         ready = (await process.ask({}, {"world": part})).head
         if "error" in ready:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.toolbox import Toolbox
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.files import Files
 from strop.environments.tools.instrument import Instrument
 from strop.environments.tools.retrieval import Retrieval
+from strop.environments.tools.toolbox import Toolbox
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate

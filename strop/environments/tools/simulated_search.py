@@ -1,0 +1,112 @@
+"""A search that nobody makes (ZeroSearch, 2505.04588): a simulator writes what is found, less and less useful.
+
+For every query a coin says whether the simulator is asked for a useful or a noisy text; noise has the chance
+p = start + (base^(i / total) - 1) / (base - 1) * (end - start) at version i of the weights, and `end` from `total` on.
+The simulator is told question and answer, and its words are all that the policy sees.
+Papers: zerosearch
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from strop.abilities import Dated, Learns
+from strop.environments.around import Around
+from strop.environments.questions import question
+from strop.environments.search import Search, SearchEnvironment
+from strop.environments.split import prompt_of
+from strop.environments.tools.instrument import Instrument, WrongCall
+from strop.errors import ConfigurationError
+from strop.roles import Adviser
+from strop.types import Group, Message, Metrics, Sampling, Start, Task
+
+USEFUL, NOISY = "useful", "noisy"
+_ASKED = (
+    "You are a search engine. Write one {kind} text of at most 30 words for the query: a useful one helps to answer "
+    "the question, a noisy one is about the same things and does not. Write the text and nothing else."
+)
+_SAMPLING = Sampling(max_tokens=64)
+
+
+@dataclass(frozen=True)
+class SimulatedSearch(Around, Dated, Learns):
+    """A search world whose searches `simulator` answers, with noise that grows over `total` versions."""
+
+    inner: Search
+    simulator: Adviser
+    total: int  # versions after which noise no longer grows
+    start: float = 0.0  # chance of noise at first
+    end: float = 0.5  # chance of noise at last
+    base: float = 4.0  # 1: it grows evenly; more: later
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and self.base > 0 and self.total >= 1):
+            raise ConfigurationError(
+                "SimulatedSearch needs chances from 0 to 1, base > 0 and total >= 1, "
+                f"got {self.start:g}, {self.end:g}, {self.base:g} and {self.total}"
+            )
+
+    def noise(self, version: int) -> float:
+        """The chance that a query finds nothing useful."""
+        share = min(version / self.total, 1.0)
+        grown = share if self.base == 1 else (self.base**share - 1) / (self.base - 1)
+        return self.start + grown * (self.end - self.start)
+
+    def environment(self) -> SearchEnvironment:
+        return self.at(Start("", 0))
+
+    def at(self, start: Start) -> SearchEnvironment:
+        """As it is for an attempt of this version; its key is the coin's."""
+        tool = _Simulated(self.inner.tool, self.simulator, self.noise(start.version), start.key)
+        return _Told(self.inner.environment().inner, (tool,), style=self.inner.style)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        return {"search_noise": self.noise(max(group.version for group in groups))}
+
+
+@dataclass
+class _Told(SearchEnvironment):
+    """Tells the simulator what is asked."""
+
+    async def reset(self, task: Task) -> None:
+        await super().reset(task)
+        self._own = {name: replace(tool, task=task) for name, tool in self._own.items() if isinstance(tool, _Simulated)}
+
+
+@dataclass(frozen=True)
+class _Simulated(Instrument):
+    """Has the name and the arguments of `real`, which is never asked."""
+
+    real: Instrument
+    simulator: Adviser
+    noise: float
+    key: int
+    task: Task | None = None
+    _queries: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.real.name
+
+    @property
+    def description(self) -> str:
+        return self.real.description
+
+    @property
+    def parameters(self) -> str:
+        return self.real.parameters
+
+    async def call(self, arguments: dict[str, Any]) -> str:
+        query = arguments["query"].strip()
+        if not query or self.task is None:
+            raise WrongCall("an empty query")
+        self._queries.append(query)
+        drawn = hashlib.sha256(f"{self.key}/{len(self._queries)}".encode()).digest()
+        coin, key = int.from_bytes(drawn[:4], "big") / 2**32, int.from_bytes(drawn[4:11], "big")
+        kind = NOISY if coin < self.noise else USEFUL
+        about = {"task": prompt_of(self.task), "answer": self.task.answer, "reply": query}
+        asked = question(_ASKED.format(kind=kind), wanted=kind, **about)
+        return (await self.simulator.ask([Message("user", asked)], _SAMPLING, key)).strip()

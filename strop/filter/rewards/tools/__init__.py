@@ -1,0 +1,1 @@
+"""Rewards of attempts that used tools."""

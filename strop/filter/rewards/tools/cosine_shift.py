@@ -1,0 +1,44 @@
+"""Datarus-R1's curriculum (2508.13382): from one reward to another along half a cosine.
+
+Reading (the formula is ours): the moment is the version at which a group was admitted, also after a resume.
+Papers: datarus-r1
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.filter.marks import plain_marks
+from strop.roles import Reward
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class CosineShift(Reward):
+    """w * first + (1 - w) * second, with w = (1 + cos(pi t / total)) / 2 at version t, and 0 from `total` on."""
+
+    first: Reward
+    second: Reward
+    total: int  # versions after which the second one counts alone
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.total < 1:
+            raise ConfigurationError(f"CosineShift needs total >= 1, got {self.total}")
+
+    @property
+    def is_inline(self) -> bool:
+        return self.first.is_inline and self.second.is_inline
+
+    def share(self, version: int) -> float:
+        """Of the first reward."""
+        return (1 + math.cos(math.pi * min(version / self.total, 1.0))) / 2
+
+    def __call__(self, group: Group) -> list[float]:
+        first, second = (plain_marks(self, reward, group) for reward in (self.first, self.second))
+        share = self.share(group.version)
+        for attempt in group.trajectories:
+            attempt.facts["first_share"] = share
+        return [share * one + (1 - share) * other for one, other in zip(first, second, strict=True)]

@@ -1,0 +1,44 @@
+"""Datarus-R1's hierarchy (2508.13382): each step that was carried out is judged, and the attempt as a whole.
+
+Reading: rules stand for the paper's reward model. A step is good where no answer of its tools begins with an error, and
+`whole` judges the end; an attempt without a step has 0 for its steps.
+Papers: datarus-r1
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from strop.filter.marks import plain_marks
+from strop.roles import Reward
+from strop.types import Group, Trajectory
+
+_ERROR = "error"
+
+
+@dataclass(frozen=True)
+class StepsAndWhole(Reward):
+    """(mean over steps + whole) / 2."""
+
+    whole: Reward  # of an attempt, from 0 to 1
+    weight: float = 1.0
+
+    @property
+    def is_inline(self) -> bool:
+        return self.whole.is_inline
+
+    def __call__(self, group: Group) -> list[float]:
+        marks = plain_marks(self, self.whole, group)
+        return [(_steps(attempt) + mark) / 2 for attempt, mark in zip(group.trajectories, marks, strict=True)]
+
+
+def _steps(attempt: Trajectory) -> float:
+    """The share of good steps; one whose answers were never read was not carried out."""
+    scores = [
+        not any(message.content.startswith(_ERROR) for message in after.told)
+        for before, after in itertools.pairwise(attempt.turns)
+        if before.message.tool_calls
+    ]
+    attempt.facts |= {"steps": float(len(scores)), "good_steps": sum(scores) / max(len(scores), 1)}
+    return attempt.facts["good_steps"]

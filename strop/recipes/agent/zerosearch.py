@@ -1,0 +1,61 @@
+"""Learn to search without a search engine: a simulator answers, at first usefully, then with more and more noise.
+
+Title: ZeroSearch: Incentivize the Search Capability of LLMs without Searching
+Paper: arXiv 2505.04588 (2025)
+Claim: With a simulator of 7B parameters a policy does as well as with a real engine, with one of 14B better.
+Reading: Noise grows from 0 to a half over the run, by the released curve with base 4; a coin for each query; at most 5
+    turns; the reward is the answer's F1, nothing for layout, as released. The simulator is told question and answer.
+    Rules stand for it by default and write one fact for each query (five texts of 30 words there), a noisy one about
+    another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Held-out tasks are measured without noise. The
+    bundled model has never searched, so a short supervised run shows it how.
+Left out: The simulator's own fine-tuning; PPO and REINFORCE, which the paper also tries.
+Acts: search_noise > 0 and turns > 1 with warmup_steps=10
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.environments.search import Search
+from strop.environments.tools.simulated_search import SimulatedSearch
+from strop.errors import ConfigurationError
+from strop.filter.rewards.tools.refined import Refined
+from strop.generate.agents.chat import Chat
+from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.recipes.wrapped import wrap_worlds
+from strop.roles import Adviser, World
+from strop.run import Run
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.kl import Kl
+
+_RULES = "strop.environments.tools.search_rules:found"
+
+
+def zerosearch(
+    setting: Setting = Setting(world="search:1", group_size=5),
+    simulator: str = "rules",  # who writes what is found: rules, itself, a model's folder, or http://HOST:PORT/v1#MODEL
+    start: float = 0.0,  # chance of noise at first
+    end: float = 0.5,  # chance of noise at last
+    base: float = 4.0,  # of the curve: 1 is a line, more begins later
+    turns: int = 5,  # of one attempt, at most
+    kl: float = 0.001,  # weight of the penalty to the reference
+    warmup_steps: int = 14,  # of supervised training first
+) -> Run:
+    """Noise reaches its end with the last step."""
+    run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
+    who = parse_judge(simulator, _RULES)
+    wrap_worlds(run, lambda world: (_simulated(world, who, setting.steps, (start, end, base)),))
+    run.rewards = (Refined(found=0.0),)
+    run.warmup = shown(setting, "zerosearch", warmup_steps)  # by real searches: a demonstration believes what it finds
+    run.world_seconds = max(run.world_seconds, judge_seconds(simulator))
+    run.evaluation = replace(run.evaluation, agent=run.agent)
+    return run
+
+
+def _simulated(world: World, simulator: Adviser, total: int, curve: tuple[float, float, float]) -> World:
+    if not isinstance(world, Search):
+        raise ConfigurationError(f"a search is simulated where there is one: world=search:1, got {world.name}")
+    return SimulatedSearch(world, simulator, total, *curve)

@@ -1,0 +1,94 @@
+"""ZeroSearch: noise as in the paper's curve, a coin for each query, and what the policy sees of the simulator."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import pytest
+
+from strop.environments.search import Search
+from strop.environments.split import prompt_of
+from strop.environments.tools.collection import facts
+from strop.environments.tools.search_rules import found
+from strop.environments.tools.simulated_search import SimulatedSearch
+from strop.errors import ConfigurationError
+from strop.generate.advisers.procedural import Procedural
+from strop.generate.agents.chat import Chat
+from strop.generate.engines.scripted import Scripted
+from strop.generate.play import play
+from strop.generate.policy import Policy
+from strop.types import Group, Sampling, Start, Trajectory
+from tests.models import save_pocket_like
+
+RULES = Procedural("strop.environments.tools.search_rules:found")
+
+
+def test_noise_by_hand() -> None:
+    """(4^(1/2) - 1) / 3 of a half is 1/6; flat at first, and a half from the last version on."""
+    world = SimulatedSearch(Search(1), RULES, total=100)
+    assert [world.noise(at) for at in (0, 50, 100, 150)] == pytest.approx([0.0, 1 / 6, 0.5, 0.5])
+    steps = [world.noise(at + 1) - world.noise(at) for at in range(100)]
+    assert all(later > earlier > 0 for earlier, later in itertools.pairwise(steps))
+    line = SimulatedSearch(Search(1), RULES, 10, start=0.2, end=0.6, base=1.0)
+    assert [line.noise(at) for at in (0, 5, 10)] == pytest.approx([0.2, 0.4, 0.6])
+    near = SimulatedSearch(Search(1), RULES, 10, start=0.2, end=0.6, base=1.0 + 1e-6)
+    assert near.noise(5) == pytest.approx(0.4, abs=1e-5)  # base 1 is the limit
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+def searched(model: Path, world: SimulatedSearch, version: int, count: int) -> list[Trajectory]:
+    """Attempts that search twice for what is asked, at this version of the weights."""
+    query = prompt_of(world.task(0)).removesuffix("?")
+    engine = Scripted(lambda prompt, key: f"<call>search {query}</call>" if prompt.count("<|tool|>") < 2 else "x")
+    engine.open(model)
+    policy = Policy.load(model, engine, Sampling(max_tokens=64), 512)
+
+    async def attempts() -> list[Trajectory]:
+        starts = [Start(f"0/{key}", key, version=version) for key in range(count)]
+        talks = [policy.dialogue(world.task(0), start) for start in starts]
+        return list(await asyncio.gather(*(play(Chat(), world, talk) for talk in talks)))
+
+    return asyncio.run(attempts())
+
+
+def told(attempt: Trajectory) -> list[str]:
+    return [message.content for turn in attempt.turns for message in turn.told]
+
+
+def test_the_share_of_noise_is_that_of_the_attempts_version(model: Path) -> None:
+    world = SimulatedSearch(Search(1), RULES, total=10)
+    task = world.task(0)
+    truth = f"{prompt_of(task).removesuffix('?')} is {task.answer}"
+    shares = {}
+    for version in (0, 5, 10):
+        texts = [text for attempt in searched(model, world, version, 100) for text in told(attempt)]
+        shares[version] = sum(text != truth for text in texts) / len(texts)
+        assert all(task.answer not in text for text in texts if text != truth) and len(texts) == 200
+    assert shares[0] == 0.0 and 0.1 < shares[5] < 0.25 and 0.4 < shares[10] < 0.6
+    again = [told(attempt) for attempt in searched(model, world, 10, 20)]
+    assert again == [told(attempt) for attempt in searched(model, world, 10, 20)]  # the coin is the attempt's own
+    assert any(first != second for first, second in again)  # and tossed for each query
+    assert world.learn([Group(0, task, [], version=3), Group(1, task, [], version=5)]) == pytest.approx(
+        {"search_noise": 1 / 6}
+    )
+
+
+def test_rules_write_facts() -> None:
+    thing, place = next(iter(facts()))
+    asked = "[wanted]\n{}\n[task]\nq?\n[answer]\nx\n[reply]\n{}\n\nwrite"
+    assert found(asked.format("useful", f"{thing} of {place}")) == f"{thing} of {place} is {facts()[thing, place]}"
+    noise = found(asked.format("noisy", f"{thing} of {place}"))
+    assert noise.startswith(f"{thing} of ") and place not in noise.split(" ")
+    assert " is " in found(asked.format("useful", "what is this"))  # something is always found
+
+
+def test_what_cannot_be_is_refused() -> None:
+    for changes in ({"total": 0}, {"end": 1.5}, {"start": -0.1}, {"base": 0.0}):
+        with pytest.raises(ConfigurationError, match="chances from 0 to 1"):
+            SimulatedSearch(**{"inner": Search(1), "simulator": RULES, "total": 5} | changes)  # type: ignore[arg-type]

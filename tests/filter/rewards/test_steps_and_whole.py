@@ -1,0 +1,93 @@
+"""Datarus-R1's rewards by hand, and the notebook world they are for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from strop.environments.notebook import FIGURES, Notebook, table
+from strop.environments.split import prompt_of
+from strop.errors import ConfigurationError
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.tools.cosine_shift import CosineShift
+from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
+from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn
+from tests.environments.playing import _demonstrated
+
+TASK = Task((Message("user", "table 1: sum?"),), "3", "notebook")
+CALL = ToolCall("python", '{"code": "sum(x)"}')
+
+
+def attempt(*said: tuple[str, str], paid: float = 0.0) -> Trajectory:
+    """Replies and what was read before each; a reply with a cell calls it."""
+    none, turns = np.zeros(0, np.int64), list[Turn]()
+    for reply, heard in said:
+        message = Message("assistant", reply, (CALL,) if "<call>" in reply else ())
+        told = (Message("tool", heard),) if heard else ()
+        turns.append(Turn(none, none, np.zeros(0, np.float32), none, message, told=told))
+    return Trajectory("0/0", TASK, tuple(turns), Outcome.FINISHED, turn_rewards=(paid,))
+
+
+CELL = "<think>a</think><call>python sum(x)</call>"
+GOOD = attempt((CELL, ""), (CELL, "ok"), ("<think>b</think>3", "3"), paid=1.0)
+HALF = attempt((CELL, ""), (CELL, "error: NameError"), ("4", "3"))
+NONE = attempt(("<think>b</think>3", ""), paid=1.0)
+UNREAD = attempt((CELL, ""))
+ALL = [GOOD, HALF, NONE, UNREAD]
+
+
+def test_steps_and_whole_by_hand() -> None:
+    """Two good steps and right; one good of two and wrong; no step and right; a cell whose output was never read."""
+    assert StepsAndWhole(Earned())(Group(0, TASK, ALL)) == [1.0, 0.25, 0.5, 0.0]
+    assert [each.facts["steps"] for each in ALL] == [2.0, 2.0, 0.0, 0.0]
+    assert [each.facts["good_steps"] for each in ALL] == [1.0, 0.5, 0.0, 0.0]
+
+
+def test_layout_counts_first_and_last_not_at_all() -> None:
+    """At 0, 1/4, 1/2, 3/4 and 1 of the run layout has 1, 0.8536, 0.5, 0.1464 and 0 of the reward."""
+    reward = CosineShift(Formatted(), StepsAndWhole(Earned()), total=8)
+    shares = [reward.share(version) for version in (0, 2, 4, 6, 8, 20)]
+    assert shares == pytest.approx([1.0, 0.853553, 0.5, 0.146447, 0.0, 0.0], abs=1e-6)
+    layout, rest = [1.0, 2 / 3, 1.0, 1.0], [1.0, 0.25, 0.5, 0.0]
+    for version, share in zip((0, 2, 4, 6, 8, 20), shares, strict=True):
+        marks = reward(Group(0, TASK, ALL, version=version))
+        assert marks == pytest.approx([share * s + (1 - share) * h for s, h in zip(layout, rest, strict=True)])
+        assert marks[0] == pytest.approx(1.0) and ALL[0].facts["first_share"] == share  # equal parts: no weight matters
+    assert reward(Group(0, TASK, [attempt()]))[0] == 0.0  # an empty episode has no blocks
+    with pytest.raises(ConfigurationError, match="total >= 1, got 0"):
+        CosineShift(Formatted(), Earned(), 0)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_a_table_takes_as_many_cells_as_its_level(level: int) -> None:
+    world = Notebook(level)
+    task = world.task(0)
+
+    async def shown() -> tuple[list[Message], list[float]]:
+        try:
+            return await _demonstrated(world.environment(), task)
+        finally:
+            await world.cells.close()
+
+    said, paid = asyncio.run(shown())
+    _, number, name = prompt_of(task).split()
+    (figure,) = (each for each in FIGURES[level] if each.name == name.removesuffix("?"))
+    x = table(int(number.removesuffix(":")))
+    assert task.answer == str(figure.of(x)) and paid == [None] * level + [1.0]
+    assert [message.content for message in said if message.role == "tool"][-1] == task.answer
+    assert [len(message.tool_calls) for message in said if message.role == "assistant"] == [1] * level + [0]
+    assert not any(str(value) in prompt_of(task) for value in x if value > 99)
+
+
+def test_figures_are_what_their_cells_say() -> None:
+    """The cells of every figure, run here on numbers by hand."""
+    x = [7, 2, 9, 4]
+    assert {each.name: each.of(x) for level in FIGURES for each in FIGURES[level]} == {
+        **{"sum": 22, "top": 9, "low": 2, "count": 4},
+        **{"range": 7, "mean": 5, "middle": 7},
+    }
+    with pytest.raises(ConfigurationError, match="levels 1 to 2, got 3"):
+        Notebook(3)
