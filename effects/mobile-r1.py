@@ -1,6 +1,7 @@
 """Mobile-R1 (2506.20332): single actions before whole tasks, against whole tasks alone, where few of them succeed.
 
-The bundled model knows the format, so nothing is shown in any arm.
+The bundled model knows the format, so nothing is shown in any arm. With 60 versions of single actions and 120,000
+tokens it was -0.012 (-0.041 to +0.016).
 Papers: mobile-r1
 """
 

@@ -7,19 +7,17 @@ Papers: sapo
 
 from __future__ import annotations
 
-import fcntl
 import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
+from strop.effects.earlier import earlier_run
 from strop.generate.strategies.swarm import Swarm
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting
 from strop.recipes.system.sapo_sharing import sapo_sharing
 from strop.run import Run
-from strop.start.launch import launch
 
 WORLD = "countdown:4"
 TAUGHT_STEPS = 150
@@ -28,17 +26,15 @@ SWARMS = Path("runs/swarms")
 
 
 def shared(device: str, is_ahead: bool = True) -> str:
-    """A folder with what the peer tried; the first process that needs it makes it, and others wait."""
+    """A folder with what the peer tried."""
     kept = SWARMS / f"countdown4-{TAUGHT_STEPS if is_ahead else 0}"
-    SWARMS.mkdir(parents=True, exist_ok=True)
-    with (SWARMS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.is_dir():
-            making = Path(tempfile.mkdtemp(dir=SWARMS))
-            launch(peer(device, str(making / "shared"), is_ahead), making, "run")
-            (making / "shared").rename(kept)
-            shutil.rmtree(making, ignore_errors=True)
-    return str(kept.resolve())
+    making = kept.with_name(f"{kept.name}-making").resolve()  # only one process at a time comes here
+
+    def run() -> Run:
+        shutil.rmtree(making, ignore_errors=True)
+        return peer(device, str(making), is_ahead)
+
+    return str(earlier_run(kept, run, lambda made: making.rename(made / "shared")) / "shared")
 
 
 def peer(device: str, folder: str, is_ahead: bool) -> Run:
