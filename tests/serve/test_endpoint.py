@@ -98,6 +98,8 @@ BAD = {
     "unknown role": (b'{"messages": [{"role": "king", "content": "a"}]}', "king"),
     "an image": (b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}', "image_url"),
     "two answers": (b'{"n": 2, "messages": [{"role": "user", "content": "a"}]}', "one answer"),
+    "half a character": (b'{"messages": [{"role": "user", "content": "\\uD800"}]}', "half a character"),
+    "a number beyond all": (b'{"temperature": 1%s, "messages": []}' % (b"0" * 400), "to reply to"),
     "text for a number": (b'{"max_tokens": "a", "messages": []}', "max_tokens"),
     "fewer than no tokens": (b'{"max_tokens": -1, "messages": [{"role": "user", "content": "a"}]}', "max_tokens"),
     "a heat that is no number": (
@@ -119,13 +121,25 @@ BAD = {
 }
 
 
+STRANGERS = {
+    "/v1/messages": b'{"messages": [{"role": "king", "content": "a"}]}',
+    "/v1/responses": b'{"input": [{"role": "king", "content": "a"}]}',
+}
+
+
 def test_bad_requests_are_told_what_is_wrong(policy: Policy) -> None:
     async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
         for name, (body, wrong) in BAD.items():
             status, told = await sent(address, "/v1/chat/completions", body, f"authorization: Bearer {key}")
             assert status == 400 and wrong in told["error"]["message"], (name, status, told)
-        status, told = await sent(address, "/v1/messages", b" " * (10 << 20), f"x-api-key: {key}")
-        assert status == 413
+        for path, body in STRANGERS.items():
+            status, told = await sent(address, path, body, f"x-api-key: {key}")
+            assert status == 400 and "role" in told["error"]["message"], (path, told)
+        for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/attempt/step", "/attempt/reward"):
+            status, told = await sent(address, path, b" " * (10 << 20), f"x-api-key: {key}")
+            assert status == 413, path
+            status, told = await sent(address, path, b'{"half": ', f"x-api-key: {key}")
+            assert status == 400 and "no JSON" in told["error"]["message"], path
         body = json.dumps({"input": "a", "previous_response_id": "resp_0123456789abn7"}).encode()
         status, told = await sent(address, "/v1/responses", body, f"authorization: Bearer {key}")
         assert status == 404 and "no answer" in told["error"]["message"]
@@ -160,6 +174,15 @@ def test_whoever_hangs_up_leaves_a_whole_turn(policy: Policy) -> None:
 
     (turn,) = within(policy, work).turns
     assert len(turn.tokens) == len(turn.logprobs) > 0
+
+
+def test_an_emoji_in_two_halves_is_a_character(policy: Policy) -> None:
+    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+        body = b'{"messages": [{"role": "user", "content": "\\ud83d\\ude00 3+4=?"}]}'
+        status, _ = await sent(address, "/v1/chat/completions", body, f"x-api-key: {key}")
+        assert status == 200
+
+    assert len(within(policy, work).turns) == 1
 
 
 def test_rewards_are_told_until_the_end(policy: Policy) -> None:

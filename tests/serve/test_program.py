@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.keyvalue import KeyValue, KeyValueEnvironment
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.outside_program import OutsideProgram
 from strop.generate.play import play
 from strop.generate.policy import Policy
 from strop.processes.box.bubble import problem
-from strop.types import Outcome, Trajectory
+from strop.roles import World
+from strop.types import Message, Observation, Outcome, Trajectory
 from tests.serve.serving import dialogue, furthest, pocket, task_of
 
 pytest.importorskip("openai")
 PLAYS = Path(__file__).parent / "programs" / "plays.py"
+PLAIN = KeyValue(2)
 ASKS = (PLAYS.parent / "asks.py").read_text()
 
 
@@ -31,10 +33,10 @@ def policy() -> Policy:
     return pocket()
 
 
-def played(policy: Policy, agent: Any, index: int = 0) -> Trajectory:
+def played(policy: Policy, agent: Any, index: int = 0, world: World = PLAIN) -> Trajectory:
     async def work() -> Trajectory:
         talk = dialogue(policy, task_of(index), index)
-        attempt = await play(agent, KeyValue(2), talk)
+        attempt = await play(agent, world, talk, seconds=2.0)
         assert furthest(talk) < 1e-5
         if isinstance(agent, OutsideProgram):
             await agent.close()
@@ -105,7 +107,11 @@ def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(pol
 @pytest.mark.parametrize(
     ("code", "pays", "told"),
     [
-        ("import time; time.sleep(60)", "world", "in time"),
+        (
+            "import signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)",
+            "world",
+            "in time",
+        ),
         ("raise SystemExit(3)", "world", "code 3"),
         ("print(4)", "world", "asked the policy nothing"),
         (ASKS + "print('much')", "line", "last line"),
@@ -116,6 +122,37 @@ def test_what_it_prints_is_judged_by_the_world_and_what_it_posts_is_its_word(pol
 def test_a_program_that_fails_is_no_reward(policy: Policy, code: str, pays: Any, told: str) -> None:
     attempt = played(policy, program(code, pays=pays, seconds=3.0 if "sleep" in code else 60.0))
     assert attempt.outcome is Outcome.FAILED and told in attempt.error and attempt.turn_rewards == ()
+
+
+class Stuck(KeyValueEnvironment):
+    """Answers once."""
+
+    async def step(self, reply: Message) -> Observation:
+        if "again" in reply.content:
+            await asyncio.sleep(60)
+        return Observation((Message("tool", "4"),), reward=0.0)
+
+
+class StuckWorld(KeyValue):
+    def environment(self) -> KeyValueEnvironment:
+        return Stuck()
+
+
+STEPS = """
+for content in ("once", "again"):
+    try:
+        body, head = json.dumps({"content": content}).encode(), {"x-api-key": os.environ["STROP_KEY"]}
+        u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/step", body, head))
+    except u.HTTPError as error:
+        assert error.code == 502 and b"no answer within" in error.read()
+        print(json.dumps({"reward": 1.0}))
+"""
+
+
+@pytest.mark.parametrize("pays", ["world", "line"])
+def test_a_tool_that_hangs_is_no_reward_whatever_the_program_makes_of_it(policy: Policy, pays: Any) -> None:
+    attempt = played(policy, program(ASKS + STEPS, pays=pays), world=StuckWorld(2))
+    assert attempt.outcome is Outcome.FAILED and "no answer within" in attempt.error and attempt.turn_rewards == ()
 
 
 def test_a_program_that_is_not_there_ends_the_run() -> None:

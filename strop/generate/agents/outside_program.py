@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from strop.abilities import Closes, Learns, Refuses
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, StropError
 from strop.generate.partners import Dialogue
 from strop.generate.play import WorldFailed
 from strop.generate.talk import Talk
@@ -83,11 +83,15 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         if dialogue.turns:
             raise ConfigurationError("a program cannot be taken up in the middle of an attempt")
         await environment.reset(task)
-        guests, answers = await self._opened(), list[Observation]()
+        guests, answers, failures = await self._opened(), list[Observation](), list[Exception]()
         key, visit = guests.admit(cast(Talk, dialogue))
 
         async def step(reply: Message) -> Observation:
-            answers.append(await environment.step(reply))
+            try:
+                answers.append(await environment.step(reply))
+            except (StropError, WorldFailed) as failure:
+                failures.append(failure)
+                raise
             return answers[-1]
 
         visit.step, visit.hears_reward = step, self.pays == "post"
@@ -96,6 +100,8 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         finally:
             await guests.end(key)
             self._count(visit)
+        if failures:
+            raise failures[0]  # whatever the program made of it
         is_late = ran.ending is Ending.TIMEOUT and self.late == "judged" and len(dialogue.turns) > 0
         if not is_late:
             _check(ran, dialogue)

@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from strop.errors import StropError
 from strop.generate.call_format import Parts
+from strop.generate.play import WorldFailed
 from strop.generate.serve.asks import Ask, Refusal, Reply
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.dialect import Dialect, Written
@@ -105,7 +106,10 @@ class App:
             raise Refusal(409, "this attempt has no world that answers now")
         if not isinstance(content, str):
             raise Refusal(400, "content is the text of a reply")
-        answer = await visit.step(Message("assistant", content))
+        try:
+            answer = await visit.step(Message("assistant", content))
+        except WorldFailed as failure:
+            raise Refusal(502, f"the world of this attempt failed: {failure}") from failure
         told = [{"role": each.role, "content": each.content} for each in answer.messages]
         return JSONResponse({"messages": told, "done": answer.done})
 
@@ -145,7 +149,17 @@ def _parsed(raw: bytes) -> dict[str, Any]:
         raise Refusal(400, f"the request is no JSON: {error}") from error
     if not isinstance(body, dict):
         raise Refusal(400, "a request is a JSON object")
+    if rb"\ud" in raw.lower() and not _is_text(body):
+        raise Refusal(400, "the request holds half a character (a surrogate without its other half)")
     return body
+
+
+def _is_text(body: dict[str, Any]) -> bool:
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def _streamed(

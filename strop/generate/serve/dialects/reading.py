@@ -28,7 +28,7 @@ def number_of(body: dict[str, Any], name: str, most: float = math.inf) -> float 
     value = field_of(body, name, (int, float), None)
     if value is not None and not 0 <= value <= most:  # what is no number, too
         raise Refusal(400, f"{name} is {value}, and may be from 0 to {most:g}")
-    return None if value is None else min(float(value), _LARGEST)
+    return None if value is None else float(min(value, _LARGEST))
 
 
 def count_of(body: dict[str, Any], name: str) -> int:
