@@ -20,10 +20,14 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.swarm import Swarm
+from strop.recipes.setting import Setting
+from strop.recipes.system.sapo_sharing import sapo_sharing
 from strop.train.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, say, turn, written
 from tests.generate.talking import END, Recording, policy_of, save_folder
+from tests.models import save_pocket_like
+from tests.recipes.going_on import SIZES, acts_and_goes_on
 
 WORLD = Arithmetic(2)
 BELIEF = Counts()
@@ -113,6 +117,7 @@ def test_groups_without_contrast_held_out_or_of_other_worlds_are_never_drawn(tmp
 def test_it_goes_on_as_it_would_have(tmp_path: Path) -> None:
     for index in range(6):
         share(tmp_path, index, sum_of(index).answer, "wrong")
+        share(tmp_path, index + 10, "wrong", "wrong")
     first, second = sampler(tmp_path), sampler(tmp_path)
     drawn(first, 5)
     second.restore(json.loads(json.dumps(first.state())))
@@ -181,3 +186,37 @@ def test_foreign_text_is_trained_as_if_it_were_ones_own() -> None:
         loss.sum().backward()
         found.append(written(batch, output.logprobs.grad))
     assert found[0] == found[1] == [-1.5, -1.5]
+
+
+def test_a_node_trains_on_what_a_peer_shared_and_goes_on_after_a_kill(tmp_path: Path) -> None:
+    """Half of its groups are the peer's, its own are shared; resumed it takes the same ones, and replay agrees."""
+    for index in range(6):
+        share(tmp_path, index, sum_of(index).answer, "wrong", "3", sum_of(index).answer)
+        share(tmp_path, index + 10, "wrong", "wrong")
+    setting = Setting(world="arithmetic:2", model=str(save_pocket_like(tmp_path / "model")), **SIZES)
+    run = sapo_sharing(setting, folder=str(tmp_path), node="b", own=1, foreign=1)
+    rows = acts_and_goes_on(run, tmp_path / "runs", {"foreign_share": 0.0, "shared_groups": 0.0, "grad_norm": 0.0})
+    assert [row["foreign_share"] for row in rows] == [0.5] * 4 and [row["shared_groups"] for row in rows] == [1.0] * 4
+    assert [row["reward_of/guided"] for row in rows] == [0.5] * 4, "two of four replies are right"
+    assert published(tmp_path, without="a") == [f"b/{number}" for number in (0, 2, 4, 6)]
+
+
+class Noting(Uniform):
+    """A sampler that keeps what it was asked."""
+
+    def next(self, step: int, belief: Any) -> Task:
+        assert (step, belief) == (3, BELIEF)
+        return super().next(step, belief)
+
+
+def test_its_memory_is_nobody_elses_business(tmp_path: Path) -> None:
+    """Two samplers are equal by their fields; what was drawn belongs in a checkpoint, and in no recipe."""
+    share(tmp_path, 0, sum_of(0).answer, "wrong")
+    share(tmp_path, 1, "wrong", "wrong")
+    chooser = replace(sampler(tmp_path, own=1, foreign=2), inner=Noting((WORLD,)))
+    assert [chooser.next(3, BELIEF).id.startswith(FOREIGN) for _ in range(6)] == [False, True, True] * 2
+    assert chooser.state() == {"num_drawn": 6, "taken": ["a/0"]}
+    assert replace(chooser, inner=Uniform((WORLD,))) == sampler(tmp_path, own=1, foreign=2)
+    assert "taken" not in repr(chooser) and "useless" not in repr(chooser) and "num_drawn" not in repr(chooser)
+    with pytest.raises(TypeError):
+        SharedTasks(chooser.inner, (WORLD,), "f", "b", 1, 1, 0, 5)  # type: ignore[call-arg]

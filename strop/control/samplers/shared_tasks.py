@@ -49,17 +49,22 @@ class SharedTasks(Sampler):
         return self.inner.next(step, belief) if found is None else found
 
     def _shared(self) -> Task | None:
-        names = [name for name in published(Path(self.folder), self.node) if name not in self._useless]
-        if self._taken.issuperset(names):
-            self._taken.clear()
-        fresh = [name for name in names if name not in self._taken]
-        for place in np.random.default_rng([self.seed, self._num_drawn]).permutation(len(fresh)):
-            group = read(Path(self.folder), fresh[place])
-            if group is not None and self._is_uneven(group):
-                self._taken.add(fresh[place])
-                return replace(group.task, id=f"{FOREIGN}{fresh[place]}")
-            self._useless.add(fresh[place])
+        """Any that was not taken; where none of those will do, all may be taken again."""
+        names = published(Path(self.folder), self.node)
+        for left in ([name for name in names if name not in self._taken], names):
+            for place in np.random.default_rng([self.seed, self._num_drawn]).permutation(len(left)):
+                if (group := self._useful(left[place])) is not None:
+                    self._taken = {left[place]} if left is names else {*self._taken, left[place]}
+                    return replace(group.task, id=f"{FOREIGN}{left[place]}")
         return None
+
+    def _useful(self, name: str) -> SharedGroup | None:
+        """What is known to be useless is not read again; that changes no choice, so no checkpoint holds it."""
+        group = None if name in self._useless else read(Path(self.folder), name)
+        if group is None or not self._is_uneven(group):
+            self._useless.add(name)
+            return None
+        return group
 
     def _is_uneven(self, group: SharedGroup) -> bool:
         """Whether this node's own judgement of the attempts differs; where a world plays on, their last words'."""
