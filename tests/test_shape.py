@@ -21,6 +21,7 @@ FOREIGN = {
     "cli/models.py": "configurations of transformers",
     "disk/checkpoint.py": "exceptions of the language and of safetensors",
     "disk/paths.py": "modules of the language",
+    "environments/outside/gym_text.py": "numbers of numpy, or not",
     "filter/marks.py": "whatever a reward returned",
     "generate/engines/compiled_llama.py": "models of transformers",
     "generate/engines/llama_step.py": "models of transformers",

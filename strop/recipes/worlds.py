@@ -11,8 +11,8 @@ from typing import Any
 
 from strop import environments
 from strop.environments import several_turns
-from strop.environments.notebook import Notebook
 from strop.environments.programs import Programs
+from strop.environments.several_turns.notebook import Notebook
 from strop.environments.tools.cells import Cells
 from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
@@ -70,6 +70,11 @@ def _parse(text: str, seed: int, answer: str) -> World:
         from strop.environments.reasoning_gym import ReasoningGym
 
         return ReasoningGym(text.removeprefix("reasoning_gym/"), seed=seed)
+    if text.startswith("gymnasium/"):
+        from strop.environments.apart import Apart
+        from strop.environments.outside.gym_text import GymText
+
+        return Apart(GymText(text.removeprefix("gymnasium/"), seed))
     if text.startswith("drill/"):
         from strop.environments.drills import Drill
 
@@ -88,7 +93,7 @@ def _levelled(text: str, seed: int) -> World:
     if kind is None:
         raise ConfigurationError(
             f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
-            "or reasoning_gym/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
+            "or reasoning_gym/NAME, gymnasium/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
         )
     world: World = kind(_level(text, level), seed)
     return world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.environments.search import Search
+from strop.environments.several_turns.search import Search
 from strop.environments.split import prompt_of
 from strop.environments.tools.collection import facts
 from strop.errors import ConfigurationError

@@ -16,7 +16,7 @@ from typing import Any
 from strop.abilities import Dated, Learns
 from strop.environments.around import Around
 from strop.environments.questions import question
-from strop.environments.search import Search, SearchEnvironment
+from strop.environments.several_turns.search import Search, SearchEnvironment
 from strop.environments.split import prompt_of
 from strop.environments.tools.instrument import Instrument, WrongCall
 from strop.errors import ConfigurationError

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.search import Search
+from strop.environments.several_turns.search import Search
 from strop.errors import ConfigurationError
 from strop.filter.rewards.tools.refined import Refined
 from strop.generate.agents.chat import Chat

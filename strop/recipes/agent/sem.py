@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.search import Search
+from strop.environments.several_turns.search import Search
 from strop.environments.tools.retrieval import Retrieval
 from strop.environments.tools.toolbox import Toolbox
 from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.search import Search
+from strop.environments.several_turns.search import Search
 from strop.environments.split import prompt_of
 from strop.environments.tools.collection import facts
 from strop.environments.tools.search_rules import found

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from strop.environments.market import Market
+from strop.environments.several_turns.market import Market
 from strop.environments.split import prompt_of
 from strop.environments.tools.experts import EXPERTS, Experts, able, answered_by
 from strop.environments.tools.instrument import WrongCall

@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.notebook import FIGURES, Notebook, table
+from strop.environments.several_turns.notebook import FIGURES, Notebook, table
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.earned import Earned
