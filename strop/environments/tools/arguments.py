@@ -37,8 +37,9 @@ def arguments_of(text: str, schema: str) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any, schema: dict[str, Any]) -> None:
-    kind = schema.get("type", "")
-    is_right = not kind or isinstance(value, _KINDS[kind])
+    kind = schema.get("type")  # of foreign tools perhaps a list, or something that is not known here
+    known = _KINDS.get(kind) if isinstance(kind, str) else None
+    is_right = known is None or isinstance(value, known)
     if isinstance(value, bool) and kind in ("integer", "number"):
         is_right = False
     if not is_right:

@@ -105,8 +105,8 @@ class ToolboxEnvironment(Environment):
         try:
             async with deadline:
                 return await tool.call(arguments)
-        except WrongCall:
-            raise
+        except (WrongCall, ConfigurationError):
+            raise  # what is configured wrongly stops the run
         except Exception as error:
             why = f"no answer within {self.seconds:g} s" if deadline.expired() else f"{type(error).__name__}: {error}"
             raise ToolFailed(f"tool {call.name}: {why}") from error
