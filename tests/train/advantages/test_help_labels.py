@@ -170,7 +170,8 @@ def test_help_takes_the_next_step_and_runs_out() -> None:
     answers = replied(world, SUM, ["help", " help\n", "help", "<think>3+4=7</think>7"])
     told = [[message.content for message in answer.messages] for answer in answers]
     assert told[:3] == [["<call>get red</call>", "3"], ["<call>get blue</call>", "4"], ["error: no help is left"]]
-    assert [answer.done for answer in answers] == [False, False, False, True] and answers[3].reward == 1.0
+    assert [answer.done for answer in answers] == [False, False, False, True]
+    assert [answer.reward for answer in answers] == [0.0, 0.0, 0.0, 1.0]
     ended = replied(HelpOffered(KeyValue(2)), SUM, ["help"] * 3)[2]
     assert ended.done and ended.reward == 1.0, "help may be the answer itself"
     assert not asks(Message("assistant", "help me")) and (world.name, world.level) == ("keyvalue", 2)
@@ -179,8 +180,8 @@ def test_help_takes_the_next_step_and_runs_out() -> None:
         HelpOffered(Countdown(2), 0)
 
 
-def turns_with(share: float, policy: Policy, key: int = 5) -> tuple[Turn, ...]:
-    dialogue = policy.dialogue(SUM, Start("0", key))
+def turns_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
+    dialogue = policy.dialogue(SUM, Start("0", key, begun))
     return asyncio.run(play(HelpAtRandom(share), HelpOffered(KeyValue(2)), dialogue)).turns
 
 
@@ -191,6 +192,10 @@ def test_help_is_asked_for_at_random_and_said_by_nobody(tmp_path: Path) -> None:
     always, never = turns_with(1.0, policy), turns_with(0.0, policy)
     assert [each.message.content for each in always] == ["help"] * 3 and (always[0].versions == -1).all()
     assert [each.message.content for each in never] == ["9"] and (never[0].versions >= 0).all()
+    heard = [[message.content for message in each.told] for each in always]
+    assert heard == [[], ["<call>get red</call>", "3"], ["<call>get blue</call>", "4"]]
+    again = turns_with(1.0, policy, begun=always[:1])
+    assert [each.prompt.tolist() for each in again] == [each.prompt.tolist() for each in always], "it goes on"
     firsts = [asks(turns_with(0.3, policy, key)[0].message) for key in range(40)]
     assert 4 <= sum(firsts) <= 20 and asks(turns_with(0.3, policy, 7)[0].message) == firsts[7]
     for share, turns in ((1.5, 8), (0.5, 0)):
