@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.abilities import Demonstrates
+from strop.abilities import Closes, Demonstrates, inside, outermost
 from strop.attack.replies import Hostile, Target, hostile_replies
 from strop.attack.standing import TriedReply, WorldStanding
 from strop.environments.apart import Apart
+from strop.environments.trials import Trials
 from strop.errors import ConfigurationError, StropError
 from strop.filter.paid import Paid
 from strop.filter.score import Scorer, is_relative, reward_names
@@ -58,11 +59,13 @@ class KnownTask:
 
 async def attacked(rewards: Sequence[Reward], world: World, count: int, seed: int, seconds: float) -> WorldStanding:
     """What `count` hostile replies earn in a world; each has `seconds`, and what takes longer fails."""
-    scorer, apart = Scorer([InWorker(reward) for reward in rewards], seconds, workers=1), Apart(world)
+    # a worker may leave no process behind, and what a box runs is held by its walls already
+    scorer = Scorer([each if _has_box(each) else InWorker(each) for each in rewards], seconds, workers=1)
+    apart = world if _has_box(world) else Apart(world)
     scorer.places = _places
     name = f"{world.name}:{world.level}"
     try:
-        known = await _known(scorer, apart, any(map(is_relative, rewards)))
+        known = await _known(scorer, world, apart, any(map(is_relative, rewards)))
         tried = []
         for place, hostile in hostile_replies([each.target for each in known], count, seed):
             tried.append(await _tried(scorer, apart, known[place], hostile, seconds))
@@ -71,10 +74,15 @@ async def attacked(rewards: Sequence[Reward], world: World, count: int, seed: in
         return WorldStanding(name, problem=str(error))
     finally:
         await scorer.close()
-        await apart.close()
+        for _, each in outermost((rewards, apart), Closes):
+            await each.close()
 
 
-async def _tried(scorer: Scorer, apart: Apart, known: KnownTask, hostile: Hostile, seconds: float) -> TriedReply:
+def _has_box(part: Reward | World) -> bool:
+    return bool(inside(part, Trials))
+
+
+async def _tried(scorer: Scorer, apart: World, known: KnownTask, hostile: Hostile, seconds: float) -> TriedReply:
     begun = time.monotonic()
     attempt = await _said(apart, known.task, hostile.text, seconds)
     beside = [replace(each, rewards={}) for each in known.siblings]  # a comparison that fails makes all of them fail
@@ -84,9 +92,8 @@ async def _tried(scorer: Scorer, apart: Apart, known: KnownTask, hostile: Hostil
     return TriedReply(hostile.family, hostile.text, earned, known.right, known.wrong, spent, attempt.error)
 
 
-async def _known(scorer: Scorer, apart: Apart, is_compared: bool) -> list[KnownTask]:
+async def _known(scorer: Scorer, world: World, apart: World, is_compared: bool) -> list[KnownTask]:
     """Tasks of the world with what is right there; the answer to the next task that has another one is wrong."""
-    world = apart.world
     tasks = [world.task(index) for index in range(min(_TASKS, world.num_tasks() or _TASKS))]
     shown = [await _played(world, task, _demonstration(task)) for task in tasks]
     answers = [_answer(world, right) for right in shown]
@@ -127,11 +134,11 @@ def _demonstration(task: Task) -> Callable[[object], Message]:
 
 
 def _answer(world: World, right: Trajectory) -> str:
-    """In one spelling; a world that is not ours is not asked in this process."""
-    return world.answer(right.reply) if world.is_inline else right.task.answer
+    """In one spelling; a world that is not ours is not asked in this process, and what it shows stands as it is."""
+    return world.answer(right.reply) if world.is_inline else right.reply
 
 
-async def _said(apart: Apart, task: Task, text: str, seconds: float = _PATIENCE) -> Trajectory:
+async def _said(apart: World, task: Task, text: str, seconds: float = _PATIENCE) -> Trajectory:
     """An attempt that says this and nothing else, in a process of its own."""
     return await _played(apart, task, lambda _: Message("assistant", text), seconds)
 

@@ -143,14 +143,15 @@ def _one_of(texts: Sequence[str]) -> Callable[[random.Random, Target], str]:
 
 
 def _every_answer(stream: random.Random, target: Target) -> str:
-    """All numbers of a range, the right one in the middle of them."""
+    """All numbers of a range, the right one in the middle of them; an answer that is none stands between wrong ones."""
     numbers = [str(number) for number in range(_CHOICES)]
     stream.shuffle(numbers)
     wrong = [number for number in numbers if number != target.right]
     middle = [*wrong[1:-1], *([target.right] if target.right else [])]
     stream.shuffle(middle)
     frame = stream.choice(("{}", "<answer>{}</answer>", "\\boxed{{{}}}", "#### {}", "{} or"))
-    return stream.choice((" ", ", ", "\n")).join(frame.format(each) for each in (wrong[0], *middle, wrong[-1]))
+    ends = (wrong[0], wrong[-1]) if target.right.lstrip("-").isdigit() else (target.wrong, target.wrong)
+    return stream.choice((" ", ", ", "\n")).join(frame.format(each) for each in (ends[0], *middle, ends[1]))
 
 
 def _unicode(stream: random.Random, target: Target) -> str:

@@ -17,13 +17,16 @@ from strop.attack.replies import FAMILIES, Target, hostile_replies
 from strop.attack.standing import FamilyStanding, TriedReply, WorldStanding
 from strop.cli.attack import attack, rewards_of
 from strop.environments.arithmetic import Arithmetic
+from strop.environments.critiques import Critiques
 from strop.environments.guess import Guess
 from strop.environments.keyvalue import KeyValue
+from strop.environments.programs import Programs
 from strop.errors import ConfigurationError
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.flat import Flat
 from strop.filter.rewards.majority import Majority
+from strop.filter.rewards.passed_tests import PassedTests
 from strop.filter.rewards.python_function import PythonFunction
 from strop.roles import Reward, World
 from tests.attack.hackable import Inline
@@ -40,6 +43,18 @@ def stand(reward: Reward, world: World, count: int = 44, seconds: float = 5.0) -
 
 def broken_by(standing: WorldStanding) -> set[str]:
     return {each.family for each in standing.findings}
+
+
+def test_programs_are_attacked_too_and_no_hostile_one_passes() -> None:
+    """Their reward starts a box, which a worker may not leave behind; the world's own program is what is right."""
+    found = stand(PassedTests(), Programs(1), count=22)
+    assert not found.findings and {(each.right, each.wrong) for each in found.tried} == {(1.0, 0.0)}
+    assert any("return" in each.text for each in found.tried), "another task's program is tried"
+
+
+def test_every_answer_is_said_with_a_wrong_one_last() -> None:
+    """Two letters are all the answers there are: who says both earns nothing where the last one counts."""
+    assert not stand(Earned(), Critiques(1), count=22).findings
 
 
 # ---- replies

@@ -232,3 +232,7 @@ def test_a_judge_learns_labels_and_others_begin_with_it(tmp_path: Path) -> None:
     found = scores.steps(attempt)
     assert [span.value for span in found] == pytest.approx(attempt.values[[0, 2, 4]].tolist(), abs=1e-6)
     assert [(span.turn, span.start, span.end) for span in found] == [(0, 0, 1), (0, 2, 3), (0, 4, 5)]
+
+
+def test_a_mistake_is_one_more_or_another_operation() -> None:
+    assert {mutated(" x=x+3", random.Random(number)) for number in range(20)} == {" x=x+4", " x=x-3"}
