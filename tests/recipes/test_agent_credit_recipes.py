@@ -75,7 +75,7 @@ def test_a_critic_learns_nothing_from_what_is_left_out() -> None:
 
 
 def test_replies_that_cannot_be_read_have_a_price() -> None:
-    turns = tuple(with_message(text) for text in ("<call>get red</call>", "<call>get", "", "7"))
+    turns = tuple(with_message(text) for text in ("<call>get red</call>", "<call>get", "", "7", "8"))
     group = Group(0, TASK, [Trajectory("0", TASK, turns, Outcome.FINISHED)])
     assert Unreadable(0.1)(group) == pytest.approx([-0.2])
     with pytest.raises(ConfigurationError, match="a price of 0 or more, got -1"):

@@ -1,4 +1,4 @@
-"""mobile-r1 and ui-s1: actions read and compared, stages, mended attempts and their credit, by hand."""
+"""mobile-r1, stepagent and ui-s1: actions read and compared, stages, mended attempts and their credit, by hand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import pytest
 from strop.environments.actions import Action, action_in
 from strop.environments.keyvalue import KeyValue
 from strop.errors import ConfigurationError
+from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.rewards.conversation.step_format import StepFormat
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.one_action import OneAction, paid
+from strop.generate.agents.one_demonstration import OneDemonstration
 from strop.generate.agents.patched import Patched, step_reward
 from strop.generate.pieces import given
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.actions_first import ActionsFirst
+from strop.generate.strategies.beside_expert import BesideExpert
 from strop.roles import Agent
 from strop.train.advantages.steps.step_and_episode import StepAndEpisode, step_returns
 from strop.types import Group, Message, Origin, Outcome, Task, ToolCall, Trajectory
@@ -121,6 +124,40 @@ def test_the_share_of_well_formed_replies(tmp_path: Path) -> None:
     begun = Trajectory("1", STORE, (*given(found.turns[:1]), *found.turns[1:]), Outcome.FINISHED)
     empty = Trajectory("2", STORE, (), Outcome.FAILED)
     assert StepFormat()(Group(0, STORE, [found, begun, empty])) == pytest.approx([2 / 3, 1 / 2, 0.0])
+
+
+# ---- stepagent
+
+
+def test_an_action_beside_the_experts_at_the_same_place(tmp_path: Path) -> None:
+    """The first of a group is what the expert did there, worth 2, by nobody's weights; the others are the policy's."""
+    places = set()
+    for seed in range(6):
+        play, _ = player(tmp_path, [RED, GOLD], Chat())
+        play.seed = seed
+        strategy = BesideExpert(Demonstrate(), OneDemonstration(), OneAction())
+        found = asyncio.run(strategy(play.group, [play.another() for _ in range(3)], play))
+        before = len(found[0].turns) - 1
+        assert [len(attempt.turns) for attempt in found] == [before + 1] * 3
+        assert found[0].reply == (RED, BLUE, ENOUGH)[before] and found[0].num_sampled == 0
+        assert [attempt.turn_rewards[-1] for attempt in found] == [2.0, *((2.0, 1.0), (1.0, 1.0), (0.0, 0.0))[before]]
+        assert all(sum(attempt.turn_rewards[:-1]) == 0 for attempt in found)
+        past = [[turn.whole.tolist() for turn in attempt.turns[:-1]] for attempt in found]
+        assert past[0] == past[1] == past[2] and all(len(turn.tokens) == 0 for turn in found[1].turns[:-1])
+        assert found[0].turns[-1].versions.tolist() == [-1] * found[0].num_tokens
+        places.add(before)
+    assert places == {0, 1, 2}
+    play, _ = player(tmp_path, [], Chat())
+    with pytest.raises(ConfigurationError, match="group_size >= 2"):
+        asyncio.run(BesideExpert(Demonstrate(), OneDemonstration(), OneAction())(play.group, [play.another()], play))
+
+
+def test_an_action_that_is_the_experts_makes_no_pair() -> None:
+    """Of equals there is no better one; of several the worst is the other of the pair."""
+    pair = [attempt(2.0, reward=2.0), attempt(2.0, reward=2.0)]
+    assert BestAndWorst()(Group(0, TASK, pair)).group is None
+    kept = BestAndWorst()(Group(0, TASK, [*pair, attempt(1.0, reward=1.0), attempt(0.0, reward=0.0)])).group
+    assert kept is not None and [each.reward for each in kept.trajectories] == [2.0, 0.0]
 
 
 # ---- ui-s1

@@ -1,50 +1,34 @@
-"""At each step of an expert the policy says what it would do: that is to be preferred less, or not to be told apart.
+"""Step by step, what an expert did is preferred to what the policy would have done in his place.
 
 Title: From Novice to Expert: LLM Agent Policy Optimization via Step-wise Reinforcement Learning
 Paper: arXiv 2411.03817 (2024)
-Claim: Rewards for steps, made by comparing them with an expert's, beat methods that know only how an episode ended.
-Reading: `form` has both variants. implicit: DPO of the expert's step against the policy's, behind the expert's history,
-    which cancels. inverse: a discriminator pays the policy's steps, by a policy gradient, and learns after it. The
-    expert is the world itself; pairs are made anew in each draw. No constants were found: those here are ours. The full
-    text was not read: the structure follows surveys that name both variants.
-Left out: PPO's ratio in the inverse form: one optimizer step per draw has none.
-Acts: margin != 0 and share/teacher > 0 and dropped_groups > 0 with steps=2
+Claim: Rewards for single steps, from comparing an agent's actions with an expert's, beat those for whole attempts.
+Reading: The full text was not found; the implicit form as surveys tell it: DPO on pairs of actions behind the expert's
+    own history, whose log-ratio is the step's reward. The policy's actions are sampled anew in each step. Where all of
+    them are the expert's there is no pair, and another task takes the place; of several the one that is furthest off.
+Left out: The inverse form: a discriminator of experts, and PPO on what it says.
+Acts: kept_share < 1 and margin != 0 and share/branched > 0
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.noted import Noted
+from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.expert_steps import ExpertSteps
+from strop.generate.agents.one_action import OneAction
+from strop.generate.agents.one_demonstration import OneDemonstration
+from strop.generate.strategies.beside_expert import BesideExpert
 from strop.recipes.setting import Setting
-from strop.roles import Advantage, Loss
 from strop.run import Run
 from strop.train.advantages.constant import Constant
-from strop.train.advantages.discriminated import Discriminated
 from strop.train.losses.pairs.dpo import Dpo
-from strop.train.losses.reinforce import Reinforce
 from strop.train.reductions.sequence_mean import SequenceMean
 
 
 def stepagent(
-    setting: Setting = Setting(world="keyvalue:4", group_size=4),
-    form: Literal["implicit", "inverse"] = "implicit",  # preferences, or a discriminator
-    beta: float = 0.1,  # implicit: of the reward that log(policy / reference) stands for
-    rate: float = 0.5,  # inverse: of the discriminator's descent
+    setting: Setting = Setting(world="keyvalue:5", group_size=4),
+    beta: float = 0.1,  # of the reward that log(policy / reference) stands for
 ) -> Run:
-    """`group_size` steps of each expert's attempt are compared, as far as it has so many."""
-    is_implicit = form == "implicit"
-    parts: dict[str, Any] = {
-        "strategy": ExpertSteps(Demonstrate(), keeps_equal=not is_implicit),
-        "gates": (ZeroVariance(),),
-        "reduction": SequenceMean(),
-    }
-    advantage: Advantage = Constant() if is_implicit else Discriminated(rate)
-    loss: Loss = Dpo(beta) if is_implicit else Reinforce()
-    run = setting.run("stepagent", advantage, (loss,), **parts)
-    (judged,) = run.rewards
-    run.rewards = (Noted(judged),)
-    return run
+    """One of group_size actions is the expert's."""
+    strategy = BesideExpert(Demonstrate(), OneDemonstration(), OneAction())
+    parts = {"strategy": strategy, "gates": (BestAndWorst(),), "reduction": SequenceMean()}
+    return setting.run("stepagent", Constant(), (Dpo(beta),), **parts)
