@@ -1,8 +1,9 @@
 """ArCHer's upper level (2402.19446): values of whole turns, learned by temporal differences with slow targets.
 
 Reading: the turns that were taken stand for freshly sampled ones in the target of V, which on-policy is the same in
-expectation; both are read off the policy's own architecture.
-Papers: archer-hierarchical
+expectation; both are read off the policy's own architecture. Above an expectile of 0.5, V learns what good turns earn
+(implicit Q-learning), so that talks which others made can be learned from.
+Papers: archer-hierarchical, imagined-conversations
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class TurnCritic(ValueModel):
 
     discount: float = 0.95  # from turn to turn
     rate: float = 0.1  # at which targets follow
+    expectile: float = 0.5  # of Q that V learns; 0.5: its mean
     steps: int = 4  # per draw
     learning_rate: float = 1e-4  # of Adam
     max_tokens: int = 4096  # of one micro-batch
@@ -48,8 +50,10 @@ class TurnCritic(ValueModel):
     _target: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or not 0 < self.rate <= 1 or not 0 <= self.discount <= 1:
-            raise ConfigurationError(f"TurnCritic needs steps >= 1, 0 < rate <= 1 and 0 <= discount <= 1, got {self}")
+        if self.steps < 1 or not 0 < self.rate <= 1 or not 0 <= self.discount <= 1 or not 0 < self.expectile < 1:
+            raise ConfigurationError(
+                f"TurnCritic needs steps >= 1, 0 < rate <= 1, 0 <= discount <= 1 and 0 < expectile < 1, got {self}"
+            )
 
     def open(self, model: Path, seed: int) -> None:
         self._body, self._target = (ValueBody.open(model, 4, self.max_tokens, self.device) for _ in range(2))
@@ -92,7 +96,8 @@ class TurnCritic(ValueModel):
             later_actions, later_states = by_turn(slow[attempt.id], attempt)
             goals = action_targets(np.array(on_written(attempt, turn_payments(attempt))), later_states, self.discount)
             total = total + (own[last, AFTER, :2] - torch.from_numpy(goals).to(own)).square().sum()
-            total = total + (own[first, BEFORE, 2:] - torch.from_numpy(later_actions).to(own)).square().sum()
+            short = torch.from_numpy(later_actions).to(own) - own[first, BEFORE, 2:]  # of Q: [U, 2]
+            total = total + (expectile_weights(short, self.expectile) * short.square()).sum()
         return total / count
 
     @torch.no_grad()
@@ -128,6 +133,11 @@ def action_targets(paid: NDArray[np.float64], states: NDArray[np.float32], disco
     following = np.vstack([states[1:], np.zeros((1, 2), dtype=states.dtype)])
     targets: NDArray[np.float64] = paid[:, None] + discount * following
     return targets
+
+
+def expectile_weights(short: Tensor, expectile: float) -> Tensor:
+    """Twice `expectile` where V is too low, twice the rest where it is too high; 1 everywhere at 0.5."""
+    return torch.where(short > 0, 2 * expectile, 2 * (1 - expectile)).to(short)
 
 
 def _num_turns(attempt: Trajectory) -> int:

@@ -1,0 +1,48 @@
+"""Somebody who uses the policy and says nothing of rewards: what he answers to a reply is all there is to learn from.
+
+He asks, plays in the task's world, and says at the end whether he is content: he can add up, and believes the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import urllib.request
+from typing import Any
+
+_KEY = os.environ.get("OPENAI_API_KEY", "")
+
+
+def _post(url: str, body: dict[str, Any]) -> Any:
+    head = {"authorization": f"Bearer {_KEY}", "content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), head)) as answer:
+        return json.load(answer)
+
+
+def _is_wrong(question: dict[str, str], reply: str) -> bool:
+    """A sum whose answer is another number."""
+    found = re.search(r"([0-9]{1,9}(?:\+[0-9]{1,9})+)=", question["content"])
+    return found is not None and reply.rpartition(">")[2].strip() != str(sum(map(int, found.group(1).split("+"))))
+
+
+def main() -> None:
+    messages = json.load(sys.stdin)["messages"]
+    policy, world = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["STROP_URL"] + "/attempt/step"
+    is_done = False
+    while True:
+        asked = {"model": "policy", "messages": messages} | ({"max_tokens": 1} if is_done else {})
+        reply = _post(policy, asked)["choices"][0]["message"].get("content") or ""
+        if is_done:
+            return
+        answer = _post(world, {"content": reply})
+        is_done = answer["done"]
+        said = answer["messages"]
+        if is_done:
+            said = [{"role": "user", "content": "that is wrong" if _is_wrong(messages[0], reply) else "thanks"}]
+        messages += [{"role": "assistant", "content": reply}, *said]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Dialogue games under a referee, one of them with a partner; measured on new instances and on a whole new game.
+
+Title: Playpen: An Environment for Exploring Learning Through Conversational Interaction
+Paper: arXiv 2504.08590 (2025)
+Claim: Imitation and preferences help with instances of known games, GRPO helps with unseen games and instances alike.
+Reading: A game's own score is the reward and an aborted game earns 0; learns=grpo, or dpo (won against lost or aborted,
+    of one instance) and sft (won games). Games are the bundled ones: guessing a number, and describing one to a
+    partner, who is the policy as it stands; his words are in no attempt and nobody is trained on them. Sums are the
+    game that is held out. A first stage shows how games are played.
+Left out: The games of clembench, and games of three or more.
+Acts: games_played > 0 and games_quality > 0 and tokens_advised > 0 and reward/outcome > 0
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from strop.environments.talks.describe import Describe
+from strop.environments.talks.refereed import Refereed
+from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.successes import Successes
+from strop.filter.rewards.conversation.played import Played
+from strop.generate.advisers.itself import Itself
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.recipes.worlds import parse_worlds
+from strop.recipes.wrapped import wrap_worlds
+from strop.roles import Advantage, Gate, Loss, World
+from strop.run import Run
+from strop.train.advantages.constant import Constant
+from strop.train.advantages.group_standard import GroupStandard
+from strop.train.losses.clip import Clip
+from strop.train.losses.likelihood import Likelihood
+from strop.train.losses.pairs.dpo import Dpo
+
+
+def playpen(
+    setting: Setting = Setting(world="guess:2"),
+    describe: int = 2,  # digits of numbers that are described to a partner; 0: that game is not played
+    learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from pairs, from won ones
+    unseen: str = "arithmetic:2",  # the game that is held out
+    warmup: int = 10,  # steps in which games are shown
+    clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
+) -> Run:
+    """GRPO, DPO or imitation on games of the policy."""
+    kinds: dict[str, tuple[Advantage, Loss, tuple[Gate, ...]]] = {
+        "grpo": (GroupStandard(), Clip(clip, clip), ()),
+        "dpo": (Constant(), Dpo(), (BestAndWorst(),)),
+        "sft": (Constant(), Likelihood(), (Successes(),)),
+    }
+    advantage, loss, gates = kinds[learns]
+    run = setting.run("playpen", advantage, (loss,), gates=gates, warmup=shown(setting, "playpen", warmup))
+    if describe:
+        _add(run, Describe(describe, setting.seed, Itself()))
+    wrap_worlds(run, lambda world: (Refereed(world),))
+    run.rewards = (*run.rewards, Played(run.worlds))
+    run.evaluation = replace(run.evaluation, unseen=tuple(map(Refereed, parse_worlds(unseen, setting.seed))))
+    return run
+
+
+def _add(run: Run, world: World) -> None:
+    """Another world, in warm-ups too."""
+    run.worlds = (*run.worlds, world)
+    if run.warmup is not None:
+        _add(run.warmup, world)

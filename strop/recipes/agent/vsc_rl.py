@@ -1,0 +1,45 @@
+"""A goal is split into subgoals that are told and paid one by one; helpful steps and the best attempts are imitated.
+
+Title: VSC-RL: Advancing Autonomous Vision-Language Agents with Variational Subgoal-Conditioned Reinforcement Learning
+Paper: arXiv 2502.07949 (2025)
+Claim: Better and more quickly learned than earlier agents in two benchmarks of device control with long tasks.
+Reading: The release: the return of subgoals by DigiRL's hard-filtered update, and in place of the divergence to a
+    reference the cloning of the best 10 % of attempts. Both are one optimizer step here, a sum, where the release makes
+    two. Rules split goals and judge parts where the paper asks a vision-language model; each part pays 1 / parts. A
+    first stage shows how parts are told, since the bundled model has read none.
+Left out: Pixels, and the offline first phase.
+Acts: stepwise_share > 0 and stepwise_share < 1 and cloned_share > 0 and reward/outcome > 0 with share=0.5, warmup=3
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.environments.talks.subgoals import Subgoals
+from strop.filter.rewards.checked import Checked
+from strop.recipes.setting import Setting
+from strop.recipes.shown import shown
+from strop.recipes.wrapped import wrap_worlds
+from strop.run import Run
+from strop.train.advantages.steps.also_best import AlsoBest
+from strop.train.advantages.steps.hard_filtered import HardFiltered
+from strop.train.losses.reinforce import Reinforce
+from strop.train.values.success import Success
+
+
+def vsc_rl(
+    setting: Setting = Setting(world="keyvalue:3", groups_per_step=16, group_size=4),
+    share: float = 0.1,  # of the attempts of a draw whose helpful steps are imitated
+    cost: float = 0.05,  # of a step
+    discount: float = 0.5,  # of the outcome, from turn to turn
+    best: float = 0.1,  # share of attempts that are cloned as a whole
+    cloning: float = 1.0,  # weight of cloning
+    warmup: int = 10,  # steps in which demonstrations show how subgoals are told
+) -> Run:
+    """Imitation whose credit is 0 or 1 for steps, and 1 more for the best attempts."""
+    credit = AlsoBest(HardFiltered(share, "instruction", cost, discount), best, cloning)
+    values = Success(steps=5, device=setting.device)
+    run = setting.run("vsc_rl", credit, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
+    wrap_worlds(run, lambda world: (Subgoals(world),))
+    run.evaluation = replace(run.evaluation, rewards=(Checked(run.worlds),))
+    return run

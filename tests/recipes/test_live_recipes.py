@@ -1,0 +1,405 @@
+"""openclaw-rl, dreamgym, playpen, imagined-conversations and vsc-rl: numbers by hand, talks with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from strop.control.writers.from_varied import FromVaried, variance
+from strop.environments.guess import Guess
+from strop.environments.keyvalue import KeyValue
+from strop.environments.questions import question
+from strop.environments.talks.describe import Describe
+from strop.environments.talks.dream_rules import dreamt
+from strop.environments.talks.dreamed import Dreamed
+from strop.environments.talks.experiences import Experiences
+from strop.environments.talks.refereed import Refereed
+from strop.environments.talks.subgoals import Subgoals, plain, subgoals
+from strop.errors import ConfigurationError
+from strop.filter.next_state_rules import judged
+from strop.filter.next_states import chosen_hint, majority, next_states, score_in
+from strop.filter.paid import Paid
+from strop.filter.places import pay
+from strop.filter.rewards.conversation.next_state_votes import NextStateVotes
+from strop.filter.rewards.conversation.played import Played
+from strop.generate.advisers.canned import Canned
+from strop.generate.advisers.procedural import Procedural
+from strop.generate.agents.chat import Chat
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.imagined import Imagined
+from strop.generate.play import play
+from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
+from strop.train.advantages.constant import Constant
+from strop.train.advantages.steps.also_best import AlsoBest
+from strop.train.advantages.steps.exponential_weights import ExponentialWeights
+from strop.train.advantages.steps.judged_and_hinted import JudgedAndHinted
+from strop.train.values.turn_critic import TurnCritic, expectile_weights
+from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
+from tests.building import TASK, make_group
+from tests.generate.talking import Recording, policy_of, save_folder
+
+
+def turn(text: str, told: Sequence[str] = (), fresh: bool = False) -> Turn:
+    """A token for each character, behind a prompt of two."""
+    tokens: Any = np.arange(len(text))
+    prompt: Any = np.zeros(2, np.int64)
+    said = tuple(Message("user", each) for each in told)
+    logprobs = np.zeros(len(text), np.float32)
+    return Turn(prompt, tokens, logprobs, tokens * 0, Message("assistant", text), fresh=fresh, told=said)
+
+
+def made(*turns: Turn, name: str = "0", reward: float = 0.0) -> Trajectory:
+    return Trajectory(name, TASK, turns, Outcome.FINISHED, reward=reward)
+
+
+# ---- openclaw-rl
+
+
+def test_votes_and_hints_as_the_card_has_them() -> None:
+    assert majority([1, -1]) == 0 and majority([1, 1, -1]) == 1 and majority([-1, None, -1]) == -1
+    assert majority([]) == 0 and majority([0, 0, 1]) == 0
+    assert score_in("well, score: -1") == -1 and score_in("score: 2") is None and score_in("yes") is None
+    answers = ["score: 1\nten chars!", "score: 1\nlook at the tens", "score: -1\n" + "x" * 99, "score: 1\nlook at tens"]
+    assert chosen_hint(answers) == "look at the tens" and chosen_hint(answers[:1]) == ""
+
+
+def test_what_follows_a_reply_within_its_context_is_its_next_state() -> None:
+    attempt = made(turn("a"), turn("b", ["no", "error"]), turn("c", ["other"], fresh=True))
+    assert next_states(attempt) == ["no\nerror", "", ""]
+
+
+def test_rules_judge_by_the_next_message_and_can_add() -> None:
+    def ask(wanted: str, task: str, state: str) -> str:
+        return judged(question("?", wanted=wanted, task=task, reply="7", other=state))
+
+    assert [ask("verdict", "1+1=?", each) for each in ("thanks", "7", "that is wrong", "error: no", "lower")] == [
+        "score: 1",
+        "score: 1",
+        "score: -1",
+        "score: -1",
+        "score: 0",
+    ]
+    assert ask("hint", "47+38=?", "that is wrong").startswith("score: 1\nhint: ")
+    assert ask("hint", "47+38=?", "thanks") == "score: -1\n"
+    assert "get KEY" in ask("hint", "sum red blue", "error: no such key")
+
+
+def paid_for(reward: NextStateVotes, attempt: Trajectory) -> Paid:
+    async def awaited() -> Sequence[Paid]:
+        return await reward(Group(0, TASK, [attempt]))
+
+    return asyncio.run(awaited())[0]  # type: ignore[return-value]
+
+
+def test_credit_is_the_verdict_plus_the_gap() -> None:
+    """teacher -1, old -2, r +1: 2."""
+    attempt = made(turn("ab"), turn("c", ["thanks"]), turn("d", ["that is wrong"]))
+    reward = NextStateVotes(Procedural("strop.filter.next_state_rules:judged"), votes=3)
+    paid = paid_for(reward, attempt)
+    assert [(span.turn, span.value) for span in paid.spans] == [(0, 1.0), (1, -1.0)]
+    attempt.reward = pay(attempt, "next_state", 1.0, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    aux = {"hint_gap": np.array([0, 0, *gap(np.array([-1.0], np.float32), np.array([-2.0], np.float32))])}
+    attempt.turns = (
+        *attempt.turns[:1],
+        replace(attempt.turns[1], aux={**attempt.turns[1].aux, **aux}),
+        attempt.turns[2],
+    )
+    group = Group(0, TASK, [attempt])
+    JudgedAndHinted()([group])
+    assert attempt.advantages is not None and attempt.advantages.tolist() == [1.0, 1.0, 0.0, 0.0]
+    JudgedAndHinted(2.0, 0.5)([group])
+    assert attempt.advantages.tolist() == [2.0, 2.0, -1.5, 0.0]
+    assert JudgedAndHinted().learn([group])["hint_gap"] == 1.0
+    with pytest.raises(ConfigurationError, match="score every token"):
+        gap(np.zeros(1, np.float32), np.zeros(2, np.float32))
+    with pytest.raises(ConfigurationError, match="votes >= 1"):
+        NextStateVotes(Canned(), votes=0)
+
+
+class Looking:
+    """Plays nothing; says -3 of tokens as they were and -1 of those behind a hint, and keeps whom it looked at."""
+
+    def __init__(self) -> None:
+        self.looked: list[Trajectory] = []
+
+    async def look(self, attempts: Sequence[Trajectory], needs: Any) -> list[dict[str, Any]]:
+        self.looked += attempts
+        return [{"logprobs": np.full(a.num_tokens, -1.0 if "~" in a.id else -3.0, np.float32)} for a in attempts]
+
+
+class Given:
+    def __init__(self, attempt: Trajectory) -> None:
+        self.attempt = attempt
+
+    async def __call__(self, group: Group, starts: Any, play: Any) -> list[Trajectory]:
+        return [self.attempt]
+
+
+def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path) -> None:
+    policy = policy_of(save_folder(tmp_path), Recording(["1|", "7|", "8|"]))
+    talk = policy.dialogue(TASK, Start("0/0", 1))
+
+    async def talked() -> None:
+        await talk.reply()
+        talk.hear([Message("user", "and")])
+        await talk.reply()
+        talk.hear([Message("user", "that is wrong")])
+        await talk.reply()
+
+    asyncio.run(talked())
+    attempt = Trajectory("0/0", TASK, talk.turns, Outcome.FINISHED)
+    canned = Canned({"[other]\nand": "score: -1", "that is wrong": "score: 1\nlook at the tens"})
+    strategy: Any = HindsightHints(Given(attempt), canned)  # type: ignore[arg-type]
+    player = Looking()
+    with pytest.raises(ConfigurationError, match="met no policy"):
+        asyncio.run(strategy(Group(0, TASK, []), [], player))
+    strategy.meet(policy)
+    (found,) = asyncio.run(strategy(Group(0, TASK, []), [], player))
+    assert [turn.aux["hint_gap"][len(turn.prompt) :].tolist() for turn in found.turns] == [
+        [0.0] * 2,
+        [2.0] * 2,
+        [0.0] * 2,
+    ]
+    behind = player.looked[1].turns[0]
+    before = np.concatenate([attempt.turns[0].prompt, attempt.turns[0].tokens])
+    assert np.array_equal(behind.prompt[: len(before)], before) and np.array_equal(
+        behind.tokens, attempt.turns[1].tokens
+    )
+    plain = policy.template.text(attempt.turns[1].prompt)
+    assert policy.template.text(behind.prompt[len(before) :]) == plain.replace("and", "and look at the tens")
+    assert found.facts["hints"] == 1.0
+    assert with_hint(policy.template, attempt.turns[0].tokens, "look") is None, "no message ends there"
+
+
+# ---- dreamgym
+
+
+def asked(task: str, reply: str, history: str = "", similar: str = "") -> str:
+    return dreamt(question("?", task=task, ideas=history, other=similar, reply=reply))
+
+
+def test_a_dream_is_consistent_and_pays_for_what_it_said() -> None:
+    history = "<call>get red</call> -> 5\n<call>get blue</call> -> 2"
+    assert asked("sum red", "<call>get red</call>", history, "<call>get red</call> -> 9") == "state: 5"
+    assert asked("sum red", "<call>get red</call>", "", "<call>get red</call> -> 9") == "state: 9", (
+        "as it was elsewhere"
+    )
+    assert asked("sum red", "<call>get red</call>") == f"state: {sum(map(ord, 'red')) % 10}"
+    assert asked("sum red", "<call>get sky</call>") == "state: error: no such key"
+    assert asked("sum red", "<call>set gold 7</call>") == "state: ok"
+    assert asked("sum red", "<call>jump</call>").startswith("state: error")
+    assert (
+        asked("sum red blue", "<think>x</think>7", history) == "reward: 1"
+        and asked("sum red blue", "8", history) == "reward: 0"
+    )
+    assert asked("sum red gold", "5", history) == "reward: 0", "gold was never looked up"
+    assert asked("sum red blue to gold", "7", history) == "reward: 0", "nor stored"
+    assert asked("sum red blue to gold", "7", history + "\n<call>set gold 7</call> -> ok") == "reward: 1"
+
+
+def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
+    world, memory = KeyValue(2), Experiences(top=2)
+    dream = Dreamed(world, Procedural("strop.environments.talks.dream_rules:dreamt"), memory, seeds=2)
+    task = Task((Message("user", "sum red blue"),), world.task(0).answer, "keyvalue", 2)
+
+    async def dreamed(replies: Sequence[str]) -> list[Any]:
+        environment = dream.environment()
+        await environment.reset(task)
+        return [await environment.step(Message("assistant", each)) for each in replies]
+
+    red, blue, wrong = asyncio.run(dreamed(["<call>get red</call>", "<call>get blue</call>", "99"]))
+    assert red.messages[0].content.isdigit() and not red.done and wrong.done and wrong.reward == 0.0
+    total = int(red.messages[0].content) + int(blue.messages[0].content)
+    *_, right = asyncio.run(dreamed(["<call>get red</call>", "<call>get blue</call>", str(total)]))
+    assert right.reward == 1.0
+    assert memory.learn([])["experiences_real"] >= 4, "two look-ups of two tasks"
+    with pytest.raises(ValueError, match="neither a state nor a reward"):
+        bad = Dreamed(world, Canned({"sum": "hm"}), Experiences())
+        asyncio.run(_first(bad, task))
+    with pytest.raises(ConfigurationError, match="turns >= 1"):
+        replace(dream, turns=0)
+
+
+async def _first(world: Dreamed, task: Task) -> None:
+    environment = world.environment()
+    await environment.reset(task)
+    await environment.step(Message("assistant", "7"))
+
+
+def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
+    memory, task = Experiences(top=2), Task((Message("user", "sum red blue"),), "", "keyvalue")
+    other = Task((Message("user", "sum gold pink"),), "", "keyvalue")
+    for number, (each, action) in enumerate([(other, "get red"), (task, "get red"), (task, "get blue")]):
+        memory.add(each, f"<call>{action}</call>", str(number))
+    assert [followed for _, followed in memory.similar(task, "<call>get red</call>")] == ["1", "0"]
+    attempt = made(turn("<call>get lime</call>"), turn("5", ["4"]))
+    assert memory.learn([Group(0, TASK, [attempt])]) == {"experiences_real": 0.0, "experiences_new": 4.0}
+    again = Experiences(top=2)
+    again.restore(memory.state())
+    assert (
+        again.similar(task, "get lime")
+        == memory.similar(task, "get lime")
+        == [("<call>get lime</call>", "4"), ("<call>get blue</call>", "2")]
+    )
+
+
+def test_only_tasks_that_vary_are_seeds() -> None:
+    assert variance(make_group([1.0, 0.0])) == 0.25 and variance(make_group([1.0, 0.0, 0.0, 0.0])) == pytest.approx(
+        0.1875
+    )
+    assert variance(make_group([1.0, 0.0, 1.0], failed=[1])) == 0.0 == variance(make_group([]))
+    writer = FromVaried(Canned({"": "[task]\nsum red blue\n[answer]\n3"}))
+    player: Any = None
+    assert (
+        asyncio.run(writer(make_group([1.0, 1.0]), player)) == [] == asyncio.run(writer(make_group([0.0] * 4), player))
+    )
+    with pytest.raises(ConfigurationError, match="least"):
+        FromVaried(least=0.0)
+
+
+# ---- playpen
+
+
+def talked(world: Any, task: Task, folder: Path, *replies: str) -> Trajectory:
+    policy = policy_of(save_folder(folder), Recording([f"{each}|" for each in replies]))
+    return asyncio.run(play(Chat(), world, policy.dialogue(task, Start("0/0", 1))))
+
+
+def test_a_number_is_described_to_a_partner_within_the_rules(tmp_path: Path) -> None:
+    world = Describe(2)
+    task = Task((Message("user", "describe 17"),), "17", "describe", 2)
+    assert [world.check(task, each) for each in ("8+9", "17+0", "8+8", "17", "x")] == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert talked(world, task, tmp_path, "8+9").turn_rewards == (1.0,)
+    second = talked(world, task, tmp_path, "8+8", "<think>x</think>8+9")
+    assert second.turn_rewards == (0.0, 0.5) and second.turns[1].told[0].content == "partner says 16"
+    assert talked(world, task, tmp_path, "8+8", "8+8", "8+8").turn_rewards == (0.0,) * 3
+    assert talked(world, task, tmp_path, "17+0").turn_rewards == (0.0,), "it was said"
+    partner = replace(world, partner=Canned({"8+9=?": "<think>y</think>17", "1+1=?": "no number"}))
+    assert talked(partner, task, tmp_path, "1+1", "8+9").turn_rewards == (0.0, 0.5)
+    for index in range(20):
+        each = world.task(index)
+        policy = policy_of(save_folder(tmp_path), Recording([]))
+        shown = asyncio.run(play(Demonstrate(), world, policy.dialogue(each, Start("0/0", 1))))
+        assert shown.turn_rewards == (1.0,)
+
+
+def test_an_aborted_game_counts_as_not_played_and_not_as_badly_played(tmp_path: Path) -> None:
+    world = Refereed(Guess(1))
+    task = world.task(0)
+    won = talked(world, task, tmp_path, task.answer)
+    aborted = talked(world, task, tmp_path, "what?")
+    assert won.turn_rewards == (1.0,) and aborted.turn_rewards == (0.0,) and len(aborted.turns) == 1
+    lost = replace(won, id="2", turns=(replace(won.turns[0], message=Message("assistant", "1")),))
+    attempts, part = [won, aborted, lost], Played((world,))
+    marks = part(Group(0, task, attempts))
+    assert marks == [1.0, 0.0, 1.0] and part.weight == 0
+    for attempt, mark, reward in zip(attempts, marks, (1.0, 0.0, 0.5), strict=True):
+        attempt.rewards, attempt.reward = {"played": mark}, reward
+    found = part.learn([Group(0, task, attempts)])
+    assert found == pytest.approx({"games_played": 2 / 3, "games_quality": 75.0, "games_score": 50.0})
+
+
+# ---- imagined-conversations
+
+
+def test_personas_talk_well_and_badly(tmp_path: Path) -> None:
+    world, policy = Guess(3), policy_of(save_folder(tmp_path), Recording([]))
+    ends: dict[str, list[float]] = {}
+    for persona in ("halves", "wanders", "counts"):
+        for key in range(30):
+            talk = policy.dialogue(world.task(key), Start("0/0", key))
+            attempt = asyncio.run(play(Imagined((persona,)), world, talk))
+            assert attempt.origin is Origin.TEACHER and attempt.num_sampled == 0
+            ends.setdefault(persona, []).append(sum(attempt.turn_rewards))
+    assert np.mean(ends["halves"]) == 1.0 > np.mean(ends["wanders"]) > np.mean(ends["counts"]) > 0
+    with pytest.raises(ConfigurationError, match="at least 1 persona"):
+        Imagined(())
+
+
+def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
+    attempt = made(turn("ab"), turn("c"))
+    attempt.notes["turn_advantages"] = np.array([0.5, -1.0])
+    for beta, expected in (
+        (0.0, [1.0] * 3),
+        (1.0, [math.exp(0.5)] * 2 + [math.exp(-1)]),
+        (9.0, [20.0] * 2 + [math.exp(-9)]),
+    ):
+        ExponentialWeights(beta)([Group(0, TASK, [attempt])])
+        assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(expected)
+    assert ExponentialWeights().learn([Group(0, TASK, [attempt])]) == pytest.approx(
+        {"weight_lost": (40 + math.exp(-9)) / 3}
+    )
+    attempt.notes = {}
+    with pytest.raises(ConfigurationError, match="TurnCritic"):
+        ExponentialWeights()([Group(0, TASK, [attempt])])
+
+
+def test_the_upper_expectile_is_what_good_turns_earn() -> None:
+    """Of 0 and 1, equally often, the tau-expectile is tau: by descent on the weighted square."""
+    short = torch.tensor([0.5, -0.5])
+    assert expectile_weights(short, 0.5).tolist() == [1.0, 1.0]
+    assert expectile_weights(short, 0.8).tolist() == pytest.approx([1.6, 0.4])
+    value = torch.zeros((), requires_grad=True)
+    for _ in range(400):
+        left = torch.tensor([0.0, 1.0]) - value
+        (slope,) = torch.autograd.grad((expectile_weights(left, 0.8) * left.square()).mean(), value)
+        value = (value - 0.1 * slope).detach().requires_grad_()
+    assert float(value.detach()) == pytest.approx(0.8, abs=1e-4)
+    with pytest.raises(ConfigurationError, match="expectile"):
+        TurnCritic(expectile=1.0)
+
+
+# ---- vsc-rl
+
+
+def test_parts_of_a_goal_are_paid_once_and_in_order() -> None:
+    assert subgoals("sum red blue to gold") == ["get red", "get blue", "set gold", "answer"]
+    assert subgoals("12+3=?") == ["answer"]
+    world = Subgoals(KeyValue(2))
+    task = next(each for each in map(world.task, range(99)) if " to " in each.messages[0].content)
+    assert task.id != KeyValue(2).task(0).id
+    prompt = plain(task).messages[0].content
+    first, second, store, _ = subgoals(prompt)
+    assert task.messages[0].content == f"{prompt} now: {first}"
+
+    async def played(*replies: str) -> list[Any]:
+        environment = world.environment()
+        await environment.reset(task)
+        return [await environment.step(Message("assistant", each)) for each in replies]
+
+    def call(text: str) -> str:
+        return f"<call>{text}</call>"
+
+    found = asyncio.run(played(call(second), call(first), call(first), call(second)))
+    assert [each.reward for each in found] == [0.0, 0.25, 0.0, 0.25], "the current part alone, and once"
+    now = [each.messages[-1].content.rpartition(" now: ")[2] for each in found]
+    assert now == [first, second, second, store], "never back"
+    total = sum(int(each.messages[-1].content.split()[0]) for each in (found[1], found[3]))
+    goal = asyncio.run(played(call(first), call(second), call(f"{store} {total}"), str(total)))
+    assert [each.reward for each in goal] == [0.25] * 4 and goal[-1].done
+    skipped = asyncio.run(played(call(f"{store} {total}"), str(total)))
+    assert [each.reward for each in skipped] == [0.0, 1.0], "the full goal: nothing is left of it"
+    assert asyncio.run(played(str(total)))[0].reward == 0.0 and world.check(task, str(total)) == 1.0
+
+
+def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
+    group = make_group([0.2, 0.9, 0.5, 0.9, 1.0], failed=[4])
+    AlsoBest(Constant(), share=0.5, weight=2.0)([group])
+    assert [None if a.advantages is None else float(a.advantages[0]) for a in group.trajectories] == [1, 3, 1, 3, None]
+    assert AlsoBest(Constant(), weight=2.0).learn([group]) == {"cloned_share": 0.5, "stepwise_share": 1.0}
+    group.trajectories[1].credit(2.0)
+    group.trajectories[0].credit(0.0)
+    assert AlsoBest(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5
+    group = make_group([0.2, 0.1])
+    AlsoBest(Constant(), share=0.1)([group])
+    assert [float(a.advantages[0]) for a in group.scored if a.advantages is not None] == [2, 1], "at least one"
+    with pytest.raises(ConfigurationError, match="share above 0"):
+        AlsoBest(Constant(), share=0.0)
