@@ -70,6 +70,7 @@ def test_intervals_are_of_the_best_and_leave_out_what_is_missing() -> None:
     assert (second.best, second.low, second.high) == (0.5, 0.5, 0.5)
     assert (first.low, first.high) == (0.1, 0.9) and 0.1 < first.best < 0.9
     assert standings(list("ab"), [0.0, 1.0], seed=1) == standings(list("ab"), [0.0, 1.0], seed=1)
+    assert standings(list("aab"), [0.1, 0.9, 0.5]) == standings(list("aab"), [0.1, 0.9, 0.5], 1000, size=3, seed=0)
     alone = {each.value: each for each in standings(["a", "b"], [0.0, 1.0], resamples=1, size=1)}
     assert sorted(each.wins for each in alone.values()) == [0.0, 1.0]
     assert any(math.isnan(each.best) for each in alone.values())

@@ -134,6 +134,7 @@ def test_a_rule_judges_by_what_was_seen() -> None:
 
 def test_a_site_by_hand() -> None:
     world = TextPages(1)
+    assert world.is_inline and world.pays
     answers = replied(world, TASK, ["<call>open red</call>", "<call>open pink</call>", "12", "<call>answer 12</call>"])
     told = [answer.messages[0].content for answer in answers[:3]]
     assert told == ["ruby 40 plum 12", *["error: open LINK or answer NUMBER"] * 2]

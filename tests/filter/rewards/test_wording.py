@@ -63,6 +63,7 @@ def test_words_are_whole_words() -> None:
 def test_foreign_script_is_a_share_of_characters() -> None:
     assert ForeignScript()(said(TASK, "ab一鿿", "abc", "", "ー䷿ꀀ")) == [0.5, 0.0, 0.0, 0.0]
     assert ForeignScript().weight == -0.1
+    assert ForeignScript().is_inline and Reflects().is_inline and WholeOrLess((Earned(),)).is_inline
 
 
 def test_what_has_no_end_is_worth_less_than_nothing_though_it_is_right() -> None:

@@ -72,6 +72,9 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
         )
         assert (expert.turns[-1].versions == -1).all() and (own.turns[-1].versions >= 0).all()
     lost = player.unused(made)
+    assert {each.parent for each in made} == {
+        each.id for each in lost if each.origin is Origin.TEACHER and not each.parent
+    }
     assert {each.outcome for each in lost} == {Outcome.PRUNED} and len(lost) == 3, "the expert, and an equal pair"
 
 
