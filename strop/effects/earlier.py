@@ -12,7 +12,7 @@ from strop.run import Run
 from strop.start.launch import launch
 
 
-def earlier_run(kept: Path, run: Callable[[], Run], then: Callable[[Path], None] = lambda made: None) -> Path:
+def earlier_run(kept: Path, run: Callable[[], Run], then: Callable[[Path], object] = lambda made: None) -> Path:
     """The folder of the run that is kept there; `then` is done once to a run just made, before anybody sees it."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with (kept.parent / "lock").open("w") as lock:
