@@ -91,3 +91,7 @@ def test_bad_form_earns_nothing() -> None:
     for known in (0.0, 1.1):
         with pytest.raises(ConfigurationError, match="above 0 and at most 1"):
             SearchOrAnswer(known)
+
+
+def test_they_need_no_process_of_their_own() -> None:
+    assert Refined().is_inline and SearchOrAnswer().is_inline and Refined().weight == SearchOrAnswer().weight == 1.0

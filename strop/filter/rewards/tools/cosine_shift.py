@@ -22,7 +22,6 @@ class CosineShift(Reward):
     first: Reward
     second: Reward
     total: int  # versions after which the second one counts alone
-    weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.total < 1:

@@ -22,7 +22,6 @@ class Refined(Reward):
     """F1 of the answer, or `found` where it is 0 and the notes hold the right one."""
 
     found: float = 0.1  # for a right answer that was noted and not given
-    weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
 

@@ -32,7 +32,6 @@ class Routed(Reward):
 
     share: float = 0.0  # of the reward that is for a low price
     window: int = 1000  # attempts that prices are compared with
-    weight: float = 1.0
     _paid: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # square roots of prices
 
     is_inline: ClassVar[bool] = True

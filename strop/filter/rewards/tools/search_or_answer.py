@@ -24,7 +24,6 @@ class SearchOrAnswer(Reward):
     """S(first) where it is known and nothing was searched; S(last) where it is not and something was; else 0."""
 
     known: float = 0.5  # F1 from which on an answer is known
-    weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
 

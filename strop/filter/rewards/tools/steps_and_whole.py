@@ -22,7 +22,6 @@ class StepsAndWhole(Reward):
     """(mean over steps + whole) / 2."""
 
     whole: Reward  # of an attempt, from 0 to 1
-    weight: float = 1.0
 
     @property
     def is_inline(self) -> bool:
