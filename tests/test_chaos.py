@@ -10,6 +10,7 @@ import pytest
 from tests.chaos import campaign
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_few_kills_over_local_processes(tmp_path: Path) -> None:
     done = campaign(kills=4, where="process", seed=1, root=tmp_path, per_run=4)

@@ -266,6 +266,7 @@ def bits(runs: Path) -> dict[str, bytes]:
     return {path.parent.name: path.read_bytes() for path in runs.glob("alpha-*/*/metrics.jsonl")}
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_begun_again_it_is_the_same_result(tmp_path: Path) -> None:
     """kill -9 of the command: its runs end with it, finished ones stay, others go on, and all bits are the same."""
     path = tiny_experiment(tmp_path, tokens=200)

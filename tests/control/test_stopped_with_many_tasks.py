@@ -37,6 +37,7 @@ from strop.control.samplers.nearest import Nearest
 from strop.control.samplers.permuted import Permuted
 from strop.control.samplers.resorted import Resorted
 from strop.control.samplers.scheduled import Scheduled
+from strop.control.samplers.shared_tasks import SharedTasks
 from strop.control.samplers.staged import Staged
 from strop.control.samplers.thompson import Thompson
 from strop.control.samplers.uniform import Uniform
@@ -79,6 +80,7 @@ SAMPLERS: dict[str, Make] = {
     "Permuted": lambda many: Permuted(Dynamics(WORLDS, many // 2), WORLDS, many // 2),
     "Resorted": lambda many: Resorted(WORLDS, many // 4),
     "Scheduled": lambda many: Scheduled(WORLDS, many),
+    "SharedTasks": lambda many: SharedTasks(Uniform(WORLDS), WORLDS, "nobody-shares-here"),
     "Staged": lambda many: Staged((Dynamics(WORLDS, many // 2), Thompson(WORLDS, many // 2)), (many // DRAW + 2,)),
     "Thompson": lambda many: Thompson(WORLDS, many // 2),
     "Uniform": lambda many: Uniform(WORLDS),

@@ -65,6 +65,7 @@ class Killer:
             os.kill(self.engine.pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_run_on_ray_survives_the_death_of_its_actor(tmp_path: Path) -> None:
     run = place(make_run(save_pocket_like(tmp_path / "model")), "ray")
     assert isinstance(run.engine, RayActor)

@@ -97,6 +97,7 @@ def test_the_same_seed_twice_gives_the_same_bits(model: Path, tmp_path: Path, re
     assert leftovers(tmp_path / "other")[0] != found[0][0]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="kills forked processes")
 def test_killed_at_random_moments_and_resumed_the_run_ends_with_the_same_bits(model: Path, tmp_path: Path) -> None:
     began = time.monotonic()

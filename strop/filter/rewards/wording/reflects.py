@@ -43,7 +43,8 @@ class Reflects(Reward):
     def found(self, attempt: Trajectory) -> list[str]:
         """The words that occur in what the policy said."""
         said = "\n".join(turn.message.content for turn in attempt.turns).lower()
-        return [word for word in self.words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)]
+        # most words are nowhere, which is found out much sooner than where they stand alone
+        return [word for word in self.words if word in said and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """How common each word is, and whether attempts that reflect are right more often; nothing is remembered."""
