@@ -29,6 +29,10 @@ unit: $(VENV)/dev
 slow: $(VENV)/dev
 	$(BIN)/pytest -n 2 -m slow
 
+# the recipes that take longest to show that their mechanism acts: three minutes; `make test` has all others
+acts: $(VENV)/dev
+	$(BIN)/pytest -n 3 -m acts
+
 # agents and harnesses of other people, trained as they are: about five minutes on two cores
 clients: $(VENV)/clients
 	$(BIN)/pytest -m clients
