@@ -29,7 +29,7 @@ unit: $(VENV)/dev
 slow: $(VENV)/dev
 	$(BIN)/pytest -n 2 -m slow
 
-# the recipes that take longest to show that their mechanism acts: three minutes; `make test` has all others
+# the recipes that take longest to show that their mechanism acts: about four minutes; `make test` has all others
 acts: $(VENV)/dev
 	$(BIN)/pytest -n 3 -m acts
 

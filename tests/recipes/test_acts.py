@@ -36,14 +36,18 @@ from strop.train.trainers.torch import TorchTrainer
 
 RECORDS = records()
 LEFT_OUT = {"smollm2"}  # its model has 135 million parameters and comes in a package of its own
-# those that took more than 3.2 s, most of them because something is shown first: half of the time of all; `make acts`
+# those that took more than 2.4 s, most of them because something is shown first: 58 % of the time of all; `make acts`
 LONG = [
     "acecoder",
     "acereason_nemotron",
+    "agent_rlvr",
+    "amft",
     "archer_hierarchical",
+    "arena_learning",
     "arpo_agentic",
     "autorefine",
     "bavt",
+    "brorl",
     "concise_reasoning",
     "contextevolve",
     "cpl",
@@ -52,40 +56,62 @@ LONG = [
     "curr_reft",
     "datarus_r1",
     "demystifying_agentic_rl",
+    "digirl",
     "drive",
+    "envpool",
     "evolving_rl",
+    "hardtests",
     "imagined_conversations",
     "mashost",
     "memory_r2",
     "mgpo",
     "mobile_r1",
     "msrl",
+    "nudgerl",
     "octothinker",
     "odf",
     "oni",
     "openclaw_rl",
     "openwebvoyager",
     "optima",
+    "orpo",
+    "pacs",
     "parallel_r1",
     "per_role",
     "playpen",
     "polar",
+    "prlcoder",
     "pta_grpo",
+    "qwenlong_l1",
+    "r3",
+    "rag_rl",
+    "remix",
     "rex_rag",
+    "ring_1t",
+    "rl_scaling_vlm",
+    "rlep",
     "rlinf_vla",
+    "rlpt",
     "router_r1",
     "rtv_pdr",
     "rubric_anchors",
+    "secrets_of_rlhf_ii",
+    "seeupo",
+    "self_regulation",
     "sem",
+    "slea_rl",
     "spct",
+    "spear",
     "srl",
     "sws",
     "team",
     "ufo",
+    "ui_s1",
     "verltool",
     "vsc_rl",
     "web_agent_diagnosis",
     "webrl",
+    "xrpo",
     "zerosearch",
 ]
 # small, and with steps so large that three of them stand for many
@@ -201,7 +227,7 @@ def test_its_mechanism_acts(name: str, tmp_path: Path, request: pytest.FixtureRe
 
 
 def test_long_ones_are_recipes() -> None:
-    assert set(LONG) <= set(RECORDS) and len(set(LONG)) == len(LONG) < len(RECORDS) / 4
+    assert set(LONG) <= set(RECORDS) and len(set(LONG)) == len(LONG) < len(RECORDS) / 3
 
 
 def test_a_mechanism_that_cannot_act_is_found(tmp_path: Path) -> None:
