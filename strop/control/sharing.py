@@ -54,14 +54,18 @@ def read(folder: Path, name: str) -> SharedGroup | None:
     """The group of this name; None where there is none, or none that can be read."""
     path = folder / f"{name}{_SUFFIX}"
     try:
-        if path.stat().st_size > _MOST_BYTES:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:  # a pipe would be waited for
             return None
         return _read(json.loads(path.read_text()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def _read(data: dict[str, Any]) -> SharedGroup:
     replies: Sequence[Sequence[str]] = data["replies"]
     found = tuple(tuple(str(text) for text in attempt) for attempt in replies if not isinstance(attempt, str))
-    return SharedGroup(unplain(data["task"]), tuple(attempt for attempt in found if attempt))
+    task = unplain(data["task"])
+    words = [task.answer, task.source, task.id, *(text for each in task.messages for text in (each.role, each.content))]
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError("a task is made of texts")
+    return SharedGroup(task, tuple(attempt for attempt in found if attempt))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.generate.partners import Dialogue
+from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 
@@ -22,10 +23,7 @@ class OneStep(Agent):
     origin: ClassVar[Origin] = Origin.BRANCHED
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
-        answers = [await environment.step(turn.message) for turn in dialogue.turns]
-        if answers:
-            dialogue.hear(answers[-1].messages)
+        await where_it_stands(task, dialogue, environment)
         if self.said is None:
             await dialogue.reply()
         else:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def learners_of(run: Run) -> list[Learns]:
-    """All of them; whoever asks does so once, because the whole run is walked."""
-    return [part for _, part in outermost(run, Learns)]
+    """All of them, each once, wherever it stands; whoever asks does so once, because the whole run is walked."""
+    return list({id(part): part for _, part in outermost(run, Learns)}.values())
 
 
 def teach(learners: Sequence[Learns], groups: Sequence[Group]) -> Metrics:

@@ -37,10 +37,12 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.imagined import Imagined
 from strop.generate.play import play
 from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
+from strop.recipes.agent.dreamgym import dreamgym
 from strop.train.advantages.constant import Constant
 from strop.train.advantages.steps.also_best import AlsoBest
 from strop.train.advantages.steps.exponential_weights import ExponentialWeights
 from strop.train.advantages.steps.judged_and_hinted import JudgedAndHinted
+from strop.train.learners import learners_of
 from strop.train.values.turn_critic import TurnCritic, expectile_weights
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
 from tests.building import TASK, make_group
@@ -403,3 +405,9 @@ def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
     assert [float(a.advantages[0]) for a in group.scored if a.advantages is not None] == [2, 1], "at least one"
     with pytest.raises(ConfigurationError, match="share above 0"):
         AlsoBest(Constant(), share=0.0)
+
+
+def test_what_stands_in_two_places_of_a_run_learns_once() -> None:
+    """The memory of experiences is in the worlds and in the sampler, and would keep each of them twice."""
+    found = learners_of(dreamgym())
+    assert sum(isinstance(part, Experiences) for part in found) == 1 and len({id(part) for part in found}) == len(found)

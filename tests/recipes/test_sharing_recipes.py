@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,18 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> None:
     (tmp_path / "a" / "1.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert read(tmp_path, "a/1") is None and read(tmp_path, "a/2") is None
     assert drawn(sampler(tmp_path), 2) == drawn(sampler(tmp_path / "nowhere"), 2)
+
+
+def test_what_would_block_or_break_a_reader_is_passed_over(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, brackets without end, and a task whose words are numbers."""
+    publish(tmp_path, "a", 1, SharedGroup(sum_of(0), (("1",),)))
+    whole = json.loads((tmp_path / "a" / "1.json").read_text())
+    assert read(tmp_path, "a/1") is not None
+    os.mkfifo(tmp_path / "a" / "2.json")
+    (tmp_path / "a" / "3.json").write_text("[" * 200_000)
+    whole["task"]["messages"][0]["content"] = 7
+    (tmp_path / "a" / "4.json").write_text(json.dumps(whole))
+    assert [read(tmp_path, f"a/{number}") for number in (2, 3, 4)] == [None] * 3
 
 
 def test_a_file_of_a_megabyte_is_not_opened(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
+from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Agent, Environment
 from strop.types import Observation, Origin, Task
 
@@ -24,10 +25,7 @@ class Chat(Agent):
             raise ConfigurationError(f"Chat needs max_turns >= 1, got {self.max_turns}")
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
-        answers = [await environment.step(turn.message) for turn in dialogue.turns]  # where a resumed attempt stands
-        if answers and not answers[-1].done:
-            dialogue.hear(answers[-1].messages)
+        answers = await where_it_stands(task, dialogue, environment)
         while self._goes_on(answers) and not dialogue.is_cut:
             answers.append(await environment.step(await dialogue.reply()))
             if self._goes_on(answers):

@@ -13,6 +13,7 @@ import numpy as np
 from strop.environments.several_turns.help_offered import HELP
 from strop.errors import ConfigurationError
 from strop.generate.partners import Dialogue
+from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 
@@ -33,10 +34,7 @@ class HelpAtRandom(Agent):
             )
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
-        answers = [await environment.step(turn.message) for turn in dialogue.turns]  # where a resumed attempt stands
-        if answers and not answers[-1].done:
-            dialogue.hear(answers[-1].messages)
+        answers = await where_it_stands(task, dialogue, environment)
         chances = np.random.default_rng(dialogue.key).random(self.max_turns)
         while len(answers) < self.max_turns and not (answers and answers[-1].done) and not dialogue.is_cut:
             is_helped = bool(chances[len(answers)] < self.share)

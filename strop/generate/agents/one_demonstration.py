@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from strop.environments.demonstrating import demonstrating
 from strop.generate.partners import Dialogue
+from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 
@@ -24,10 +25,7 @@ class OneDemonstration(Agent):
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
         expert = demonstrating(environment)
-        await environment.reset(task)
-        before = [await environment.step(turn.message) for turn in dialogue.turns]
-        if before:
-            dialogue.hear(before[-1].messages)
+        before = await where_it_stands(task, dialogue, environment)
         if dialogue.is_cut:
             return (0.0,) * len(before)
         shown = expert.demonstrate()

@@ -13,7 +13,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.types import Group
+from strop.types import FloatArray, Group, Trajectory
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,16 @@ class TurnAdvantage(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for attempt in (attempt for group in groups for attempt in group.scored):
-            lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-            noted = attempt.notes.get("turn_advantages", np.zeros(0))
-            if len(noted) != len(lengths):
-                raise ConfigurationError(
-                    f"TurnAdvantage needs a note for each of {len(lengths)} turns of attempt {attempt.id}, got "
-                    f"{len(noted)}: set values=TurnCritic()"
-                )
-            attempt.advantages = np.repeat(noted, lengths).astype(np.float32)
+            attempt.advantages = np.repeat(*noted_turns(attempt, "TurnAdvantage")).astype(np.float32)
+
+
+def noted_turns(attempt: Trajectory, asked_by: str) -> tuple[FloatArray, list[int]]:
+    """What `TurnCritic` noted of each written turn, and how many tokens the turn has."""
+    lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+    noted = attempt.notes.get("turn_advantages", np.zeros(0))
+    if len(noted) != len(lengths):
+        raise ConfigurationError(
+            f"{asked_by} needs a note for each of {len(lengths)} turns of attempt {attempt.id}, got {len(noted)}: "
+            "set values=TurnCritic()"
+        )
+    return noted, lengths

@@ -22,6 +22,7 @@ from strop.filter.frames import frames
 from strop.filter.residuals import question, residual
 from strop.generate.partners import Dialogue, Player
 from strop.generate.pieces import given
+from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Adviser, Agent, Environment, Strategy
 from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory
 
@@ -46,10 +47,7 @@ class OneTurn(Agent):
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        await environment.reset(task)
-        answers = [await environment.step(turn.message) for turn in dialogue.turns]
-        if answers:
-            dialogue.hear(answers[-1].messages)
+        answers = await where_it_stands(task, dialogue, environment)
         answers.append(await environment.step(await dialogue.reply()))
         self.told = answers[-1].messages
         return tuple(answer.reward or 0.0 for answer in answers)

@@ -13,6 +13,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.train.advantages.turn_advantage import noted_turns
 from strop.types import Group, Metrics
 
 
@@ -36,13 +37,7 @@ class ExponentialWeights(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for attempt in (attempt for group in groups for attempt in group.scored):
-            lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
-            noted = attempt.notes.get("turn_advantages", np.zeros(0))
-            if len(noted) != len(lengths):
-                raise ConfigurationError(
-                    f"ExponentialWeights needs a note for each of {len(lengths)} turns of attempt {attempt.id}, got "
-                    f"{len(noted)}: set values=TurnCritic()"
-                )
+            noted, lengths = noted_turns(attempt, "ExponentialWeights")
             weights = np.minimum(np.exp(np.minimum(self.beta * noted, 50.0)), self.limit)
             attempt.advantages = np.repeat(weights, lengths).astype(np.float32)
 
