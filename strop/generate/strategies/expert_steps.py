@@ -1,7 +1,7 @@
 """StepAgent's inspection (2411.03817): behind each step of an expert the policy says what it would do there itself.
 
 The history is the expert's, so mistakes that add up are never seen, as in the paper. Reading: which steps are compared
-is left to chance, as many as there are starts; steps that say the same but for white space are no pair.
+is left to chance, as many as there are starts; steps that say the same are a pair too, of which nobody can be told.
 Papers: stepagent
 """
 
@@ -24,13 +24,9 @@ WORTH = "noted"  # the fact of whose step it is: 1 the expert's, 0 the policy's
 
 @dataclass(frozen=True)
 class ExpertSteps(Strategy):
-    """Pairs of the expert's step and the policy's, each a family, behind the steps before it, which are given.
-
-    Where there is no pair one step of the policy is brought alone, for gates to drop.
-    """
+    """Pairs of the expert's step and the policy's, each a family, behind the steps before it, which are given."""
 
     expert: Agent
-    keeps_equal: bool = False  # pairs that say the same
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         shown = await play(play.another(), self.expert)
@@ -40,8 +36,7 @@ class ExpertSteps(Strategy):
         chance = np.random.default_rng(starts[0].key)
         steps = sorted(chance.choice(len(shown.turns), count, replace=False).tolist())
         pairs = await together(self._pair(shown, at, start, play) for at, start in zip(steps, starts, strict=False))
-        told = [pair for pair in pairs if self.keeps_equal or _words(pair[0]) != _words(pair[1])]
-        return [attempt for pair in told for attempt in pair] or [pairs[0][1]]
+        return [attempt for pair in pairs for attempt in pair]
 
     async def _pair(self, shown: Trajectory, at: int, start: Start, play: Player) -> tuple[Trajectory, Trajectory]:
         told = replace(start, turns=given(shown.turns[:at]), parent=shown.id, family=f"{shown.id}@{at}")
@@ -54,7 +49,3 @@ class ExpertSteps(Strategy):
 
 def _noted(attempt: Trajectory, worth: float) -> Trajectory:
     return replace(attempt, facts=attempt.facts | {WORTH: worth})
-
-
-def _words(step: Trajectory) -> list[str]:
-    return step.reply.split()

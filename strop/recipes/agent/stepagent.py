@@ -47,7 +47,7 @@ def stepagent(
 
 
 def _inverse(setting: Setting, rate: float) -> Run:
-    strategy = ExpertSteps(Demonstrate(), keeps_equal=True)
+    strategy = ExpertSteps(Demonstrate())
     parts = {"strategy": strategy, "gates": (ZeroVariance(),), "reduction": SequenceMean()}
     run = setting.run("stepagent", Discriminated(rate), (Reinforce(),), **parts)
     (judged,) = run.rewards

@@ -57,12 +57,15 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
     made, player = brought(model, SCRIPT, ExpertSteps(Demonstrate()))
     told = [(each.origin, each.facts["noted"], each.reply, len(each.turns)) for each in made]
     assert told == [
+        (Origin.TEACHER, 1.0, "<call>get red</call>", 1),
+        (Origin.BRANCHED, 0.0, "<call>get red</call> ", 1),
         (Origin.TEACHER, 1.0, "<call>get blue</call>", 2),
         (Origin.BRANCHED, 0.0, "<call>get teal</call>", 2),
         (Origin.TEACHER, 1.0, "<think>3+4=7</think>7", 3),
         (Origin.BRANCHED, 0.0, "7", 3),
     ]
-    assert made[0].family == made[1].family != made[2].family == made[3].family
+    assert [each.family for each in made[::2]] == [each.family for each in made[1::2]]
+    assert len({each.family for each in made}) == 3
     for expert, own in zip(made[::2], made[1::2], strict=True):
         before = [np.concatenate([each.prompt, each.tokens]).tolist() for each in (*own.turns[:-1],)]
         assert before == [np.concatenate([each.prompt, each.tokens]).tolist() for each in expert.turns[:-1]]
@@ -75,20 +78,12 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
     assert {each.parent for each in made} == {
         each.id for each in lost if each.origin is Origin.TEACHER and not each.parent
     }
-    assert {each.outcome for each in lost} == {Outcome.PRUNED} and len(lost) == 3, "the expert, and an equal pair"
+    assert {each.outcome for each in lost} == {Outcome.PRUNED} and len(lost) == 1, "the expert"
 
 
-def test_equal_steps_are_no_pair_unless_they_are_kept(model: Path) -> None:
-    same = {
-        "sum red blue": "<call>get red</call>",
-        f"3{END}": "<call>get blue</call>",
-        f"4{END}": "<think>3+4=7</think>7",
-    }
-    alone, _ = brought(model, same, ExpertSteps(Demonstrate()))
-    assert [(each.origin, each.facts["noted"]) for each in alone] == [(Origin.BRANCHED, 0.0)], "for a gate to drop"
-    kept, _ = brought(model, same, ExpertSteps(Demonstrate(), keeps_equal=True), count=2)
-    assert [each.facts["noted"] for each in kept] == [1.0, 0.0, 1.0, 0.0]
-    assert len({each.family for each in kept}) == 2
+def test_as_many_steps_are_compared_as_there_are_starts(model: Path) -> None:
+    made, _ = brought(model, SCRIPT, ExpertSteps(Demonstrate()), count=2)
+    assert [each.facts["noted"] for each in made] == [1.0, 0.0, 1.0, 0.0] and len({each.family for each in made}) == 2
 
 
 @dataclass(frozen=True)
