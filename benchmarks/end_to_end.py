@@ -39,7 +39,7 @@ from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.start.launch import launch
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics, Task
 
 HERE = Path(__file__).parent

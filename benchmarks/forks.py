@@ -30,10 +30,10 @@ from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
 from strop.start.launch import launch
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.batch_standard import BatchStandard
-from strop.train.machine.sequences import Sequences
-from strop.train.pack import pack
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.batch_standard import BatchStandard
+from strop.training.machine.sequences import Sequences
+from strop.training.pack import pack
 from strop.types import Group
 
 LIMIT = 1.15

@@ -27,9 +27,9 @@ from strop.generate.engines.choice import engine_on
 from strop.generate.template import Template
 from strop.machines import Completion
 from strop.models.names import model_folder
-from strop.train.needs import Logprobs
-from strop.train.pack import pack
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.needs import Logprobs
+from strop.training.pack import pack
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
 
 ALLOWED = 2e-3  # mean absolute difference of logprobs

@@ -37,8 +37,8 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway
 from strop.models.names import model_folder
 from strop.roles import Agent
-from strop.train.needs import HIDDEN, Note
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.needs import HIDDEN, Note
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Outcome, Sampling, Start, Task, Trajectory, Turn
 
 SHARES = tuple(eighth / 8 for eighth in range(1, 9))

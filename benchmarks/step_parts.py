@@ -22,7 +22,7 @@ import strop.evaluation
 import strop.generate.play
 import strop.pipeline
 import strop.start.launch
-import strop.train.pack
+import strop.training.pack
 from strop.disk import checkpoint
 from strop.disk.ledger import Ledger
 from strop.filter.score import Scorer
@@ -145,7 +145,7 @@ def watched(run: Run, clock: Clock) -> Iterator[None]:
 
     everywhere(EVALUATION, evaluate, evaluated)
     everywhere("attempts (host)", strop.generate.play.play)
-    everywhere("packing", strop.train.pack.pack)
+    everywhere("packing", strop.training.pack.pack)
     everywhere("rescoring", rescored)
     methods("generation", TorchEngine, "_run")
     methods("generation", PagedEngine, "_run")

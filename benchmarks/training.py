@@ -30,14 +30,14 @@ import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from strop.train.batch import Batch
-from strop.train.losses.clip import Clip
-from strop.train.losses.reinforce import Reinforce
-from strop.train.needs import Logprobs
-from strop.train.objective import Objective
-from strop.train.pack import pack
-from strop.train.reductions.token_mean import TokenMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.batch import Batch
+from strop.training.losses.clip import Clip
+from strop.training.losses.reinforce import Reinforce
+from strop.training.needs import Logprobs
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 
 CEILING = 782e12  # operations/s

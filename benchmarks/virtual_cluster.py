@@ -41,9 +41,9 @@ from strop.models.names import POCKET
 from strop.pipeline import train
 from strop.progress import Flow, Progress
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.reinforce import Reinforce
-from strop.train.needs import Need, Note
+from strop.training.advantages.constant import Constant
+from strop.training.losses.reinforce import Reinforce
+from strop.training.needs import Need, Note
 from strop.types import Group, IntArray, Metrics, Sampling
 from tests.clock import VirtualLoop
 

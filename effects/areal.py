@@ -13,7 +13,7 @@ from strop.filter.rewards.flat import Flat
 from strop.recipes.setting import Setting
 from strop.recipes.system.areal import areal
 from strop.run import Run
-from strop.train.losses.reinforce import Reinforce
+from strop.training.losses.reinforce import Reinforce
 
 LAG = 16
 

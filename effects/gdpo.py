@@ -14,7 +14,7 @@ from strop.filter.rewards.flat import Flat
 from strop.recipes.objective.gdpo import gdpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_standard import GroupStandard
 
 LIMIT = 22  # tokens: at the start, 45% of the attempts keep to it, 46% are right, and 21% do both
 

@@ -18,7 +18,7 @@ from strop.recipes.classics.dapo import dapo
 from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.losses.imitation.kdrl import Kdrl
+from strop.training.losses.imitation.kdrl import Kdrl
 
 WORLD = "countdown:4"
 TEACHER_STEPS = 100

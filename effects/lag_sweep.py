@@ -32,12 +32,12 @@ from strop.observe.provenance import versions
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.start.launch import launch
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.masked import Masked
-from strop.train.corrections.sequence_truncated import SequenceTruncated
-from strop.train.corrections.truncated import Truncated
-from strop.train.losses.clip import Clip
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.masked import Masked
+from strop.training.corrections.sequence_truncated import SequenceTruncated
+from strop.training.corrections.truncated import Truncated
+from strop.training.losses.clip import Clip
+from strop.training.losses.reinforce import Reinforce
 
 HERE = Path(__file__).parent
 

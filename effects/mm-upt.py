@@ -13,7 +13,7 @@ from strop.filter.rewards.flat import Flat
 from strop.recipes.reward.mm_upt import mm_upt
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.next_sibling import NextSibling
+from strop.training.advantages.next_sibling import NextSibling
 
 
 def treatment(setting: Setting) -> Run:

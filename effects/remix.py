@@ -12,8 +12,8 @@ from strop.recipes.replay.remix import remix
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
-from strop.train.losses.clip import Clip
-from strop.train.losses.mixed_clip import MixedClip
+from strop.training.losses.clip import Clip
+from strop.training.losses.mixed_clip import MixedClip
 
 
 def treatment(setting: Setting) -> Run:

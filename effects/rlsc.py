@@ -12,8 +12,8 @@ from strop.effects import Experiment
 from strop.recipes.reward.rlsc import rlsc
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.next_sibling import NextSibling
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.next_sibling import NextSibling
 
 
 def treatment(setting: Setting) -> Run:

@@ -19,7 +19,7 @@ from strop.recipes.classics.sft import sft
 from strop.recipes.reward.teacher_forcing_rewards import teacher_forcing_rewards
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
+from strop.training.advantages.constant import Constant
 
 WORLD = "arithmetic:6"
 TEACHER_STEPS = 40

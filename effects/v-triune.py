@@ -15,7 +15,7 @@ from strop.filter.rewards.tightening import Tightening
 from strop.recipes.reward.v_triune import v_triune
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
+from strop.training.advantages.group_mean import GroupMean
 
 STEPS = 45  # about as many as the tokens are enough for
 LOOSE = ((1.0, 0.85),)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from strop.generate.policy import Policy
     from strop.roles import Environment
     from strop.run import Run
-    from strop.train.batch import Batch
+    from strop.training.batch import Batch
 
 Kind = TypeVar("Kind")
 

@@ -15,8 +15,8 @@ from strop.types import FloatArray, Group, IntArray, Metrics, Sampling
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from strop.train.batch import Batch, Output
-    from strop.train.needs import Need, Note
+    from strop.training.batch import Batch, Output
+    from strop.training.needs import Need, Note
 
     fact = property  # a fact about a mechanism: a property with a default
 else:
@@ -121,7 +121,7 @@ class Trainer(Protocol):
         ...
 
     def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
-        """Fill what losses and correction need of other policies before the step (`train/needs.py`)."""
+        """Fill what losses and correction need of other policies before the step (`training/needs.py`)."""
         ...
 
     def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:

@@ -16,12 +16,12 @@ from strop.errors import RewardError, first_of
 from strop.filter.verdicts import passes
 from strop.observe.rescore import rescored
 from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
-from strop.train.families import families, optimizer_steps
-from strop.train.learners import teach
-from strop.train.notes import notes_needed
-from strop.train.objective import Objective
-from strop.train.pack import pack
-from strop.train.stream import Stream
+from strop.training.families import families, optimizer_steps
+from strop.training.learners import teach
+from strop.training.notes import notes_needed
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.stream import Stream
 from strop.types import Group, Metrics, Task, Trajectory
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from strop.generate.talk import Limits
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
 from strop.roles import Adviser
-from strop.train.learners import learners_of
-from strop.train.needs import Note
-from strop.train.stream import Stream
+from strop.training.learners import learners_of
+from strop.training.needs import Note
+from strop.training.stream import Stream
 from strop.types import Group, Metrics, Outcome, Task
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from strop.control.standing import Standing
     from strop.filter.paid import Paid
     from strop.generate.partners import Dialogue, Player
-    from strop.train.batch import Batch, Output
-    from strop.train.needs import Need, Note
+    from strop.training.batch import Batch, Output
+    from strop.training.needs import Need, Note
     from strop.types import FloatArray, Group, Message, Metrics, Observation, Sampling, Start, Task, Trajectory, Verdict
 
 # ---- generate

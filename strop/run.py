@@ -33,8 +33,8 @@ from strop.roles import (
     World,
     Writer,
 )
-from strop.train.reductions.token_mean import TokenMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import FilePath, Sampling
 from strop.weights.channels.memory import Memory
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.train.batch import Batch
+from strop.training.batch import Batch
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")

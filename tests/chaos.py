@@ -36,7 +36,7 @@ KINDS = {
     "engine": "strop.placement.host",
     "reward": "strop.filter.worker",
     "actor": "ray::Hosted",
-    "rank": "strop.train.machine.rank",
+    "rank": "strop.training.machine.rank",
 }
 _MARK = "STROP_CHAOS"  # in the environment of all that a campaign starts, however indirectly
 _LONGEST = 180.0  # seconds without an end or a kill before a run counts as hung

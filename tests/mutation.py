@@ -2,7 +2,7 @@
 
     python -m tests.mutation --room losses --seed 0 --number 60          one room
     python -m tests.mutation --room all --number 40 --jobs 2 --json      40 mutants of every room, as one JSON object
-    python -m tests.mutation --file strop/train/losses/nft.py            every mutant of one file
+    python -m tests.mutation --file strop/training/losses/nft.py            every mutant of one file
     python -m tests.mutation --key pcl --key v0.5 --number 12               of papers' mechanisms and recipes
     python -m tests.mutation --key control --number 12                      of each key about control (or: generate)
 
@@ -40,12 +40,12 @@ from tests.mutations import changes, with_change
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.json"
 ROOMS = {
-    "losses": "strop/train/losses",
-    "corrections": "strop/train/corrections",
-    "reductions": "strop/train/reductions",
-    "advantages": "strop/train/advantages",
-    "values": "strop/train/values",
-    "arithmetic": "strop/train/arithmetic",
+    "losses": "strop/training/losses",
+    "corrections": "strop/training/corrections",
+    "reductions": "strop/training/reductions",
+    "advantages": "strop/training/advantages",
+    "values": "strop/training/values",
+    "arithmetic": "strop/training/arithmetic",
     "gates": "strop/filter/gates",
     "recipes": "strop/recipes",
 }

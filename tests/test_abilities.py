@@ -9,8 +9,8 @@ from strop.abilities import Closes, Settles, generated, outermost
 from strop.generate.engines.scripted import Scripted
 from strop.placement.process import LocalProcess
 from strop.placement.ray import RayActor
-from strop.train.trainers.ranks import Ranks
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.trainers.ranks import Ranks
+from strop.training.trainers.torch import TorchTrainer
 
 
 @dataclass

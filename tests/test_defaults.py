@@ -1,9 +1,9 @@
 """The defaults and facts of every mechanism, pinned: no recipe's parts tell those of a mechanism that none uses.
 
 The table beside this file (`defaults.json`) holds each class of these rooms in one line; a new one may come in without:
-strop.train.losses, strop.train.advantages, strop.train.corrections, strop.train.reductions, strop.train.values,
-strop.train.trainers, strop.train.step_scales, strop.filter.gates, strop.filter.rewards, strop.replay,
-strop.environments, strop.generate.strategies, strop.generate.guidances, strop.models, strop.control,
+strop.training.losses, strop.training.advantages, strop.training.corrections, strop.training.reductions,
+strop.training.values, strop.training.trainers, strop.training.step_scales, strop.filter.gates, strop.filter.rewards,
+strop.replay, strop.environments, strop.generate.strategies, strop.generate.guidances, strop.models, strop.control,
 strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers and strop.control.writers ;
 to renew it on purpose, and look at what `git diff` says:
 python -m tests.test_defaults
@@ -20,8 +20,15 @@ from pathlib import Path
 from typing import Any
 
 ROOMS = (
-    *("train.losses", "train.advantages", "train.corrections", "train.reductions", "train.values", "train.trainers"),
-    *("train.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),
+    *(
+        "training.losses",
+        "training.advantages",
+        "training.corrections",
+        "training.reductions",
+        "training.values",
+        "training.trainers",
+    ),
+    *("training.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),
     *("generate.strategies", "generate.guidances"),
     "control",
 )

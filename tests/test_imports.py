@@ -19,7 +19,7 @@ LAYERS = [
     ["models"],
     ["weights"],
     ["disk"],
-    ["generate", "environments", "filter", "control", "replay", "train", "observe", "placement"],
+    ["generate", "environments", "filter", "control", "replay", "training", "observe", "placement"],
     ["evaluation"],
     ["progress"],
     ["pipeline"],
@@ -35,9 +35,10 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ROOMS = {
     "generate/advisers", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
     "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
-    "control/writers", "replay", "train/advantages", "train/corrections", "train/losses", "train/reductions",
-    "weights/channels", "train/step_scales", "train/losses/imitation", "train/losses/outside",
-    "train/losses/pairs", "train/losses/preferences", "filter/rewards/conversation", "filter/rewards/judged",
+    "control/writers", "replay", "training/advantages", "training/corrections", "training/losses",
+    "training/reductions", "weights/channels", "training/step_scales", "training/losses/imitation",
+    "training/losses/outside", "training/losses/pairs", "training/losses/preferences",
+    "filter/rewards/conversation", "filter/rewards/judged",
     "filter/rewards/tools",
     "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip

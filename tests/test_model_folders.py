@@ -26,8 +26,8 @@ from strop.filter.judges import Generative
 from strop.generate.engines.torch import TorchEngine, read_weights
 from strop.models.folder import check_model_folder
 from strop.models.model import load_model
-from strop.train.trainers.torch import TorchTrainer
-from strop.train.values.critic import Critic
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.values.critic import Critic
 from strop.types import Task
 from tests.models import save_pocket_like, save_tiny_model, save_tokenizer
 

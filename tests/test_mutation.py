@@ -54,7 +54,7 @@ def test_what_is_changed(source: str, expected: list[str]) -> None:
 
 
 def test_every_mutant_of_a_file_differs_from_it_and_has_a_name_of_its_own() -> None:
-    path = Path("strop/train/losses/clip.py")
+    path = Path("strop/training/losses/clip.py")
     source = (ROOT / path).read_text()
     found = mutants_of(path)
     assert len({mutant.what for mutant in found}) == len(found) > 10
@@ -80,9 +80,9 @@ def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
 
 
 def test_a_modules_tests_name_it_or_walk_its_room() -> None:
-    found = about("strop/train/losses/nft.py")
-    assert {"tests/train/losses/test_nft.py", "tests/train/losses/test_robust.py"} <= set(found)
-    assert "tests/train/losses/test_gspo.py" not in found
+    found = about("strop/training/losses/nft.py")
+    assert {"tests/training/losses/test_nft.py", "tests/training/losses/test_robust.py"} <= set(found)
+    assert "tests/training/losses/test_gspo.py" not in found
     parts, devices, *others = about("strop/recipes/rollout/brorl.py")
     assert parts.endswith("[brorl]") and devices.endswith("[brorl]") and others == ["tests/recipes/test_stages.py"]
     assert about("strop/recipes/reward/fapo.py")[2:] == ["tests/filter/rewards/test_flawed.py"], "who imports it"

@@ -31,8 +31,8 @@ from strop.pipeline import train
 from strop.progress import Flow, Progress
 from strop.roles import Belief, Pace, Reward, Sampler, World
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Observation, Outcome, Task, Trajectory
 from tests.clock import AtOnce, run_virtually
 from tests.models import save_pocket_like

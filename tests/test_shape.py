@@ -38,9 +38,9 @@ FOREIGN = {
     "processes/answers.py": "types of the language",
     "start/ready.py": "configurations of transformers",
     "start/side_by_side.py": "the operating system",
-    "train/batch.py": "fields that are tensors, without importing torch",
-    "train/machine/llama.py": "models of transformers",
-    "train/machine/memory.py": "configurations of transformers",
+    "training/batch.py": "fields that are tensors, without importing torch",
+    "training/machine/llama.py": "models of transformers",
+    "training/machine/memory.py": "configurations of transformers",
     "weights/shared.py": "the operating system",
 }
 

@@ -24,7 +24,7 @@ from strop.generate.policy import attempt_key
 from strop.generate.together import together
 from strop.pipeline import train
 from strop.roles import Belief, Budget, Gate, Reward, Sampler, Strategy, Writer
-from strop.train.families import families, optimizer_steps
+from strop.training.families import families, optimizer_steps
 from strop.types import Group, Origin, Outcome, Start, Task, Trajectory, Verdict
 from tests.building import make_group
 from tests.clock import run_virtually

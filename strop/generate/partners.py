@@ -11,7 +11,7 @@ from strop.types import Message, Sampling, Start, Task, Trajectory, Turn
 
 if TYPE_CHECKING:
     from strop.roles import Agent
-    from strop.train.needs import Note
+    from strop.training.needs import Note
 
 
 class Player(Protocol):

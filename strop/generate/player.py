@@ -18,7 +18,7 @@ from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import NO_LIMITS, Limits
 from strop.observe.stages import Stages
 from strop.roles import Agent, World
-from strop.train.needs import Note
+from strop.training.needs import Note
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 
 Notes: TypeAlias = dict[str, NDArray[Any]]

@@ -16,8 +16,8 @@ from torch import Tensor
 from strop.abilities import Typed, inside
 from strop.errors import DeliveryError
 from strop.machines import Engine
-from strop.train.batch import Batch
-from strop.train.needs import Logprobs
+from strop.training.batch import Batch
+from strop.training.needs import Logprobs
 from strop.types import Metrics, Origin
 
 if TYPE_CHECKING:

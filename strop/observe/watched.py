@@ -12,7 +12,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.train.batch import Batch, Output
+from strop.training.batch import Batch, Output
 from strop.types import Metrics
 
 

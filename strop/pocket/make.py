@@ -23,10 +23,10 @@ from strop.pocket.ability import ABILITY
 from strop.pocket.grade import CONTEXT, grades, show
 from strop.pocket.shards import Shard, Shards
 from strop.pocket.tokenizer import END, PAD, TOKEN_IDS, save_tokenizer
-from strop.train.batch import Batch
-from strop.train.losses.likelihood import Likelihood
-from strop.train.objective import Objective
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.batch import Batch
+from strop.training.losses.likelihood import Likelihood
+from strop.training.objective import Objective
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
 
 _SHIPPED = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")

@@ -12,8 +12,8 @@ from strop.generate.strategies.recited_verdicts import RecitedVerdicts
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields: Any) -> Run:

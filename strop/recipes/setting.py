@@ -19,8 +19,8 @@ from strop.generate.engines.choice import engine_on
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
-from strop.train.trainers.ranks import Ranks
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.trainers.ranks import Ranks
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
 
 _EXAMPLES = 64  # of one step
 _RATE = 5e-4  # 20 such steps take passages from 1 to 90 % right

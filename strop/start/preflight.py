@@ -20,10 +20,10 @@ from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
 from strop.start.supply import shortage
-from strop.train.machine.tokenizers import check_same_words
-from strop.train.needs import Logprobs, folders, listed
-from strop.train.objective import Objective
-from strop.train.stream import problems as problems_of_streaming
+from strop.training.machine.tokenizers import check_same_words
+from strop.training.needs import Logprobs, folders, listed
+from strop.training.objective import Objective
+from strop.training.stream import problems as problems_of_streaming
 
 _THREADS = 16  # for each processor: with thousands of them, torch crashes
 

@@ -25,7 +25,7 @@ from strop.models.names import model_folder
 from strop.pipeline import learn
 from strop.run import Run
 from strop.start.launch import open_learners, warmed
-from strop.train.learners import learners_of
+from strop.training.learners import learners_of
 from strop.weights.delivery import as_held
 from strop.weights.fingerprint import fingerprint
 

@@ -35,14 +35,15 @@ def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
         ("share", "0.5", "of tasks that cannot be solved"),
     ]
 
-    told = class_fields(PACKAGE / "train/corrections/truncated.py", "Truncated")
+    told = class_fields(PACKAGE / "training/corrections/truncated.py", "Truncated")
     assert [field.name for field in told] == ["cap", "target"], "a base that is no dataclass has no fields"
 
 
 def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
     path = PACKAGE / "recipes" / "objective" / "effective_rank.py"
     said = {
-        field.name: field.comment for field in class_fields(PACKAGE / "train/advantages/hidden_rank.py", "HiddenRank")
+        field.name: field.comment
+        for field in class_fields(PACKAGE / "training/advantages/hidden_rank.py", "HiddenRank")
     }
     assert said["stride"]
     assert {field.name: field.comment for field in recipe_parameters(path)}["stride"] == said["stride"]

@@ -32,7 +32,7 @@ def test_a_page_says_what_a_reader_wants() -> None:
     for part in ("**Claim.**", "**Reading.**", "strop train nft", "losses/nft.py", "`negative_floor`", "**Tests.**"):
         assert part in page
     assert "[nft](papers/nft.md)" in pages["papers.md"]
-    assert "- [`clip`](../../strop/train/losses/clip.py): PPO's clipped" in pages["rooms/train-losses.md"]
+    assert "- [`clip`](../../strop/training/losses/clip.py): PPO's clipped" in pages["rooms/training-losses.md"]
 
 
 def test_every_link_leads_somewhere() -> None:

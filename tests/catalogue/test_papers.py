@@ -17,17 +17,17 @@ def tree(tmp_path: Path) -> Path:
     """A package with mechanisms, recipes of three papers, what all recipes share, a test and a result."""
     files = {
         "pyproject.toml": "",
-        "strop/train/losses/clip.py": '"""Clips.\n\nPapers: alpha\n"""\n',
-        "strop/train/losses/clip_more.py": '"""Clips more."""\n',
+        "strop/training/losses/clip.py": '"""Clips.\n\nPapers: alpha\n"""\n',
+        "strop/training/losses/clip_more.py": '"""Clips more."""\n',
         "strop/control/paces/lag.py": '"""A pace.\n\nPapers: beta-2\n"""\n',
         "strop/recipes/setting.py": '"""Shared."""\nfrom strop.control.paces.lag import Lag\n',
         "strop/recipes/classics/alpha.py": '"""1.\n\nTitle: The "A"\n    paper\nPaper: arXiv 2501.00001 (2025)\n"""\n',
-        "strop/recipes/classics/plain.py": '"""Nobody\'s."""\nfrom strop.train.losses.clip import Clip\n',
+        "strop/recipes/classics/plain.py": '"""Nobody\'s."""\nfrom strop.training.losses.clip import Clip\n',
         "strop/recipes/system/beta_2.py": '"""Two.\n\nTitle: Beta\nClaim: Twice\n    as fast.\n"""\n',
         "strop/recipes/system/second.py": '"""Also two.\n\nPapers: beta-2\n"""\n',
         "strop/recipes/system/one_gamma.py": '"""Three.\n\nKey: 1-gamma\nTitle: Gamma\n"""\n',
-        "tests/train/test_clip.py": "from strop.train.losses.clip import Clip\n",
-        "tests/train/test_more.py": "from strop.train.losses.clip_more import More\n",
+        "tests/training/test_clip.py": "from strop.training.losses.clip import Clip\n",
+        "tests/training/test_more.py": "from strop.training.losses.clip_more import More\n",
         "tests/test_recipes.py": 'build(recipe_named("one_gamma"))\n',
         "effects/results/alpha.json": json.dumps({"verdict": "holds", "difference": 0.1, "arms": {}}),
     }
@@ -42,8 +42,8 @@ def test_a_paper_is_joined_with_what_exists(tree: Path) -> None:
     _, alpha, beta = find_papers(tree)
     assert alpha.record.title == 'The "A" paper'
     assert alpha.record.address == "https://arxiv.org/abs/2501.00001"
-    assert alpha.mechanisms == ("strop.train.losses.clip",)
-    assert alpha.tests == ("tests/train/test_clip.py",)
+    assert alpha.mechanisms == ("strop.training.losses.clip",)
+    assert alpha.tests == ("tests/training/test_clip.py",)
     assert alpha.effect == {"verdict": "holds", "difference": 0.1}
     assert beta.key == "beta-2" and beta.record.claim == "Twice as fast." and beta.effect is None
 

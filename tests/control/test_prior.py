@@ -10,7 +10,7 @@ import pytest
 from strop.control.budgets.while_risk_falls import WhileRiskFalls
 from strop.control.prior import Prior
 from strop.errors import ConfigurationError
-from strop.train.advantages.fused_prior import FusedPrior
+from strop.training.advantages.fused_prior import FusedPrior
 from strop.types import Group, Origin
 from tests.building import advantages_of, make_group
 

@@ -23,7 +23,7 @@ from strop.generate.play import play
 from strop.generate.policy import Policy
 from strop.pipeline import train
 from strop.roles import World
-from strop.train.advantages.group_mean import GroupMean
+from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Outcome, Sampling, Start, Trajectory
 from tests.environments.foul import Foul, Unloadable
 from tests.filter.test_score import worker_processes

@@ -16,8 +16,8 @@ from strop.recipes.setting import Setting
 from strop.recipes.worlds import parse_worlds
 from strop.run import Run
 from strop.start.preflight import check
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
 from strop.types import Message
 
 LEVELS = [Programs(level) for level in SHAPES]

@@ -19,7 +19,7 @@ from strop.filter.gates.ordered import Ordered
 from strop.filter.progress_rules import guessing
 from strop.filter.rewards.in_context_progress import InContextProgress
 from strop.roles import Adviser
-from strop.train.advantages.progress_weighted import ProgressWeighted
+from strop.training.advantages.progress_weighted import ProgressWeighted
 from strop.types import Group, Message, Sampling, Trajectory
 from tests.building import make_group, turn
 

@@ -27,9 +27,9 @@ from strop.generate.strategies.first_bad_line import FirstBadLine
 from strop.generate.strategies.rewritten_lines import RewrittenLines
 from strop.machines import Completion
 from strop.roles import Environment, World
-from strop.train.values.begun_critic import BegunCritic
-from strop.train.values.line_judge import LineJudge
-from strop.train.values.line_scores import LineScores
+from strop.training.values.begun_critic import BegunCritic
+from strop.training.values.line_judge import LineJudge
+from strop.training.values.line_scores import LineScores
 from strop.types import Group, IntArray, Message, Observation, Outcome, Sampling, Task, Trajectory
 from tests.filter.replies import said
 from tests.generate.talking import TASK, VOCABULARY, Recording, policy_of, run, save_folder

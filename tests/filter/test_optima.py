@@ -25,8 +25,8 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
 from strop.pipeline import train
 from strop.roles import Reward, Strategy
-from strop.train.advantages.top_share import TopShare
-from strop.train.needs import Note
+from strop.training.advantages.top_share import TopShare
+from strop.training.needs import Note
 from strop.types import Group, Message, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 from tests.clock import run_virtually

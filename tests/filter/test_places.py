@@ -18,9 +18,9 @@ from strop.filter.paid import Paid, Span
 from strop.filter.score import Scorer
 from strop.generate.template import Template
 from strop.roles import Reward
-from strop.train.advantages.gae import Gae
-from strop.train.advantages.token_returns import TokenReturns
-from strop.train.arithmetic.turn_credit import token_payments
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.token_returns import TokenReturns
+from strop.training.arithmetic.turn_credit import token_payments
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.models import save_pocket_like

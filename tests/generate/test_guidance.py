@@ -17,8 +17,8 @@ from strop.generate.engines.torch import TorchEngine
 from strop.generate.guidance import Guidance
 from strop.generate.guidances.q_sharp import QSharp
 from strop.generate.guidances.vas import Vas
-from strop.train.values.critic import Critic
-from strop.train.values.success import Success
+from strop.training.values.critic import Critic
+from strop.training.values.success import Success
 from strop.types import Sampling
 from tests.models import save_pocket_like
 

@@ -21,8 +21,8 @@ from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.roles import Advantage
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.needs import Note
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.needs import Note
 from strop.types import Group, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder

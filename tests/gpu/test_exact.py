@@ -15,11 +15,11 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.generate.engines.paged import PagedEngine
 from strop.machines import Completion
-from strop.train.needs import Logprobs
-from strop.train.pack import pack
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.needs import Logprobs
+from strop.training.pack import pack
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
-from tests.train.tiny import make_attempt
+from tests.training.tiny import make_attempt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -16,15 +16,15 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.kernels import attention, logprobs, norm, swiglu
 from strop.kernels.linear import add_product, weight_gradient
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.needs import Logprobs
-from strop.train.objective import Objective
-from strop.train.pack import pack
-from strop.train.reductions.token_mean import TokenMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.needs import Logprobs
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group
-from tests.train.tiny import make_attempt, make_turn
+from tests.training.tiny import make_attempt, make_turn
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("triton", reason="no Triton here")

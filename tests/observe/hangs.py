@@ -11,8 +11,8 @@ from strop.environments.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.torch import TorchEngine
 from strop.machines import Objective
-from strop.train.batch import Batch
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.batch import Batch
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Message, Metrics, Observation
 
 

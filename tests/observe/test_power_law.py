@@ -16,9 +16,9 @@ from strop.observe.watched import Watched
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
 from strop.start.preflight import check
-from strop.train.losses.exact_kl import ExactKl
-from strop.train.needs import Logits
-from strop.train.objective import Objective
+from strop.training.losses.exact_kl import ExactKl
+from strop.training.needs import Logits
+from strop.training.objective import Objective
 from tests.building import Said, make_batch
 from tests.generate.talking import save_folder
 from tests.models import save_pocket_like

@@ -19,8 +19,8 @@ from strop.observe.rescore import judged, scorable
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch
-from strop.train.batch import ORIGINS
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.batch import ORIGINS
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Origin, Sampling
 from tests.building import make_batch
 from tests.models import save_pocket_like

@@ -32,7 +32,7 @@ from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
 from strop.start.launch import launch
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.trainers.torch import TorchTrainer
 
 RECORDS = records()
 LEFT_OUT = {"smollm2"}  # its model has 135 million parameters and comes in a package of its own

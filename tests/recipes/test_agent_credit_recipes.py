@@ -10,10 +10,10 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.conversation.softened import Softened
 from strop.filter.rewards.conversation.unreadable import Unreadable
-from strop.train.advantages.gae import Gae
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.advantages.steps.hard_filtered import HardFiltered, step_advantages
-from strop.train.advantages.widest_spread import WidestSpread, spread
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.steps.hard_filtered import HardFiltered, step_advantages
+from strop.training.advantages.widest_spread import WidestSpread, spread
 from strop.types import Group, Message, Outcome, Trajectory, Turn
 from tests.building import TASK, advantages_of, make_group, turn
 

@@ -24,7 +24,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.actions_first import ActionsFirst
 from strop.generate.strategies.beside_expert import BesideExpert
 from strop.roles import Agent
-from strop.train.advantages.steps.step_and_episode import StepAndEpisode, step_returns
+from strop.training.advantages.steps.step_and_episode import StepAndEpisode, step_returns
 from strop.types import Group, Message, Origin, Outcome, Task, ToolCall, Trajectory
 from tests.building import TASK, turn
 from tests.generate.talking import Recording, policy_of, save_folder

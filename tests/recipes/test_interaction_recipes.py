@@ -21,9 +21,9 @@ from strop.filter.rewards.conversation.interactions import Interactions, score_i
 from strop.filter.rewards.conversation.labelled_messages import LabelledMessages
 from strop.generate.advisers.canned import Canned
 from strop.generate.agents.discussion import Discussion
-from strop.train.advantages.consistent import Consistent
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.per_voice import PerVoice
+from strop.training.advantages.consistent import Consistent
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.per_voice import PerVoice
 from strop.types import Group, Message, Observation, Outcome, Sampling, Task, Trajectory, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")

@@ -38,12 +38,12 @@ from strop.generate.agents.imagined import Imagined
 from strop.generate.play import play
 from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
 from strop.recipes.agent.dreamgym import dreamgym
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.steps.also_best import AlsoBest
-from strop.train.advantages.steps.exponential_weights import ExponentialWeights
-from strop.train.advantages.steps.judged_and_hinted import JudgedAndHinted
-from strop.train.learners import learners_of
-from strop.train.values.turn_critic import TurnCritic, expectile_weights
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.steps.also_best import AlsoBest
+from strop.training.advantages.steps.exponential_weights import ExponentialWeights
+from strop.training.advantages.steps.judged_and_hinted import JudgedAndHinted
+from strop.training.learners import learners_of
+from strop.training.values.turn_critic import TurnCritic, expectile_weights
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
 from tests.building import TASK, make_group
 from tests.generate.talking import Recording, policy_of, save_folder

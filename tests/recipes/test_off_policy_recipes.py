@@ -14,7 +14,7 @@ from strop.recipes import build, recipe_named
 from strop.roles import Reward
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
-from strop.train.needs import Logprobs
+from strop.training.needs import Logprobs
 from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd, LongerIsBetter

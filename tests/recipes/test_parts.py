@@ -21,8 +21,8 @@ import pytest
 from strop.catalogue.record import recipe_files
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
 from tests.recipes.every import other_run, plain_run
 from tests.test_defaults import default_of
 

@@ -20,15 +20,15 @@ from strop.recipes.reward.prm_code import prm_code
 from strop.recipes.reward.rltf import rltf
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.values.begun_critic import BegunCritic
-from strop.train.values.critic import Critic
-from strop.train.values.line_scores import LineScores
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.values.begun_critic import BegunCritic
+from strop.training.values.critic import Critic
+from strop.training.values.line_scores import LineScores
 
 CUDA = Setting(world="programs:2", model="pocket", device="cuda", isolation="process")
 TESTS = PassedTests(trials=Trials("process"))

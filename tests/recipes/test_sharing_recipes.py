@@ -23,7 +23,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.swarm import Swarm
 from strop.recipes.setting import Setting
 from strop.recipes.system.sapo_sharing import sapo_sharing
-from strop.train.losses.reinforce import Reinforce
+from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, say, turn, written
 from tests.generate.talking import END, Recording, policy_of, save_folder

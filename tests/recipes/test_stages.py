@@ -16,8 +16,8 @@ from strop.environments.choice import Choice
 from strop.environments.judged import Judged
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.train.step_scales.root_of_attempts import RootOfAttempts
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.step_scales.root_of_attempts import RootOfAttempts
+from strop.training.trainers.torch import TorchTrainer
 from tests.control.samplers.trying import group_of
 
 

@@ -22,8 +22,8 @@ from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.generate.agents.extract_and_manage import ExtractAndManage
 from strop.generate.play import play
 from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
-from strop.train.advantages.action_wise import ActionWise
-from strop.train.advantages.session_standard import SessionStandard
+from strop.training.advantages.action_wise import ActionWise
+from strop.training.advantages.session_standard import SessionStandard
 from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
 from tests.building import TASK
 from tests.generate.talking import Recording, policy_of, save_folder

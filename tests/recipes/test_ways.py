@@ -9,7 +9,7 @@ from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
 from strop.generate.strategies.trees.frontier import Frontier
 from strop.recipes import build, recipe_named
 from strop.replay.interleaved import Interleaved
-from strop.train.losses.clip import Clip
+from strop.training.losses.clip import Clip
 
 
 def test_the_ways_of_the_synergy_dilemma() -> None:

@@ -18,15 +18,15 @@ from strop.recipes import build, recipe_named
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
-from strop.train.reductions.constant_length import ConstantLength
-from strop.train.reductions.taught_apart import TaughtApart
-from strop.train.reductions.token_mean import TokenMean
+from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.taught_apart import TaughtApart
+from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
-from tests.train.tiny import make_attempt, make_turn, save_llama
+from tests.training.tiny import make_attempt, make_turn, save_llama
 
 
 def shown(number: int, is_shown: bool = True) -> Group:

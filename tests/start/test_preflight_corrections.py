@@ -14,25 +14,25 @@ from strop.recipes.setting import Setting
 from strop.roles import Correction, Loss
 from strop.run import Run
 from strop.start.preflight import check
-from strop.train.corrections.clamped import Clamped
-from strop.train.corrections.geometric import Geometric
-from strop.train.corrections.icepop import IcePop
-from strop.train.corrections.masked import Masked
-from strop.train.corrections.separated import Separated
-from strop.train.corrections.sequence_truncated import SequenceTruncated
-from strop.train.corrections.truncated import Truncated
-from strop.train.corrections.veto import Veto
-from strop.train.losses.aipo import Aipo
-from strop.train.losses.among import Among
-from strop.train.losses.cispo import Cispo
-from strop.train.losses.clip import Clip
-from strop.train.losses.decoupled import Decoupled
-from strop.train.losses.kl import Kl
-from strop.train.losses.minimum_variance import MinimumVariance
-from strop.train.losses.reinforce import Reinforce
-from strop.train.losses.trajectory_balance import TrajectoryBalance
-from strop.train.trainers.ranks import Ranks
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.corrections.clamped import Clamped
+from strop.training.corrections.geometric import Geometric
+from strop.training.corrections.icepop import IcePop
+from strop.training.corrections.masked import Masked
+from strop.training.corrections.separated import Separated
+from strop.training.corrections.sequence_truncated import SequenceTruncated
+from strop.training.corrections.truncated import Truncated
+from strop.training.corrections.veto import Veto
+from strop.training.losses.aipo import Aipo
+from strop.training.losses.among import Among
+from strop.training.losses.cispo import Cispo
+from strop.training.losses.clip import Clip
+from strop.training.losses.decoupled import Decoupled
+from strop.training.losses.kl import Kl
+from strop.training.losses.minimum_variance import MinimumVariance
+from strop.training.losses.reinforce import Reinforce
+from strop.training.losses.trajectory_balance import TrajectoryBalance
+from strop.training.trainers.ranks import Ranks
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Origin, Sampling
 
 

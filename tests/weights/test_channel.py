@@ -13,15 +13,15 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError
 from strop.machines import Completion, Engine, WeightVersion
-from strop.train.losses.likelihood import Likelihood
-from strop.train.objective import Objective
-from strop.train.pack import pack
-from strop.train.reductions.token_mean import TokenMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.losses.likelihood import Likelihood
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint
-from tests.train.tiny import random_groups, save_llama
+from tests.training.tiny import random_groups, save_llama
 
 
 @dataclass

@@ -25,7 +25,7 @@ from strop.placement.process import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.roles import Reward
 from strop.start.launch import launch
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory

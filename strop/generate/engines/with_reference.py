@@ -13,7 +13,7 @@ import numpy as np
 from strop.generate.pieces import NOBODY
 from strop.generate.voices import REFERENCE
 from strop.machines import Completion, Engine, WeightVersion
-from strop.train.machine.tokenizers import check_same_words
+from strop.training.machine.tokenizers import check_same_words
 from strop.types import FilePath, IntArray, Sampling
 
 

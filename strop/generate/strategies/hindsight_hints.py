@@ -19,7 +19,7 @@ from strop.generate.pieces import noted
 from strop.generate.policy import Policy
 from strop.generate.template import Template
 from strop.roles import Adviser, Strategy
-from strop.train.needs import LOGPROBS
+from strop.training.needs import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Message, Start, Trajectory
 
 GAP = "hint_gap"

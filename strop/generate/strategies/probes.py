@@ -24,7 +24,7 @@ from strop.generate.pieces import given, said, shortened
 from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.needs import LOGPROBS
+from strop.training.needs import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Start, Trajectory
 
 PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")

@@ -24,8 +24,8 @@ from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.train.needs import HIDDEN
+from strop.training.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.needs import HIDDEN
 from strop.types import Group, Metrics, Outcome, Start, Trajectory
 
 FORETOLD = "foretold"  # the fact of how likely success was at the pause

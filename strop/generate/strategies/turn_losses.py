@@ -14,7 +14,7 @@ import numpy as np
 
 from strop.generate.partners import Player
 from strop.roles import Strategy
-from strop.train.needs import REFERENCE_LOGPROBS
+from strop.training.needs import REFERENCE_LOGPROBS
 from strop.types import FloatArray, Group, Start, Trajectory
 
 

@@ -18,8 +18,8 @@ from strop.filter.rewards.overlong import Overlong
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown as taught
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def demystifying_agentic_rl(

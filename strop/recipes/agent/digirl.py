@@ -18,9 +18,9 @@ from typing import Literal
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.steps.hard_filtered import HardFiltered
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.success import Success
+from strop.training.advantages.steps.hard_filtered import HardFiltered
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.success import Success
 
 
 def digirl(

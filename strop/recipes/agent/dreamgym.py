@@ -25,8 +25,8 @@ from strop.recipes.advisers import parse_adviser, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 _RULES = "strop.environments.talks.dream_rules:dreamt"
 

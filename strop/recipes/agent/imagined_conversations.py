@@ -16,10 +16,10 @@ from __future__ import annotations
 from strop.generate.agents.imagined import Imagined
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.steps.exponential_weights import ExponentialWeights
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.values.turn_critic import TurnCritic
+from strop.training.advantages.steps.exponential_weights import ExponentialWeights
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.values.turn_critic import TurnCritic
 
 
 def imagined_conversations(

@@ -22,8 +22,8 @@ from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.action_wise import ActionWise
-from strop.train.losses.clip import Clip
+from strop.training.advantages.action_wise import ActionWise
+from strop.training.losses.clip import Clip
 
 
 def mashost(

@@ -27,10 +27,10 @@ from strop.generate.strategies.memory.local_reruns import LocalReruns
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.session_standard import SessionStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.kl import Kl
+from strop.training.advantages.session_standard import SessionStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.kl import Kl
 
 
 def memory_r2(

@@ -19,9 +19,9 @@ from strop.generate.strategies.actions_first import ActionsFirst
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown as taught
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def mobile_r1(

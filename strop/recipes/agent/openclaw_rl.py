@@ -22,8 +22,8 @@ from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.steps.judged_and_hinted import JudgedAndHinted
-from strop.train.losses.clip import Clip
+from strop.training.advantages.steps.judged_and_hinted import JudgedAndHinted
+from strop.training.losses.clip import Clip
 
 _RULES = "strop.filter.next_state_rules:judged"
 

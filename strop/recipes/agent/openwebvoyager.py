@@ -22,9 +22,9 @@ from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def openwebvoyager(

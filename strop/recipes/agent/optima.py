@@ -25,8 +25,8 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.turn_losses import TurnLosses
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.top_share import TopShare
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.top_share import TopShare
+from strop.training.losses.reinforce import Reinforce
 
 
 def optima(

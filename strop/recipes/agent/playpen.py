@@ -28,11 +28,11 @@ from strop.recipes.worlds import parse_worlds
 from strop.recipes.wrapped import wrap_worlds
 from strop.roles import Advantage, Gate, Loss, World
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.likelihood import Likelihood
-from strop.train.losses.pairs.dpo import Dpo
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.likelihood import Likelihood
+from strop.training.losses.pairs.dpo import Dpo
 
 
 def playpen(

@@ -17,11 +17,11 @@ from __future__ import annotations
 from strop.filter.rewards.conversation.unreadable import Unreadable
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.advantages.widest_spread import WidestSpread
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.widest_spread import WidestSpread
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.values.critic import Critic
 
 
 def ragen(

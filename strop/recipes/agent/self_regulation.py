@@ -18,8 +18,8 @@ from strop.generate.agents.help_at_random import HelpAtRandom
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.help_labels import HelpLabels
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.help_labels import HelpLabels
+from strop.training.losses.reinforce import Reinforce
 
 
 def self_regulation(

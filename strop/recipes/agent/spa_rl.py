@@ -16,10 +16,10 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.grounded import Grounded
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.progress_returns import ProgressReturns
-from strop.train.losses.clip import Clip
-from strop.train.values.contributions import Contributions
-from strop.train.values.critic import Critic
+from strop.training.advantages.progress_returns import ProgressReturns
+from strop.training.losses.clip import Clip
+from strop.training.values.contributions import Contributions
+from strop.training.values.critic import Critic
 
 
 def spa_rl(

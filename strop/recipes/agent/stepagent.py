@@ -25,11 +25,11 @@ from strop.generate.strategies.beside_expert import BesideExpert
 from strop.generate.strategies.expert_steps import ExpertSteps
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.discriminated import Discriminated
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.discriminated import Discriminated
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def stepagent(

@@ -20,9 +20,9 @@ from strop.recipes.setting import Setting
 from strop.recipes.wrapped import wrap_worlds
 from strop.roles import World
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.critic import Critic
 
 
 def ufo(

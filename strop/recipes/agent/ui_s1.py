@@ -17,8 +17,8 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.agents.patched import Patched
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.steps.step_and_episode import StepAndEpisode
-from strop.train.losses.clip import Clip
+from strop.training.advantages.steps.step_and_episode import StepAndEpisode
+from strop.training.losses.clip import Clip
 
 
 def ui_s1(

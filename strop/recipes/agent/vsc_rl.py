@@ -21,10 +21,10 @@ from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.steps.also_best import AlsoBest
-from strop.train.advantages.steps.hard_filtered import HardFiltered
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.success import Success
+from strop.training.advantages.steps.also_best import AlsoBest
+from strop.training.advantages.steps.hard_filtered import HardFiltered
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.success import Success
 
 
 def vsc_rl(

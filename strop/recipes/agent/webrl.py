@@ -23,12 +23,12 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.replay.confident_successes import ConfidentSuccesses
 from strop.run import Run
-from strop.train.advantages.turn_progress import TurnProgress
-from strop.train.losses.advantage_regression import AdvantageRegression
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.moving_reference import MovingReference
-from strop.train.trainers.torch import TorchTrainer
-from strop.train.values.success import Success
+from strop.training.advantages.turn_progress import TurnProgress
+from strop.training.losses.advantage_regression import AdvantageRegression
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.moving_reference import MovingReference
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.values.success import Success
 
 
 def webrl(

@@ -12,10 +12,10 @@ from __future__ import annotations
 from strop.control.samplers.learning_progress import LearningProgress
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 _WORLDS = "arithmetic:1+arithmetic:2+arithmetic:3+arithmetic:4+arithmetic:5+arithmetic:6+countdown:3+countdown:4"
 

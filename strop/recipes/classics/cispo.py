@@ -14,8 +14,8 @@ from __future__ import annotations
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.cispo import Cispo
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.cispo import Cispo
 
 
 def cispo(setting: Setting = Setting()) -> Run:

@@ -14,8 +14,8 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.overlong import Overlong
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def dapo(

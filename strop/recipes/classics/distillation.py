@@ -14,8 +14,8 @@ from __future__ import annotations
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.imitation.distillation import Distillation
+from strop.training.advantages.constant import Constant
+from strop.training.losses.imitation.distillation import Distillation
 
 
 def distillation(

@@ -13,9 +13,9 @@ from __future__ import annotations
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def dpo(

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.trainers.torch import TorchTrainer
-from strop.train.trainers.two_phase import TwoPhase
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.trainers.two_phase import TwoPhase
 
 
 def fixpo(

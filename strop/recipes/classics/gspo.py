@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.gspo import Gspo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.gspo import Gspo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def gspo(setting: Setting = Setting(), minibatches: int = 4) -> Run:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.maximum_likelihood import MaximumLikelihood
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.maximum_likelihood import MaximumLikelihood
+from strop.training.losses.reinforce import Reinforce
 
 
 def maxrl(setting: Setting = Setting()) -> Run:

@@ -14,11 +14,11 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run
-from strop.train.advantages.baseline_standard import BaselineStandard
-from strop.train.advantages.batch_standard import BatchStandard
-from strop.train.advantages.token_returns import TokenReturns
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.baseline_standard import BaselineStandard
+from strop.training.advantages.batch_standard import BatchStandard
+from strop.training.advantages.token_returns import TokenReturns
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def reinforce_plus_plus(

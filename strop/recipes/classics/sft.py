@@ -8,8 +8,8 @@ from __future__ import annotations
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
 
 
 def sft(setting: Setting = Setting(group_size=1, groups_per_step=64)) -> Run:

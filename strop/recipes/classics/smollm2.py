@@ -17,11 +17,11 @@ from strop.generate.engines.paged import PagedEngine
 from strop.recipes.setting import Setting
 from strop.recipes.worlds import parse_worlds
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.likelihood import Likelihood
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.likelihood import Likelihood
+from strop.training.trainers.torch import TorchTrainer
 
 _TRAINED = (
     "drill/chain_sum:2+drill/products:1+drill/gcd:2+drill/letter_counting:2+drill/spell_backward:2+drill/leg_counting:2"

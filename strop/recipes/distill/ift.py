@@ -14,9 +14,9 @@ from __future__ import annotations
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.imitation.intuitive import Intuitive
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.imitation.intuitive import Intuitive
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def ift(

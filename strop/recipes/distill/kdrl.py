@@ -14,9 +14,9 @@ from __future__ import annotations
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.imitation.kdrl import Kdrl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.imitation.kdrl import Kdrl
 
 
 def kdrl(

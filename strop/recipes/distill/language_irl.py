@@ -13,8 +13,8 @@ from __future__ import annotations
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.imitation.inverse_soft_q import InverseSoftQ
+from strop.training.advantages.constant import Constant
+from strop.training.losses.imitation.inverse_soft_q import InverseSoftQ
 
 
 def language_irl(

@@ -21,10 +21,10 @@ from strop.generate.agents.injected import Injected
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.trainers.stable_then_decay import StableThenDecay
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.trainers.stable_then_decay import StableThenDecay
+from strop.training.trainers.torch import TorchTrainer
 
 _BRANCHES = {"short": 0.0, "hybrid": 0.5, "long": 1.0}  # how likely a behaviour comes before each step
 

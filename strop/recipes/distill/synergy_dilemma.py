@@ -24,10 +24,10 @@ from strop.recipes.shown import shown as taught
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.likelihood import Likelihood
 from strop.types import Origin
 
 _HOW = ("in_turns", "two_stage", "progressive")

@@ -26,8 +26,8 @@ from strop.observe.watched import Watched
 from strop.recipes.setting import Setting
 from strop.roles import Agent
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.exact_kl import ExactKl
+from strop.training.advantages.constant import Constant
+from strop.training.losses.exact_kl import ExactKl
 
 _ANSWERS: dict[str, Agent] = {"fixed": Demonstrate(least=1.0), "fresh": Chat()}
 

@@ -20,10 +20,10 @@ from strop.generate.agents.thought_dropout import ThoughtDropout
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown as taught
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def ton(

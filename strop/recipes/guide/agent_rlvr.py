@@ -22,9 +22,9 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 _RULE = "strop.environments.corrections:put_right"
 

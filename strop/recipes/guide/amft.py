@@ -18,12 +18,12 @@ from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.likelihood import Likelihood
-from strop.train.trainers.meta_mixed import MetaMixed
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.likelihood import Likelihood
+from strop.training.trainers.meta_mixed import MetaMixed
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Origin
 
 

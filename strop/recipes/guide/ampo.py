@@ -20,12 +20,12 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Agent
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.outside.shaped_probability import ShapedProbability
-from strop.train.reductions.constant_length import ConstantLength
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.outside.shaped_probability import ShapedProbability
+from strop.training.reductions.constant_length import ConstantLength
 from strop.types import Origin
 
 _WAYS = ("backward", "largest_first", "brief")

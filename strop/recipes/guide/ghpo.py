@@ -21,8 +21,8 @@ from strop.filter.rewards.formatted import Formatted
 from strop.generate.strategies.helped.hint_ladder import HintLadder
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 _SHARES = (0.25, 0.5, 0.75)  # of the solution, one wave after the other
 _EPSILON = 1e-4  # beside the spread of rewards

@@ -19,11 +19,11 @@ from strop.filter.gates.contrast_in_family import ContrastInFamily
 from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.shaped_ratio import ShapedRatio
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.shaped_ratio import ShapedRatio
+from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Origin
 
 

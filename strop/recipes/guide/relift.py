@@ -23,15 +23,15 @@ from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.aipo import Aipo
-from strop.train.losses.among import Among
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.likelihood import Likelihood
-from strop.train.reductions.constant_length import ConstantLength
-from strop.train.reductions.taught_apart import TaughtApart
-from strop.train.reductions.token_mean import TokenMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.aipo import Aipo
+from strop.training.losses.among import Among
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.likelihood import Likelihood
+from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.taught_apart import TaughtApart
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
 from strop.types import Origin
 
 _NORM = 0.7  # of a step's gradient, at most

@@ -22,10 +22,10 @@ from strop.generate.strategies.helped.scaffolded import Scaffolded
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.clamped import Clamped
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.clamped import Clamped
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 _RULES = "strop.filter.rubric_rules"
 

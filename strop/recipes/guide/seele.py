@@ -19,11 +19,11 @@ from strop.control.samplers.few import Few
 from strop.generate.strategies.helped.responsive_hints import ResponsiveHints
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.likelihood import Likelihood
 
 _ROUNDS = 4
 

@@ -20,10 +20,10 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.outside.advantage_aware import AdvantageAware
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.outside.advantage_aware import AdvantageAware
 from strop.types import Origin
 
 _RULE = "strop.environments.corrections:slip"

@@ -17,8 +17,8 @@ from strop.generate.engines.with_reference import WithReference
 from strop.generate.strategies.beside_reference import BesideReference
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.reference_momentum import ReferenceMomentum
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.reference_momentum import ReferenceMomentum
+from strop.training.losses.reinforce import Reinforce
 
 
 def aapo(

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.adaptive_length import AdaptiveLength
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.adaptive_length import AdaptiveLength
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def alp(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.dual_token import DualToken
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.dual_token import DualToken
 
 
 def archer_dual_token(

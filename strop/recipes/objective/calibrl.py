@@ -15,9 +15,9 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.calibrated import Calibrated
-from strop.train.reductions.own_token_mean import OwnTokenMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.calibrated import Calibrated
+from strop.training.reductions.own_token_mean import OwnTokenMean
 
 
 def calibrl(

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.conditional import Conditional
-from strop.train.losses.clip import Clip
-from strop.train.reductions.constant_length import ConstantLength
+from strop.training.advantages.conditional import Conditional
+from strop.training.losses.clip import Clip
+from strop.training.reductions.constant_length import ConstantLength
 
 
 def canon(

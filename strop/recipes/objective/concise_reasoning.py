@@ -16,9 +16,9 @@ from strop.filter.gates.solvable import Solvable
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.critic import Critic
 
 
 def concise_reasoning(

@@ -14,10 +14,10 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.brevity_when_all_right import BrevityWhenAllRight
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
+from strop.training.advantages.brevity_when_all_right import BrevityWhenAllRight
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
 
 
 def conciser(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.cpgd import Cpgd
-from strop.train.reductions.group_wise import GroupWise
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.cpgd import Cpgd
+from strop.training.reductions.group_wise import GroupWise
 
 
 def cpgd(

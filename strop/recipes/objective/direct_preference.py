@@ -14,9 +14,9 @@ from __future__ import annotations
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.direct_preference import DirectPreference
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.direct_preference import DirectPreference
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def direct_preference(

@@ -18,10 +18,10 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.dno import Dno
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.dno import Dno
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.torch import TorchTrainer
 
 
 def dno(

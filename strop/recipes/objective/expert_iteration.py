@@ -16,9 +16,9 @@ from strop.filter.gates.successes import Successes
 from strop.recipes.setting import Setting
 from strop.replay.mostly_recent import MostlyRecent
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def expert_iteration(

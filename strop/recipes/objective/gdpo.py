@@ -12,9 +12,9 @@ from __future__ import annotations
 from strop.filter.rewards.brief import Brief
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.decoupled_standard import DecoupledStandard
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.decoupled_standard import DecoupledStandard
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def gdpo(

@@ -16,10 +16,10 @@ from strop.filter.gates.longest_right import LongestRight
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.torch import TorchTrainer
 
 
 def iterative_dpo(

@@ -14,8 +14,8 @@ from strop.control.budgets.fixed import Fixed
 from strop.filter.gates.without_median import WithoutMedian
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.median_centred import MedianCentred
-from strop.train.losses.clip import Clip
+from strop.training.advantages.median_centred import MedianCentred
+from strop.training.losses.clip import Clip
 
 
 def mc_grpo(

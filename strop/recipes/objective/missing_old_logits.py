@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.separated import Separated
-from strop.train.losses.clip import Clip
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.separated import Separated
+from strop.training.losses.clip import Clip
+from strop.training.trainers.torch import TorchTrainer
 
 
 def missing_old_logits(

@@ -15,9 +15,9 @@ from __future__ import annotations
 from strop.control.samplers.few import Few
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.beta_baseline import BetaBaseline
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.beta_baseline import BetaBaseline
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def mssr(

@@ -14,9 +14,9 @@ from __future__ import annotations
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.nft import Nft
-from strop.train.reductions.constant_length import ConstantLength
+from strop.training.advantages.constant import Constant
+from strop.training.losses.nft import Nft
+from strop.training.reductions.constant_length import ConstantLength
 
 
 def nft(

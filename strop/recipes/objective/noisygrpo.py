@@ -16,9 +16,9 @@ from strop.generate.engines.torch import TorchEngine
 from strop.generate.strategies.noise_levels import NoiseLevels
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.noise_posterior import NoisePosterior
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.noise_posterior import NoisePosterior
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
 
 _LEVELS = (0.0, 0.3, 0.6, 0.9)
 

@@ -13,8 +13,8 @@ from strop.errors import ConfigurationError, nearest
 from strop.filter.gates.one_sided import OneSided
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.signed import Signed
-from strop.train.losses.clip import Clip
+from strop.training.advantages.signed import Signed
+from strop.training.losses.clip import Clip
 
 _SIDES = {"both": (), "negative": (OneSided("wrong"),), "positive": (OneSided("right"),)}
 

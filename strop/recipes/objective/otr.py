@@ -13,8 +13,8 @@ from __future__ import annotations
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.imitation.one_token import OneToken
+from strop.training.advantages.constant import Constant
+from strop.training.losses.imitation.one_token import OneToken
 
 
 def otr(

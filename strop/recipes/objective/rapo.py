@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.tempered_kl import TemperedKl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.tempered_kl import TemperedKl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def rapo(

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.kl import Kl
-from strop.train.losses.reg_grpo import RegGrpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.kl import Kl
+from strop.training.losses.reg_grpo import RegGrpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def reg_grpo(

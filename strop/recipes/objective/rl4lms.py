@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.kl import Kl
-from strop.train.losses.nucleus_clip import NucleusClip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.kl import Kl
+from strop.training.losses.nucleus_clip import NucleusClip
+from strop.training.values.critic import Critic
 from strop.types import Sampling
 
 

@@ -15,10 +15,10 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.rl_plus import RlPlus
-from strop.train.reductions.constant_length import ConstantLength
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.rl_plus import RlPlus
+from strop.training.reductions.constant_length import ConstantLength
 
 
 def rl_plus(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.rover import Rover
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.rover import Rover
 
 
 def rover(

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.sequence_standard import SequenceStandard
-from strop.train.losses.gspo import Gspo
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.torch import TorchTrainer
-from strop.train.trainers.turn_by_turn import TurnByTurn
+from strop.training.advantages.sequence_standard import SequenceStandard
+from strop.training.losses.gspo import Gspo
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.trainers.turn_by_turn import TurnByTurn
 
 
 def seeupo(

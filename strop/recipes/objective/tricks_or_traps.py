@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.shared_spread import SharedSpread
-from strop.train.losses.clip import Clip
-from strop.train.reductions.token_mean import TokenMean
+from strop.training.advantages.shared_spread import SharedSpread
+from strop.training.losses.clip import Clip
+from strop.training.reductions.token_mean import TokenMean
 
 
 def tricks_or_traps(

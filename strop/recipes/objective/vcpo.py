@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.minimum_variance import MinimumVariance
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.step_scales.effective_sample_size import EffectiveSampleSize
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.constant import Constant
+from strop.training.losses.minimum_variance import MinimumVariance
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
+from strop.training.trainers.torch import TorchTrainer
 
 
 def vcpo(

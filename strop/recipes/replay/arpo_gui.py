@@ -20,10 +20,10 @@ from strop.filter.gates.borrowed_success import BorrowedSuccess
 from strop.filter.rewards.formatted import Formatted
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.truncated import Truncated
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.truncated import Truncated
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def arpo_gui(

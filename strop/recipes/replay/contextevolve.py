@@ -19,8 +19,8 @@ from strop.generate.strategies.memory.evolved_context import EvolvedContext
 from strop.recipes.advisers import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.constant import Constant
+from strop.training.losses.reinforce import Reinforce
 
 
 def contextevolve(

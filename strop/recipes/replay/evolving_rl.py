@@ -19,12 +19,12 @@ from strop.filter.rewards.noted import Noted
 from strop.generate.strategies.memory.extract_and_solve import EXTRACTOR, ExtractAndSolve
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.family_weighted import FamilyWeighted
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.role_entropy import RoleEntropy
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.family_weighted import FamilyWeighted
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.role_entropy import RoleEntropy
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def evolving_rl(

@@ -22,9 +22,9 @@ from strop.generate.strategies.instructed import Instructed
 from strop.generate.strategies.relabelled import Relabelled
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.hindsight import Hindsight
-from strop.train.reductions.with_twins import WithTwins
+from strop.training.advantages.constant import Constant
+from strop.training.losses.hindsight import Hindsight
+from strop.training.reductions.with_twins import WithTwins
 
 
 def hir(

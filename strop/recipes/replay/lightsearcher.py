@@ -22,8 +22,8 @@ from strop.generate.strategies.memory.experiential_memory import ExperientialMem
 from strop.recipes.advisers import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def lightsearcher(

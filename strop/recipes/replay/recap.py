@@ -18,10 +18,10 @@ from strop.generate.strategies.by_source import BySource
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.reweighted import Reweighted
-from strop.train.losses.clip import Clip
-from strop.train.reductions.group_wise import GroupWise
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.reweighted import Reweighted
+from strop.training.losses.clip import Clip
+from strop.training.reductions.group_wise import GroupWise
 
 
 def recap(

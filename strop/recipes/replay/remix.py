@@ -18,12 +18,12 @@ from __future__ import annotations
 from strop.recipes.setting import Setting
 from strop.replay.mixed import Mixed
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.kl_convex import KlConvex
-from strop.train.losses.mixed_clip import MixedClip
-from strop.train.trainers.moving_reference import MovingReference
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.kl_convex import KlConvex
+from strop.training.losses.mixed_clip import MixedClip
+from strop.training.trainers.moving_reference import MovingReference
+from strop.training.trainers.torch import TorchTrainer
 
 
 def remix(

@@ -21,9 +21,9 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.with_successes import WithSuccesses
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.truncated import Truncated
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.truncated import Truncated
+from strop.training.losses.clip import Clip
 
 
 def rlep(

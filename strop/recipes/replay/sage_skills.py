@@ -19,9 +19,9 @@ from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.strategies.memory.skill_chain import SkillChain
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def sage_skills(

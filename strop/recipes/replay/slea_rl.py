@@ -25,9 +25,9 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.memory.experienced import Experienced
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.same_observation import SameObservation
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.same_observation import SameObservation
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def slea_rl(

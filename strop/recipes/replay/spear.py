@@ -19,12 +19,12 @@ from strop.filter.rewards.tool_calls import ToolCalls
 from strop.recipes.setting import Setting
 from strop.replay.own_successes import OwnSuccesses
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.advantages.recalibrated import Recalibrated
-from strop.train.advantages.without_covariant import WithoutCovariant
-from strop.train.losses.clip import Clip
-from strop.train.reductions.constant_length import ConstantLength
-from strop.train.reductions.replayed_apart import ReplayedApart
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.recalibrated import Recalibrated
+from strop.training.advantages.without_covariant import WithoutCovariant
+from strop.training.losses.clip import Clip
+from strop.training.reductions.constant_length import ConstantLength
+from strop.training.reductions.replayed_apart import ReplayedApart
 
 
 def spear(

@@ -20,8 +20,8 @@ from strop.generate.strategies.memory.skills_and_experiences import SkillsAndExp
 from strop.recipes.advisers import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.constant import Constant
+from strop.training.losses.reinforce import Reinforce
 
 
 def xskill(

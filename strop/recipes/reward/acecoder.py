@@ -25,11 +25,11 @@ from strop.generate.strategies.program_pairs import ProgramPairs
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.token_returns import TokenReturns
-from strop.train.losses.clip import Clip
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.token_returns import TokenReturns
+from strop.training.losses.clip import Clip
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def acecoder(

@@ -26,10 +26,10 @@ from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Loss
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 _JUDGE = "strop.filter.criteria_rules:compared"
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from strop.recipes.preferring import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
 
 
 def axiomatic_preference(

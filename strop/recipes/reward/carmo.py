@@ -20,9 +20,9 @@ from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.dpo import Dpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.dpo import Dpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 _RULES = "strop.filter.criteria_rules"
 

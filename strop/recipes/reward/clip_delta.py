@@ -16,10 +16,10 @@ from __future__ import annotations
 from strop.filter.rewards.clip_delta import ClipDelta
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.values.critic import Critic
 
 
 def clip_delta(

@@ -19,8 +19,8 @@ from strop.generate.agents.discussion import Discussion
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.per_voice import PerVoice
-from strop.train.losses.clip import Clip
+from strop.training.advantages.per_voice import PerVoice
+from strop.training.losses.clip import Clip
 
 
 def comas(

@@ -16,11 +16,11 @@ from strop.filter.rewards.cosine_length import CosineLength
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.advantages.repetition_paid import RepetitionPaid
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.repetition_paid import RepetitionPaid
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.values.critic import Critic
 
 
 def demystifying_long_cot(

@@ -17,9 +17,9 @@ from strop.generate.engines.with_reference import WithReference
 from strop.generate.strategies.prefix_success import PrefixSuccess
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.preferences.step_verdict import StepVerdict
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.preferences.step_verdict import StepVerdict
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def er_prm(

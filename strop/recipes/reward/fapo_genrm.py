@@ -17,8 +17,8 @@ from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def fapo_genrm(

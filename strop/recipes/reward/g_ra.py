@@ -18,8 +18,8 @@ from strop.filter.rewards.gated import Gated
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def g_ra(

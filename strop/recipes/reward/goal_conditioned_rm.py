@@ -16,8 +16,8 @@ from strop.generate.strategies.recited_verdicts import RecitedVerdicts
 from strop.recipes.preferring import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
-from strop.train.losses.preferences.goal_contrast import GoalContrast
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.losses.preferences.goal_contrast import GoalContrast
 
 
 def goal_conditioned_rm(

@@ -20,12 +20,12 @@ from strop.filter.rewards.conversation.answer_place import AnswerPlace
 from strop.filter.rewards.formatted import Formatted
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.consistent import Consistent
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.moving_reference import MovingReference
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.consistent import Consistent
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.moving_reference import MovingReference
+from strop.training.trainers.torch import TorchTrainer
 
 
 def grpo_care(

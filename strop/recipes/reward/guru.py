@@ -19,8 +19,8 @@ from pathlib import Path
 from strop.control.samplers.pass_rate_band import PassRateBand
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 _SIX = "arithmetic:4+countdown:3+compose:1+keyvalue:2+guess:2+drill/gcd:1"
 

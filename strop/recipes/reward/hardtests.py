@@ -21,8 +21,8 @@ from strop.generate.advisers.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 _RULES = "strop.environments.rules_for_tests"
 

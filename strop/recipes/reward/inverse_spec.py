@@ -23,9 +23,9 @@ from strop.filter.rewards.judged.quality_gained import QualityGained
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 _RULES = "strop.filter.brief_rules"
 

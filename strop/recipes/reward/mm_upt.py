@@ -18,9 +18,9 @@ from strop.filter.rewards.majority import Majority
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def mm_upt(

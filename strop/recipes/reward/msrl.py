@@ -28,9 +28,9 @@ from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
 from strop.roles import World
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def msrl(

@@ -23,9 +23,9 @@ from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 _SIGNALS = ("flipped", "patterns", "calibrated")
 _WORKINGS = ("<think>", "</think>", "=", "no", "+", "-", "*")  # of the bundled model; a / stands in every closing tag

@@ -18,9 +18,9 @@ from strop.filter.rewards.earned import Earned
 from strop.generate.advisers.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.critic import Critic
 
 
 def oni(

@@ -26,10 +26,10 @@ from strop.generate.strategies.few_references import FewReferences
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.values.critic import Critic
 
 
 def par(

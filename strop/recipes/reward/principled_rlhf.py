@@ -22,11 +22,11 @@ from strop.recipes.preferring import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.kl import Kl
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
-from strop.train.losses.preferences.plackett_luce import PlackettLuce
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.kl import Kl
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.losses.preferences.plackett_luce import PlackettLuce
+from strop.training.losses.reinforce import Reinforce
 
 
 def principled_rlhf(

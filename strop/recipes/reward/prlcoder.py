@@ -20,14 +20,14 @@ from strop.generate.strategies.rewritten_lines import RewrittenLines
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.critic import Critic
-from strop.train.values.line_judge import LineJudge
-from strop.train.values.line_scores import LineScores
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.critic import Critic
+from strop.training.values.line_judge import LineJudge
+from strop.training.values.line_scores import LineScores
 
 
 def prlcoder(

@@ -21,13 +21,13 @@ from strop.generate.strategies.first_bad_line import FirstBadLine
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.begun_critic import BegunCritic
-from strop.train.values.line_judge import LineJudge
-from strop.train.values.line_scores import LineScores
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.begun_critic import BegunCritic
+from strop.training.values.line_judge import LineJudge
+from strop.training.values.line_scores import LineScores
 
 
 def prm_code(

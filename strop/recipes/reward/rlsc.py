@@ -15,9 +15,9 @@ from __future__ import annotations
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.confidence import Confidence
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.constant_length import ConstantLength
+from strop.training.advantages.confidence import Confidence
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.constant_length import ConstantLength
 
 
 def rlsc(

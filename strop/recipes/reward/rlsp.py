@@ -29,10 +29,10 @@ from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.roles import Reward
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.values.critic import Critic
 
 _FORMS = ("length", "judge")
 _RULE = "strop.filter.effort_rules:effort"

@@ -22,10 +22,10 @@ from strop.generate.strategies.greedy_beside import GreedyBeside
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.token_feedback import TokenFeedback
-from strop.train.losses.among import Among
-from strop.train.losses.likelihood import Likelihood
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.token_feedback import TokenFeedback
+from strop.training.losses.among import Among
+from strop.training.losses.likelihood import Likelihood
+from strop.training.losses.reinforce import Reinforce
 from strop.types import Origin
 
 

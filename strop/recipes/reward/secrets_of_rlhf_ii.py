@@ -20,8 +20,8 @@ from strop.models.names import model_folder
 from strop.recipes.preferring import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.losses.preferences.bradley_terry import BradleyTerry
-from strop.train.losses.preferences.margin_preference import MarginPreference
+from strop.training.losses.preferences.bradley_terry import BradleyTerry
+from strop.training.losses.preferences.margin_preference import MarginPreference
 
 
 def secrets_of_rlhf_ii(

@@ -24,11 +24,11 @@ from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.likelihood import Likelihood
 
 _DRAWS = 3  # answers of which right ones are imitated
 

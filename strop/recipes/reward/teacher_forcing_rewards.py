@@ -16,8 +16,8 @@ from strop.models.names import model_folder
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.teacher_forced import TeacherForced
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.teacher_forced import TeacherForced
+from strop.training.losses.reinforce import Reinforce
 
 
 def teacher_forcing_rewards(

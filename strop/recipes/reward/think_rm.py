@@ -18,9 +18,9 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.given import Given
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.given import Given
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def think_rm(

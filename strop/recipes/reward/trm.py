@@ -23,10 +23,10 @@ from strop.filter.rewards.pairwise import Pairwise
 from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.sentence_standard import SentenceStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.sentence_standard import SentenceStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def trm(

@@ -23,8 +23,8 @@ from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.roles import World
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def v_triune(

@@ -18,9 +18,9 @@ from strop.generate.agents.chat import Chat
 from strop.generate.strategies.trees.tool_forks import ToolForks
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 _CALLS = 5  # of tools; a last reply may follow
 

@@ -18,8 +18,8 @@ from strop.generate.advisers.procedural import Procedural
 from strop.generate.strategies.trees.budgeted_tree import BudgetedTree
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.constant import Constant
+from strop.training.losses.reinforce import Reinforce
 
 
 def bavt(

@@ -16,10 +16,10 @@ from strop.control.budgets.broadened import Broadened
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.baseline_standard import BaselineStandard
-from strop.train.losses.clip import Clip
-from strop.train.step_scales.root_of_attempts import RootOfAttempts
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.baseline_standard import BaselineStandard
+from strop.training.losses.clip import Clip
+from strop.training.step_scales.root_of_attempts import RootOfAttempts
+from strop.training.trainers.torch import TorchTrainer
 
 
 def brorl(

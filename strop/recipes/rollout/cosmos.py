@@ -17,9 +17,9 @@ from strop.filter.rewards.noted import Noted
 from strop.generate.strategies.trees.plot_search import PlotSearch
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.pairs.orpo import Orpo
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.pairs.orpo import Orpo
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def cosmos(

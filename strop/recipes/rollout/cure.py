@@ -23,8 +23,8 @@ from strop.generate.strategies.trees.critical_tokens import CriticalTokens
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def cure(

@@ -17,8 +17,8 @@ from __future__ import annotations
 from strop.generate.strategies.trees.frontier import Frontier
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.search_values import SearchValues
-from strop.train.losses.clip import Clip
+from strop.training.advantages.search_values import SearchValues
+from strop.training.losses.clip import Clip
 
 
 def deepsearch(

@@ -20,9 +20,9 @@ from strop.generate.engines.choice import engine_on
 from strop.generate.strategies.annealed import Annealed
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.truncated import Truncated
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.truncated import Truncated
+from strop.training.losses.clip import Clip
 
 
 def ead(

@@ -18,10 +18,10 @@ from strop.generate.strategies.trees.confident_tree import ConfidentTree
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.hybrid_shaped import HybridShaped
-from strop.train.losses.confident_clip import ConfidentClip
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.hybrid_shaped import HybridShaped
+from strop.training.losses.confident_clip import ConfidentClip
 
 
 def echo_ec(

@@ -16,9 +16,9 @@ from __future__ import annotations
 from strop.filter.gates.least_confident import LeastConfident
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.critic import Critic
 
 
 def esrl(

@@ -18,10 +18,10 @@ from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.entropy_reshaped import EntropyReshaped
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.entropy_reshaped import EntropyReshaped
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def ettrl(

@@ -21,11 +21,11 @@ from dataclasses import replace
 from strop.generate.strategies.trees.lookahead import Lookahead
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.clamped import Clamped
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.clamped import Clamped
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 _AGES, _LONGEST, _PIECE = (4, 8), 16, 4  # tokens
 

@@ -18,11 +18,11 @@ from __future__ import annotations
 from strop.generate.strategies.helped.nudged import Nudged
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.by_context import ByContext
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.with_twins import WithTwins
+from strop.training.advantages.by_context import ByContext
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.with_twins import WithTwins
 from strop.types import Origin
 
 

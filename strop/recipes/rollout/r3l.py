@@ -25,9 +25,9 @@ from strop.generate.strategies.reflect_retry import ReflectRetry
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.amplified import Amplified
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.after_pivot import AfterPivot
+from strop.training.advantages.amplified import Amplified
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.after_pivot import AfterPivot
 
 _CANNED = {
     f"{REWARD} 1": '{"outcome": "success"}',

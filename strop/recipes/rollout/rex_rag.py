@@ -16,11 +16,11 @@ from __future__ import annotations
 from strop.generate.strategies.probes import Probes
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.probes_counted import ProbesCounted
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.mixed_behavior import MixedBehavior
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.probes_counted import ProbesCounted
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.mixed_behavior import MixedBehavior
 
 
 def rex_rag(

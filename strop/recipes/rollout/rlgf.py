@@ -20,11 +20,11 @@ from strop.generate.engines.with_reference import WithReference
 from strop.generate.strategies.rolled_with_guide import RolledWithGuide
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.own_token_mean import OwnTokenMean
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.own_token_mean import OwnTokenMean
+from strop.training.values.critic import Critic
 
 
 def rlgf(

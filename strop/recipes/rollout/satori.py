@@ -25,9 +25,9 @@ from strop.generate.strategies.restarts import Restarts
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.critic import Critic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.critic import Critic
 
 
 def satori(

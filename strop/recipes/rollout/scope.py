@@ -17,10 +17,10 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.salvaged import Salvaged
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.among import Among
-from strop.train.losses.clip import Clip
-from strop.train.losses.outside.shaped_probability import ShapedProbability
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.among import Among
+from strop.training.losses.clip import Clip
+from strop.training.losses.outside.shaped_probability import ShapedProbability
 
 
 def scope(

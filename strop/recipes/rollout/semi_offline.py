@@ -18,10 +18,10 @@ from __future__ import annotations
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.imitation.filled import Filled
-from strop.train.losses.likelihood import Likelihood
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.imitation.filled import Filled
+from strop.training.losses.likelihood import Likelihood
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def semi_offline(

@@ -15,11 +15,11 @@ from __future__ import annotations
 from strop.generate.strategies.trees.value_tree import ValueTree
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.sibling_tokens import SiblingTokens
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.sibling_tokens import SiblingTokens
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def v_star(

@@ -23,8 +23,8 @@ from strop.control.samplers.unsolved import Unsolved
 from strop.recipes.setting import Setting
 from strop.recipes.worlds import parse_worlds
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 # of each stage: whether it is code, share of the longest reply, factor of attempts, and whether solved tasks drop out
 _STAGES = (

@@ -18,9 +18,9 @@ from strop.control.samplers.resorted import Resorted
 from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def adcl_egsr(

@@ -21,9 +21,9 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl_by_success import KlBySuccess
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl_by_success import KlBySuccess
 
 
 def clpo(

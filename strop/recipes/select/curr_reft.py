@@ -24,12 +24,12 @@ from strop.filter.rewards.checked import Checked
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.losses.likelihood import Likelihood
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.losses.likelihood import Likelihood
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def curr_reft(

@@ -18,8 +18,8 @@ from dataclasses import replace
 from strop.control.samplers.hardest import Hardest
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def drive(

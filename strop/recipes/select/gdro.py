@@ -17,11 +17,11 @@ from strop.control.budgets.shadow_price import ShadowPrice
 from strop.control.samplers.few import Few
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.bin_weighted import BinWeighted
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.bin_weighted import BinWeighted
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def gdro(

@@ -19,10 +19,10 @@ from strop.control.mixture_fit import Surface, pilots_in
 from strop.control.samplers.mixture import Mixture
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def modomodo(

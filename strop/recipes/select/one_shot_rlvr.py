@@ -18,10 +18,10 @@ from pathlib import Path
 from strop.control.samplers.most_varied import MostVaried
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.entropy import Entropy
-from strop.train.losses.kl import Kl
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.losses.kl import Kl
 
 
 def one_shot_rlvr(

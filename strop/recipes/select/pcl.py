@@ -20,9 +20,9 @@ from strop.control.beliefs.prompt_value import PromptValue
 from strop.control.samplers.nearest import Nearest
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def pcl(

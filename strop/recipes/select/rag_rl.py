@@ -18,10 +18,10 @@ from strop.filter.rewards.earned import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def rag_rl(

@@ -23,8 +23,8 @@ from strop.recipes.advisers import parse_adviser
 from strop.recipes.measured import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.token_returns import TokenReturns
-from strop.train.losses.clip import Clip
+from strop.training.advantages.token_returns import TokenReturns
+from strop.training.losses.clip import Clip
 
 
 def serl(

@@ -20,8 +20,8 @@ from strop.filter.gates.reward_band import RewardBand
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def sws(

@@ -20,8 +20,8 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.recipes.advisers import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.likelihood import Likelihood
+from strop.training.advantages.constant import Constant
+from strop.training.losses.likelihood import Likelihood
 
 
 def teams_rl(

@@ -16,9 +16,9 @@ from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
 from strop.generate.strategies.helped.seeded_when_lost import SeededWhenLost
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.novelty_sharpened import NoveltySharpened
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.novelty_sharpened import NoveltySharpened
+from strop.training.losses.clip import Clip
 
 
 def xrpo(

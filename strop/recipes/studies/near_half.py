@@ -12,9 +12,9 @@ from strop.control.samplers.nearest import Nearest
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.losses.reinforce import Reinforce
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def near_half(

@@ -9,15 +9,15 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
 from strop.roles import Correction
 from strop.run import Run
-from strop.train.advantages.leave_one_out import LeaveOneOut
-from strop.train.corrections.clamped import Clamped
-from strop.train.corrections.geometric import Geometric
-from strop.train.corrections.masked import Masked
-from strop.train.corrections.sequence_masked import SequenceMasked
-from strop.train.corrections.sequence_truncated import SequenceTruncated
-from strop.train.corrections.truncated import Truncated
-from strop.train.corrections.veto import Veto
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.leave_one_out import LeaveOneOut
+from strop.training.corrections.clamped import Clamped
+from strop.training.corrections.geometric import Geometric
+from strop.training.corrections.masked import Masked
+from strop.training.corrections.sequence_masked import SequenceMasked
+from strop.training.corrections.sequence_truncated import SequenceTruncated
+from strop.training.corrections.truncated import Truncated
+from strop.training.corrections.veto import Veto
+from strop.training.losses.reinforce import Reinforce
 
 
 def off_policy(setting: Setting = Setting(lag=4), correction: str = "truncated") -> Run:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from strop.generate.agents.debate import Debate
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.per_role import PerRole
-from strop.train.losses.clip import Clip
+from strop.training.advantages.per_role import PerRole
+from strop.training.losses.clip import Clip
 
 
 def per_role(

@@ -9,8 +9,8 @@ from strop.control.samplers.staged import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def staged(setting: Setting = Setting(world="arithmetic:3+arithmetic:4+arithmetic:5")) -> Run:

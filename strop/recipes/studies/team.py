@@ -12,10 +12,10 @@ from strop.generate.engines.choice import engine_on
 from strop.generate.engines.engine_per_voice import EnginePerVoice
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.trainers.torch import TorchTrainer
-from strop.train.trainers.trainer_per_voice import TrainerPerVoice
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.trainers.trainer_per_voice import TrainerPerVoice
 
 
 def team(

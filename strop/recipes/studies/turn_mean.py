@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.turn_mean import TurnMean
-from strop.train.losses.clip import Clip
+from strop.training.advantages.turn_mean import TurnMean
+from strop.training.losses.clip import Clip
 
 
 def turn_mean(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.batch_standard import BatchStandard
-from strop.train.losses.decoupled import Decoupled
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.batch_standard import BatchStandard
+from strop.training.losses.decoupled import Decoupled
+from strop.training.trainers.torch import TorchTrainer
 
 
 def areal(

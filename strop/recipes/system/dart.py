@@ -21,12 +21,12 @@ from strop.control.samplers.few import Few
 from strop.filter.gates.success_pool import SuccessPool
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.advantages.high_entropy_steps import HighEntropySteps
-from strop.train.corrections.truncated import Truncated
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.advantages.high_entropy_steps import HighEntropySteps
+from strop.training.corrections.truncated import Truncated
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def dart(

@@ -19,8 +19,8 @@ from strop.environments.pooled import Pooled
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped import wrap_worlds
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
 
 
 def envpool(

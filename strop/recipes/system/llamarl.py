@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.leave_one_out import LeaveOneOut
-from strop.train.losses.aipo import Aipo
+from strop.training.advantages.leave_one_out import LeaveOneOut
+from strop.training.losses.aipo import Aipo
 
 
 def llamarl(

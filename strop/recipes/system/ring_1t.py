@@ -18,11 +18,11 @@ from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.paces.token_budget import TokenBudget
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.corrections.icepop import IcePop
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.trainers.torch import TorchTrainer
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.corrections.icepop import IcePop
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.trainers.torch import TorchTrainer
 
 
 def ring_1t(

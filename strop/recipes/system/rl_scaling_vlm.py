@@ -25,9 +25,9 @@ from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.run import Run
-from strop.train.advantages.token_returns import TokenReturns
-from strop.train.losses.clip import Clip
-from strop.train.losses.kl import Kl
+from strop.training.advantages.token_returns import TokenReturns
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
 
 
 def rl_scaling_vlm(

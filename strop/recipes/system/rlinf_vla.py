@@ -20,10 +20,10 @@ from strop.filter.gates.reward_band import RewardBand
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.clip import Clip
-from strop.train.losses.turn_clip import TurnClip
-from strop.train.reductions.equal_turns import EqualTurns
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.clip import Clip
+from strop.training.losses.turn_clip import TurnClip
+from strop.training.reductions.equal_turns import EqualTurns
 
 
 def rlinf_vla(

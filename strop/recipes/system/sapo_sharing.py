@@ -17,8 +17,8 @@ from strop.control.samplers.shared_tasks import SharedTasks
 from strop.generate.strategies.swarm import Swarm
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.losses.reinforce import Reinforce
 
 
 def sapo_sharing(

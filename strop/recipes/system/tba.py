@@ -14,9 +14,9 @@ from __future__ import annotations
 from strop.recipes.setting import Setting
 from strop.replay.mostly_recent import MostlyRecent
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.losses.trajectory_balance import TrajectoryBalance
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.advantages.constant import Constant
+from strop.training.losses.trajectory_balance import TrajectoryBalance
+from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def tba(

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.turn_advantage import TurnAdvantage
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.turn_critic import TurnCritic
+from strop.training.advantages.turn_advantage import TurnAdvantage
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.turn_critic import TurnCritic
 
 
 def archer_hierarchical(

@@ -17,10 +17,10 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.demonstrated import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.residual import Residual
-from strop.train.losses.conservative_q import ConservativeQ
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.conservative import Conservative
+from strop.training.advantages.residual import Residual
+from strop.training.losses.conservative_q import ConservativeQ
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.conservative import Conservative
 
 
 def b_coder(

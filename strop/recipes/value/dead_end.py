@@ -18,10 +18,10 @@ from strop.generate.engines.guided import Guided
 from strop.generate.guidances.capped import Capped
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.residual import Residual
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.dead_end import DeadEnd
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.residual import Residual
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.dead_end import DeadEnd
 
 
 def dead_end(

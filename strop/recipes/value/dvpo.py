@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.advantages.value_guided import ValueGuided
-from strop.train.losses.clip import Clip
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.critic import Critic
-from strop.train.values.frozen_critic import FrozenCritic
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.value_guided import ValueGuided
+from strop.training.losses.clip import Clip
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.critic import Critic
+from strop.training.values.frozen_critic import FrozenCritic
 
 
 def dvpo(

@@ -19,8 +19,8 @@ from strop.filter.rewards.in_context_progress import InContextProgress
 from strop.generate.advisers.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.progress_weighted import ProgressWeighted
-from strop.train.losses.reinforce import Reinforce
+from strop.training.advantages.progress_weighted import ProgressWeighted
+from strop.training.losses.reinforce import Reinforce
 
 
 def gvl(

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.residual import Residual
-from strop.train.losses.clip import Clip
-from strop.train.reductions.sequence_mean import SequenceMean
-from strop.train.values.probe import Probe
+from strop.training.advantages.residual import Residual
+from strop.training.losses.clip import Clip
+from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.values.probe import Probe
 
 
 def poise(

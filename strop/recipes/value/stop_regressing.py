@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.gae import Gae
-from strop.train.losses.clip import Clip
-from strop.train.values.binned_critic import BinnedCritic
+from strop.training.advantages.gae import Gae
+from strop.training.losses.clip import Clip
+from strop.training.values.binned_critic import BinnedCritic
 
 
 def stop_regressing(

@@ -17,8 +17,8 @@ from strop.control.beliefs.generalist import Generalist
 from strop.control.budgets.while_risk_falls import WhileRiskFalls
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.fused_prior import FusedPrior
-from strop.train.losses.clip import Clip
+from strop.training.advantages.fused_prior import FusedPrior
+from strop.training.losses.clip import Clip
 
 
 def v0_5(

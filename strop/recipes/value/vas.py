@@ -16,10 +16,10 @@ from strop.generate.engines.guided import Guided
 from strop.generate.guidances.vas import Vas
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.gae import Gae
-from strop.train.losses.reinforce import Reinforce
-from strop.train.values.critic import Critic
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.gae import Gae
+from strop.training.losses.reinforce import Reinforce
+from strop.training.values.critic import Critic
 
 
 def vas(

@@ -7,7 +7,7 @@ import torch
 
 from strop.control.budgets.broadened import Broadened
 from strop.errors import ConfigurationError
-from strop.train.step_scales.root_of_attempts import RootOfAttempts
+from strop.training.step_scales.root_of_attempts import RootOfAttempts
 from tests.building import TASK, make_group
 from tests.control.samplers.trying import group_of
 

@@ -14,7 +14,7 @@ from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.roles import Reward
-from strop.train.advantages.group_mean import GroupMean
+from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.borrowed_success import BorrowedSuccess
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Origin, Task
 from tests.building import TASK, advantages_of, make_group, turn
 

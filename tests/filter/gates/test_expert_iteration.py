@@ -13,9 +13,9 @@ from strop.filter.gates.distinct import Distinct, way
 from strop.filter.gates.successes import Successes
 from strop.filter.verdicts import passes
 from strop.roles import Gate
-from strop.train.losses.likelihood import Likelihood
-from strop.train.pack import pack
-from strop.train.reductions.sequence_mean import SequenceMean
+from strop.training.losses.likelihood import Likelihood
+from strop.training.pack import pack
+from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Message
 from tests.building import Said, make_group, turn
 

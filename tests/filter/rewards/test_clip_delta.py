@@ -19,7 +19,7 @@ from strop.filter.rewards.clip_delta import ClipDelta, differences
 from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.train.advantages.token_returns import TokenReturns
+from strop.training.advantages.token_returns import TokenReturns
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.clock import run_virtually

@@ -11,8 +11,8 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
 from strop.filter.rewards.earned import Earned
-from strop.train.advantages.constant import Constant
-from strop.train.advantages.repetition_paid import RepetitionPaid, repeated_tokens
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.repetition_paid import RepetitionPaid, repeated_tokens
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group, turn
 

@@ -32,7 +32,7 @@ from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
 from tests.building import advantages_of, turn
 

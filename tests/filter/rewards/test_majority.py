@@ -27,7 +27,7 @@ from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
 from strop.roles import World
 from strop.run import Run
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import turn
 from tests.clock import run_virtually

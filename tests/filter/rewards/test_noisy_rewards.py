@@ -23,7 +23,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.noisy_rewards import noisy_rewards
 from strop.recipes.setting import Setting
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import advantages_of, turn
 from tests.clock import run_virtually

@@ -16,7 +16,7 @@ from strop.filter.comparison_rules import compared
 from strop.filter.rewards.pairwise_lead import PairwiseLead, leads, verdict_in
 from strop.filter.score import Scorer
 from strop.roles import Adviser
-from strop.train.advantages.given import Given
+from strop.training.advantages.given import Given
 from strop.types import Group, Message, Outcome, Sampling
 from tests.building import advantages_of, make_group
 

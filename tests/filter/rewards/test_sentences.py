@@ -19,7 +19,7 @@ from strop.filter.sentence_rules import judged
 from strop.filter.sentences import SentenceVerdict, numbered, sentences, verdicts_in
 from strop.recipes.reward.trm import trm
 from strop.roles import Reward
-from strop.train.advantages.sentence_standard import SentenceStandard
+from strop.training.advantages.sentence_standard import SentenceStandard
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.filter.rewards.test_checklist import saying

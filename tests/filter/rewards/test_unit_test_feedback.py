@@ -11,7 +11,7 @@ from strop.environments.trials import Cases, Finding, Program, Trial
 from strop.filter.feedback import blamed, coarse
 from strop.filter.rewards.unit_test_feedback import UnitTestFeedback
 from strop.filter.score import Scorer
-from strop.train.advantages.token_feedback import TokenFeedback
+from strop.training.advantages.token_feedback import TokenFeedback
 from strop.types import Group, Message, Origin, Outcome, Task
 from tests.filter.replies import said
 from tests.filter.test_places import one_letter_each

@@ -12,7 +12,7 @@ from strop.filter.rewards.formatted import Formatted
 from strop.filter.rewards.wording.foreign_script import ForeignScript
 from strop.filter.rewards.wording.reflects import Reflects
 from strop.filter.rewards.wording.whole_or_less import WholeOrLess
-from strop.train.advantages.token_returns import TokenReturns
+from strop.training.advantages.token_returns import TokenReturns
 from strop.types import Group, Origin, Outcome
 from tests.building import TASK, make_group
 from tests.filter.replies import said

@@ -14,9 +14,9 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
 from strop.generate.play import play
 from strop.roles import World
-from strop.train.advantages.per_role import PerRole
-from strop.train.pack import pack
-from strop.train.reductions.token_mean import TokenMean
+from strop.training.advantages.per_role import PerRole
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, IntArray, Outcome, Start, Task, Trajectory
 from tests.generate.talking import TASK, VOCABULARY, Recording, ids, policy_of, run, save_folder
 

@@ -18,8 +18,8 @@ from strop.generate.policy import Policy
 from strop.machines import Completion, Engine
 from strop.pipeline import train
 from strop.roles import Environment, Strategy, World
-from strop.train.pack import pack
-from strop.train.reductions.token_mean import TokenMean
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, IntArray, Message, Metrics, Observation, Sampling, Task, Trajectory
 from tests.clock import run_virtually
 from tests.test_pipeline import make_run, opened

@@ -18,9 +18,9 @@ from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.strategies.by_source import BySource
 from strop.generate.strategies.independent import Independent
 from strop.pipeline import train
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.advantages.reweighted import Reweighted
-from strop.train.needs import LOGPROBS
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.reweighted import Reweighted
+from strop.training.needs import LOGPROBS
 from strop.types import Group, Origin, Task
 from tests.building import make_group
 from tests.clock import run_virtually

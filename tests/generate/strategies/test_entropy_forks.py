@@ -19,7 +19,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.pipeline import train
 from strop.roles import Environment, World
-from strop.train.needs import ENTROPY, Note
+from strop.training.needs import ENTROPY, Note
 from strop.types import Group, Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.clock import run_virtually
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder

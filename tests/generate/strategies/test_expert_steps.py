@@ -19,7 +19,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.strategies.expert_steps import ExpertSteps
 from strop.pocket.tokenizer import END
 from strop.roles import Agent, Environment
-from strop.train.advantages.discriminated import Discriminated, features
+from strop.training.advantages.discriminated import Discriminated, features
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.building import TASK, turn
 from tests.generate.talking import policy_of

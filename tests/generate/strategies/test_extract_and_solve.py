@@ -18,10 +18,10 @@ from strop.filter.rewards.noted import Noted
 from strop.generate.policy import attempt_key
 from strop.generate.strategies.memory.extract_and_solve import ExtractAndSolve, related
 from strop.roles import Environment
-from strop.train.advantages.family_weighted import FamilyWeighted
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.families import families
-from strop.train.losses.role_entropy import RoleEntropy
+from strop.training.advantages.family_weighted import FamilyWeighted
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.families import families
+from strop.training.losses.role_entropy import RoleEntropy
 from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, make_group, say, written
 from tests.generate.asking import player_of

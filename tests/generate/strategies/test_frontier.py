@@ -14,7 +14,7 @@ from strop.errors import ConfigurationError
 from strop.generate.player import GroupPlayer
 from strop.generate.search import TreeNode
 from strop.generate.strategies.trees.frontier import Frontier, back_up
-from strop.train.advantages.search_values import SearchValues
+from strop.training.advantages.search_values import SearchValues
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.generate.strategies.test_entropy_forks import Replies, player

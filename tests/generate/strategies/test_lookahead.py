@@ -12,7 +12,7 @@ from strop.errors import ConfigurationError
 from strop.generate.live import instead
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.trees.lookahead import Lookahead, distance
-from strop.train.needs import Note
+from strop.training.needs import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import END, ids

@@ -15,7 +15,7 @@ from strop.generate.player import GroupPlayer
 from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
 from strop.generate.strategies.trees.plan_search import PlanSearch
 from strop.generate.strategies.trees.plot_search import PlotSearch, curiosity
-from strop.train.needs import Note
+from strop.training.needs import Note
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.generate.strategies.test_entropy_forks import Replies, player

@@ -22,8 +22,8 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.strategies.plans import Plans
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.train.advantages.along_tree import AlongTree
-from strop.train.advantages.group_standard import GroupStandard
+from strop.training.advantages.along_tree import AlongTree
+from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.probes import Probes
-from strop.train.needs import LOGPROBS, Note
+from strop.training.needs import LOGPROBS, Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown

@@ -22,7 +22,7 @@ from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway, chos
 from strop.pipeline import train
 from strop.roles import Agent, Reward
 from strop.start.preflight import check
-from strop.train.needs import HIDDEN, Note
+from strop.training.needs import HIDDEN, Note
 from strop.types import Group, Outcome, Start, Task, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually

@@ -20,7 +20,7 @@ from strop.generate.reflections import Reflection, question, read
 from strop.generate.strategies.reflect_retry import ReflectRetry, _Second
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.train.families import families
+from strop.training.families import families
 from strop.types import Message, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually

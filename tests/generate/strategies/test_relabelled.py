@@ -12,7 +12,7 @@ from strop.errors import ConfigurationError
 from strop.generate.strategies.instructed import Instructed
 from strop.generate.strategies.relabelled import Relabelled
 from strop.recipes import build, recipe_named
-from strop.train.families import families
+from strop.training.families import families
 from strop.types import Origin
 from tests.generate.strategies.watched import watched
 

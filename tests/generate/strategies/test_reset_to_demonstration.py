@@ -20,7 +20,7 @@ from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
 from strop.recipes import build, recipe_named
 from strop.roles import Strategy
-from strop.train.objective import Objective
+from strop.training.objective import Objective
 from strop.types import Group, Message, Origin, Trajectory
 from tests.building import make_batch, say
 from tests.generate.strategies.flowing import Counting, Hearing, flown

@@ -21,7 +21,7 @@ from strop.generate.strategies.rolled_with_guide import RolledWithGuide
 from strop.generate.voices import REFERENCE
 from strop.machines import Completion
 from strop.roles import Agent, Reward, Strategy
-from strop.train.reductions.own_token_mean import OwnTokenMean
+from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.types import Group, IntArray, Origin, Outcome, Sampling, Start, Task, Trajectory
 from tests.building import make_group
 from tests.clock import run_virtually

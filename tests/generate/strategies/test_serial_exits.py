@@ -15,7 +15,7 @@ from strop.filter.rewards.earned import Earned
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.serial_exits import SerialExits
-from strop.train.advantages.group_mean import GroupMean
+from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Origin, Trajectory
 from tests.building import advantages_of, make_group
 from tests.generate.strategies.test_entropy_forks import Replies

@@ -19,8 +19,8 @@ from strop.generate.policy import attempt_key
 from strop.generate.strategies.memory.skill_chain import SkillChain
 from strop.recipes import build, recipe_named
 from strop.start.preflight import check
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.families import families
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.families import families
 from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.generate.strategies.watched import watched

@@ -26,8 +26,8 @@ from strop.generate.strategies.helped.teachers_when_lost import COMPREHENDED, Te
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Agent
-from strop.train.advantages.group_mean import GroupMean
-from strop.train.needs import LOGPROBS, Note
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.needs import LOGPROBS, Note
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 from tests.building import turn
 from tests.clock import run_virtually

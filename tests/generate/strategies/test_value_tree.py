@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.trees.value_tree import GAIN, Node, ValueTree, chosen, visit
-from strop.train.needs import Note
+from strop.training.needs import Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.test_entropy_forks import Replies

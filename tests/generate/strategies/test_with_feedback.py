@@ -20,7 +20,7 @@ from strop.generate.advisers.procedural import Procedural
 from strop.generate.strategies.helped.with_feedback import FEEDBACK, WithFeedback
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.train.losses.among import Among
+from strop.training.losses.among import Among
 from strop.types import Group, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -24,8 +24,8 @@ from strop.recipes import build, recipe_named
 from strop.roles import Reward, Strategy
 from strop.run import Run
 from strop.start.preflight import check
-from strop.train.advantages.group_standard import GroupStandard
-from strop.train.objective import Objective
+from strop.training.advantages.group_standard import GroupStandard
+from strop.training.objective import Objective
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually

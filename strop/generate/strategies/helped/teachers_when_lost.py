@@ -19,7 +19,7 @@ from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Agent, Strategy
-from strop.train.needs import LOGPROBS
+from strop.training.needs import LOGPROBS
 from strop.types import FloatArray, Group, Outcome, Start, Trajectory
 
 COMPREHENDED = "comprehended"  # the fact of how well the policy understands a trace, from 0 to 1

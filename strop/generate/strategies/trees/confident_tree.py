@@ -25,7 +25,7 @@ from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.tops import confidences, entropies, top
+from strop.training.tops import confidences, entropies, top
 from strop.types import Group, Start, Trajectory
 
 _TOP = top(10)

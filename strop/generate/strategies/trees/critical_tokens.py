@@ -18,7 +18,7 @@ from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.needs import ENTROPY
+from strop.training.needs import ENTROPY
 from strop.types import FloatArray, Group, Start, Trajectory
 
 

@@ -24,7 +24,7 @@ from strop.generate.partners import Player
 from strop.generate.policy import Policy
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.tops import top
+from strop.training.tops import top
 from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
 
 _TOP = top(2)

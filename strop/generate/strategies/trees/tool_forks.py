@@ -22,7 +22,7 @@ from strop.generate.branching import branch_of, branched
 from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.needs import Note
+from strop.training.needs import Note
 from strop.types import Group, Start, Trajectory
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from strop.generate.partners import Player
 from strop.generate.pieces import cut, given
 from strop.generate.together import together
 from strop.roles import Strategy
-from strop.train.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.train.needs import ENTROPY, HIDDEN
+from strop.training.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.needs import ENTROPY, HIDDEN
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 
 _NEEDS = frozenset({HIDDEN, ENTROPY})

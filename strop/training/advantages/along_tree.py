@@ -1,0 +1,74 @@
+"""Credit along a tree of attempts: a token that several attempts share is credited with all of theirs.
+
+Every sampled token is written in one attempt, which is given to those that branch off from it. The sum gives, token by
+token, the gradient of training each attempt whole; the mean gives shared tokens no more weight than others.
+Papers: ettrl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.abilities import Learns, outermost
+from strop.errors import ConfigurationError, nearest
+from strop.roles import Advantage
+from strop.training.arithmetic.lineage import counts, lines
+from strop.types import Group, Metrics, Trajectory
+
+_RULES = ("sum", "mean")
+
+
+@dataclass(frozen=True)
+class AlongTree(Advantage):
+    """Sum or mean, over the attempts that go through a token, of what `inner` gives each of them, which is one number.
+
+    Attempts that do not count (failed, given up) give and get nothing.
+    """
+
+    inner: Advantage
+    rule: str = "sum"  # or mean
+
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.rule not in _RULES:
+            raise ConfigurationError(f"AlongTree knows no rule {self.rule!r}: {nearest(self.rule, _RULES)}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        for group in groups:
+            attempts = {attempt.id: attempt for attempt in group.scored}
+            sums = {name: np.zeros(attempt.num_tokens) for name, attempt in attempts.items()}
+            for name, line in lines(group.scored).items():
+                credit = _credit(attempts[name])
+                for owner, size in line.items():
+                    sums[owner][:size] += credit
+            times = counts(group)
+            for name, attempt in attempts.items():
+                total = sums[name] / times[name] if self.rule == "mean" else sums[name]
+                attempt.advantages = total.astype(np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """The share of written tokens that stand in more than one attempt, and what is learned within."""
+        times = np.concatenate([np.zeros(0), *(each for group in groups for each in counts(group).values())])
+        figures = {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
+        for _, part in outermost(self.inner, Learns):
+            figures |= part.learn(groups)
+        return figures
+
+
+def _credit(attempt: Trajectory) -> float:
+    """One number; an attempt that wrote nothing has none to share."""
+    given = attempt.advantages
+    if given is None or not len(given):
+        return 0.0
+    if np.ptp(given) > 0:
+        raise ConfigurationError(
+            f"AlongTree needs one number for each attempt, and the credit of {attempt.id} goes from {given.min():g} to "
+            f"{given.max():g}: what its tokens share with others would be undefined"
+        )
+    return float(given[0])

@@ -1,0 +1,63 @@
+"""ECHO's shaped credit (2602.02150): tokens of high entropy and low confidence count a little more.
+
+Reading: entropy of the ten likeliest tokens among themselves, confidence as the mean probability of the five likeliest,
+both compared with all tokens of the draw, as released; the paper adds them as they are.
+Papers: echo-ec
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.abilities import Learns, outermost
+from strop.roles import Advantage
+from strop.training.needs import Note
+from strop.training.tops import confidences, entropies, top
+from strop.types import Group, Metrics
+
+_TOP = top(10)
+_BOUND = 2.0  # of S
+
+
+@dataclass(frozen=True)
+class HybridShaped(Advantage):
+    """What `inner` gives, times 1 + weight * S, S = z(entropy) + z(1 - confidence) held within -2 and 2."""
+
+    inner: Advantage
+    weight: float = 0.1  # of S
+
+    needs: ClassVar[frozenset[Note]] = frozenset({_TOP})
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        if not attempts:
+            return
+        ends = np.cumsum([attempt.num_tokens for attempt in attempts])[:-1]
+        for attempt, factor in zip(attempts, np.split(self._factors(groups), ends), strict=True):
+            assert attempt.advantages is not None
+            attempt.advantages = (attempt.advantages * factor).astype(np.float32)
+
+    def _factors(self, groups: Sequence[Group]) -> NDArray[np.float64]:
+        """Of all written tokens of the draw: [T]."""
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        tops = np.concatenate([_TOP.of(attempt) for attempt in attempts])
+        shape = _z(entropies(tops)) + _z(1 - confidences(tops))
+        return np.asarray(1 + self.weight * np.clip(shape, -_BOUND, _BOUND))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How far the factors are from 1 on average, and what is learned within."""
+        is_there = any(attempt.num_tokens for group in groups for attempt in group.scored)
+        figures = {"shaped": float(np.abs(self._factors(groups) - 1).mean()) if is_there else 0.0}
+        for _, part in outermost(self.inner, Learns):
+            figures |= part.learn(groups)
+        return figures
+
+
+def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((values - values.mean()) / np.sqrt(values.var() + 1e-8))

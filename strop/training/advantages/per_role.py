@@ -1,0 +1,37 @@
+"""A baseline for each role: where one policy plays several, a turn is compared with turns of its own kind only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.roles import Advantage
+from strop.training.arithmetic.turn_credit import credit_turns, turn_returns
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class PerRole(Advantage):
+    """A of a turn = its return - the mean return of all turns of its role in the group.
+
+    The role of a turn is the voice in which it was sampled: with one voice and one turn per attempt this is the group
+    mean. Nothing is discounted from turn to turn: voices in contexts of their own have no order.
+    """
+
+    min_group: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            returns = [turn_returns(attempt, 1.0) for attempt in group.scored]
+            by_role: defaultdict[str, list[float]] = defaultdict(list)
+            for attempt, own in zip(group.scored, returns, strict=True):
+                for turn, value in zip(attempt.turns, own, strict=True):
+                    by_role[turn.sampling.voice].append(value)
+            means = {role: float(np.mean(values)) for role, values in by_role.items()}
+            for attempt, own in zip(group.scored, returns, strict=True):
+                turns = zip(attempt.turns, own, strict=True)
+                credit_turns(attempt, [value - means[turn.sampling.voice] for turn, value in turns])

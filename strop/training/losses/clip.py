@@ -1,0 +1,63 @@
+"""PPO's clipped surrogate (Schulman et al., 1707.06347), with DAPO's two bounds and a dual clip (1912.09729).
+
+Papers: ppo
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.roles import Loss
+from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
+from strop.training.arithmetic.surrogate import clipped
+from strop.training.batch import Batch, Output
+from strop.training.needs import Need
+from strop.types import Metrics
+
+
+@dataclass(frozen=True)
+class Clip(Loss):
+    """Stop pushing a token once its probability has moved past the bounds in the pushed direction.
+
+    The ratio is taken against the policy that sampled the token. It already is the importance weight, so a
+    correction must not be applied on top. PPO and GRPO: 0.2 and 0.2; DAPO: 0.2 and 0.28.
+
+    With another `anchor` (proximal, old, averaged) the ratio begins there, and a correction has to weigh from the
+    policy that sampled to that anchor: its target.
+    """
+
+    low: float = 0.2  # the lower bound of a ratio is 1 - low
+    high: float = 0.2  # the upper bound of a ratio is 1 + high
+    dual: float | None = None  # > 1: for A < 0 the loss is at most dual * |A|; without it that side is unbounded
+    weight: float = 1.0  # of this loss beside others
+    anchor: str = "behavior"  # the policy a ratio is taken to
+
+    scope: ClassVar[str] = "attempt"
+
+    def __post_init__(self) -> None:
+        check_policy(self.anchor, ("behavior", *FROZEN), self)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return needed(self.anchor)
+
+    @property
+    def contains_ratio(self) -> bool:
+        """Whether a correction on top would count it twice."""
+        return self.anchor == "behavior"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        log_ratio = batch.log_ratio(output.logprobs, batch.logprobs_of(self.anchor))  # [T]
+        ratio = log_ratio.exp()  # [T]
+        free = ratio * batch.advantages  # [T]
+        objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
+        loss = torch.where(batch.trainable, -objective, 0.0)
+        return loss, {
+            "clipped_share": batch.figure((objective != free).to(loss.dtype)),
+            "ratio": batch.figure(ratio),
+            "kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(anchor || policy)
+        }

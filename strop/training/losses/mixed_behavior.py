@@ -1,0 +1,60 @@
+"""REX-RAG's correction (2508.08149): what sampled a group was a mixture of the policy and its probes.
+
+Reading: what a probe was given is not among its tokens, so the chance with which attempts fail plays no part.
+Papers: rex-rag
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.roles import Loss
+from strop.training.batch import Batch, Output
+from strop.training.needs import PROBES, Logprobs, Need
+from strop.types import Metrics, Origin
+
+
+@dataclass(frozen=True)
+class MixedBehavior(Loss):
+    """What `inner` says where a token's behaviour is (1 - a) * policy + a * probe; a: probes' share of the draw.
+
+    A probe's sampled tokens are the policy's in both. Words that nobody sampled (version -1) have the proximal policy's
+    probability in the one and their recorded one in the other; tokens of plain attempts (1 - a) times theirs.
+    """
+
+    inner: Loss
+
+    scope: ClassVar[str] = "attempt"
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal"), PROBES})
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __post_init__(self) -> None:
+        if not self.inner.contains_ratio:
+            raise ConfigurationError(
+                f"MixedBehavior needs a loss with a ratio to the policy that sampled, got {type(self.inner).__name__}"
+            )
+
+    @property
+    def weight(self) -> float:
+        return self.inner.weight
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        mixed, share = self.mixed(batch)
+        loss, figures = self.inner(output, replace(batch, behavior_logprobs=mixed))
+        return loss, figures | {"probes_share": batch.figure(share)}
+
+    def mixed(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the mixture [T], and the share of probes [T]."""
+        is_probe = batch.is_of(Origin.BRANCHED)  # [A]
+        share = batch.aux[PROBES.name].to(batch.share.dtype)  # [T]
+        if bool((batch.on_tokens(is_probe) & (share <= 0)).any()):
+            raise ConfigurationError("MixedBehavior got probes and 0 as their share of a draw: use ProbesCounted")
+        recorded = batch.behavior_logprobs
+        policy = torch.where(batch.versions < 0, batch.logprobs_of("proximal"), recorded)
+        other = torch.where(batch.on_tokens(is_probe), recorded, recorded.new_full((), -torch.inf))
+        return torch.logaddexp(policy + torch.log1p(-share), other + share.log()), share

@@ -1,0 +1,120 @@
+"""Forward passes of a policy over packed batches, in one precision on one device; what every trainer shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from strop.kernels.attention import moved
+from strop.kernels.cpu.train import compiled
+from strop.machines import Objective
+from strop.training.batch import Batch, Frozen
+from strop.training.machine.llama import LlamaForward, llama_forward
+from strop.training.machine.logprobs import PolicyOutput
+from strop.training.machine.sequences import Sequences
+from strop.types import Metrics
+
+
+@dataclass(eq=False)
+class Forward:
+    """Holds no weights: the model comes with each call."""
+
+    device: str
+    dtype: str  # what is computed in; weights stay fp32
+    chunk: int  # rows of logits that exist at once
+    fused: str = "off"  # on: kernels of our own where the family has them; auto: where they pay
+    is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
+    _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
+    _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
+
+    def loss(self, model: Any, batch: Batch, objective: Objective) -> tuple[Tensor, Metrics]:
+        """What a batch adds to the step's loss and figures."""
+        with self._precision():
+            return objective(*self._output(model, batch))
+
+    def logprobs(self, model: Any, batch: Batch) -> Tensor:
+        """[T], zero where not trainable."""
+        with torch.no_grad(), self._precision():
+            output, _ = self._output(model, batch)
+            return output.logprobs.to(batch.tokens.device)
+
+    def frozen(self, model: Any, batch: Batch, head: Callable[[Tensor], Tensor]) -> Frozen:
+        """What is needed for the model's distributions at the trainable tokens; `head` makes them of hidden states."""
+        with torch.no_grad(), self._precision():
+            output, _ = self._output(model, batch)
+            return Frozen(output.before(output.rows), head)
+
+    def look(self, model: Any, batch: Batch, wanted: Sequence[Callable[[PolicyOutput], Tensor]]) -> list[Tensor]:
+        """What the model says about a batch, in one pass, without gradient, on the batch's own device."""
+        with torch.no_grad(), self._precision():
+            output, _ = self._output(model, batch)
+            return [each(output).float().to(batch.tokens.device) for each in wanted]
+
+    def nothing(self, model: Any, batch: Batch) -> Tensor:
+        """A zero that depends on every weight, for a rank that has no token to train but must keep step."""
+        with self._precision():
+            output, _ = self._output(model, replace(batch, trainable=torch.zeros_like(batch.trainable)))
+            return output.logprobs.sum()
+
+    def _output(self, model: Any, batch: Batch) -> tuple[PolicyOutput, Batch]:
+        layout, quick = self._layout(batch), self.quick(model)
+        computed = layout.sequences.computed(model, quick)
+        rows, batch = layout.rows, _moved(batch, self.device)  # a GPU is at work by now
+        return PolicyOutput(model, computed, batch, self.chunk, rows, layout.sequences, quick), batch
+
+    def refresh(self, model: Any) -> None:
+        """Round the weights that the next pass reads, while a GPU is still busy with the last one."""
+        if (quick := self.quick(model)) is not None:
+            quick.rounding.refresh()
+
+    def quick(self, model: Any) -> LlamaForward | None:
+        """The model's quick forward, if it is wanted and there is one."""
+        is_gpu = torch.device(self.device).type == "cuda"
+        pays = self.dtype == "bfloat16" if is_gpu else compiled() is not None
+        if self.fused == "off" or (self.fused == "auto" and not pays):
+            return None
+        if model not in self._quick:
+            dtype = torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
+            self._quick[model] = llama_forward(model, dtype, says_why_not=is_gpu or self.fused == "on")
+        found = self._quick[model]
+        if found is not None:
+            found.is_checkpointed = self.is_checkpointed
+        return found
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")
+
+    def _layout(self, batch: Batch) -> _Layout:
+        """Worked out once per batch, for annotate and for every epoch."""
+        if (layout := self._layouts.get(batch)) is None:
+            lengths = [size for size in batch.segments.bincount().tolist() if size]
+            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
+            layout = self._layouts[batch] = _Layout(sequences, batch.trainable, self.device)
+        return layout
+
+
+@dataclass(eq=False)
+class _Layout:
+    """How a batch's tokens lie, on the device."""
+
+    sequences: Sequences
+    trainable: Tensor  # [T]
+    device: str
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """[R], the trainable tokens."""
+        return moved(self.trainable.nonzero().squeeze(1), self.device)
+
+
+def _moved(batch: Batch, device: str) -> Batch:
+    """The batch on a device; itself where it is there already."""
+    if batch.tokens.device == torch.device(device):
+        return batch
+    return batch.changed(lambda _, tensor: moved(tensor, device))

@@ -1,0 +1,102 @@
+"""Whole sequences through a model in one packed pass, in which nothing is computed twice and nothing in vain.
+
+Siblings begin with the same prompt, and often go on alike: a prefix that segments share is computed once and read by
+all of them, as in a trie. A segment's last token predicts nothing, so it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from strop.kernels.attention import Varlen, moved
+from strop.models.attention import Packed
+from strop.models.model import hidden_states
+from strop.training.machine.llama import LlamaForward
+from strop.types import IntArray
+
+
+class Sequences:
+    """Segments of a packed batch [T], laid out once and run as often as need be."""
+
+    def __init__(self, tokens: Tensor, positions: Tensor, lengths: Sequence[int], device: torch.device | str) -> None:
+        order, sizes = _sorted(tokens.cpu().numpy(), np.asarray(lengths, dtype=np.int64))
+        ends = np.cumsum(sizes)
+        is_read = np.ones(len(tokens), dtype=np.bool_)
+        is_read[ends - 1] = False
+        owners = _owners(tokens.cpu().numpy()[order], ends - sizes, sizes)
+        is_computed = is_read & (owners == np.arange(len(owners)))  # [T]
+        places = (np.cumsum(is_computed) - 1)[owners]  # [T], among the computed
+        kept = torch.from_numpy(order[is_computed])  # [U]
+        self._tokens, self._positions = (moved(each.cpu()[kept], device) for each in (tokens, positions))
+        self._kept = moved(kept, device)
+        found = np.empty_like(places)
+        found[order] = np.where(is_read, places, 0)
+        self.places = moved(torch.from_numpy(found), device)  # [T]
+        self._read, self._read_places, self._device = (sizes - 1)[sizes > 1], places[is_read], device
+
+    @cached_property
+    def _plan(self) -> Packed:
+        return Packed(self._read, self._device, self._read_places)
+
+    @cached_property
+    def _varlen(self) -> Varlen:
+        return Varlen(self._read, self._read_places, self._device)
+
+    @property
+    def num_computed(self) -> int:
+        return len(self._tokens)
+
+    def hidden_states(self, model: Any) -> Tensor:
+        """[T, hidden]; those of each segment's last token mean nothing."""
+        return self.computed(model).index_select(0, self.places)
+
+    def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
+        """[U, hidden], each state once, by the model or its quick forward; `places` says which is whose."""
+        if quick is None:
+            return hidden_states(model, self._tokens, self._positions, self._plan)
+        plan = self._varlen if quick.takes_varlen else self._plan
+        return quick.hidden_states(self._tokens, self._positions, plan)
+
+    def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
+        """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""
+        embed = model.get_input_embeddings()
+        with torch.no_grad():
+            part = share.index_select(0, self._kept).unsqueeze(1)
+            mixed = torch.lerp(embed(self._tokens), embed(others.index_select(0, self._kept)), part)
+        return hidden_states(model, self._tokens, self._positions, self._plan, mixed)
+
+
+def _sorted(tokens: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """Tokens [T] and sizes of segments in alphabetical order, in which those that agree longest are neighbours."""
+    ends = np.cumsum(sizes)
+    text, width = tokens.astype(">i8").tobytes(), 8  # bytes compare as tokens do, and much faster
+    words = [text[width * (end - size) : width * end] for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+    turn = np.array(sorted(range(len(words)), key=words.__getitem__), dtype=np.int64)
+    sizes, starts = sizes[turn], (ends - sizes)[turn]
+    return np.arange(len(tokens)) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes), sizes
+
+
+def _owners(tokens: IntArray, starts: IntArray, sizes: IntArray) -> IntArray:
+    """For each token the first one with the same prefix, as far as a segment agrees with the one before it: [T]."""
+    owners = np.arange(len(tokens))
+    bounds = list(zip(starts.tolist(), sizes.tolist(), strict=True))
+    for (before, size_before), (start, size) in pairwise(bounds):
+        # the last token of a segment is not computed, so it cannot serve another
+        longest = min(size_before - 1, size)
+        common = _agree(tokens[before : before + longest], tokens[start : start + longest])
+        owners[start : start + common] = owners[before : before + common]
+    return owners
+
+
+def _agree(one: NDArray[Any], other: NDArray[Any]) -> int:
+    """How many leading elements are equal."""
+    differs = one != other
+    return int(differs.argmax()) if differs.any() else len(one)

@@ -1,0 +1,103 @@
+"""What a part asks for before it can judge: of a batch (`Trainer.annotate` fills it) or of attempts (`Trainer.note`).
+
+Policies go by name: `reference` (the first weights, or a folder of the trainer's), `proximal` (the weights before the
+step), `old` (those each token was sampled with, by the trainer's own kernels), `averaged` (a running average). Any
+other name is the folder of another model with the same vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from strop.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from strop.training.machine.logprobs import PolicyOutput
+    from strop.types import Trajectory
+
+POLICIES = ("reference", "proximal", "old", "averaged")
+
+
+@dataclass(frozen=True)
+class Logprobs:
+    """`batch.logprobs[policy]`: [T]."""
+
+    policy: str
+
+    def __str__(self) -> str:
+        return f"logprobs of {self.policy}"
+
+
+@dataclass(frozen=True)
+class Logits:
+    """`batch.frozen[policy]`, whole distributions for `Output.over_both`."""
+
+    policy: str
+
+    def __str__(self) -> str:
+        return f"logits of {self.policy}"
+
+
+@dataclass(frozen=True)
+class ScoreNorms:
+    """`batch.score_norms`: [A]."""
+
+    def __str__(self) -> str:
+        return "score norms"
+
+
+@dataclass(frozen=True)
+class Aux:
+    """`batch.aux[name]`, what turns hold under this name: [T, ...]."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"aux {self.name}"
+
+
+PROBES = Aux("probes")  # which share of the attempts of a draw are probes
+
+Need: TypeAlias = Logprobs | Logits | ScoreNorms | Aux
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a policy thinks at each written token of an attempt, as `look(output)` [T, ...] says it."""
+
+    name: str  # under which it stands in `Trajectory.notes`
+    look: Callable[[PolicyOutput], Tensor]
+    policy: str = "proximal"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def of(self, attempt: Trajectory) -> NDArray[Any]:
+        """What was noted: [N, ...]."""
+        if self.name not in attempt.notes:
+            raise ConfigurationError(f"attempt {attempt.id} has no notes of {self.name}: whoever reads them needs them")
+        return attempt.notes[self.name]
+
+
+ENTROPY = Note("entropy", lambda output: output.entropy)
+LOGPROBS = Note("logprobs", lambda output: output.logprobs)
+REFERENCE_LOGPROBS = Note("reference_logprobs", lambda output: output.logprobs, "reference")
+HIDDEN = Note("hidden", lambda output: output.states)  # in which a token was chosen: [N, H]
+HIDDEN_AFTER = Note("hidden_after", lambda output: output.hidden)  # of the token itself: [N, H]
+PROMPT_HIDDEN = Note("prompt_hidden", lambda output: output.hidden)  # of the first prompt's tokens: [P, H]
+
+
+def folders(needs: Iterable[Need]) -> list[str]:
+    """Of the other models among the policies, sorted."""
+    asked = {need.policy for need in needs if isinstance(need, Logprobs | Logits)}
+    return sorted(asked - set(POLICIES))
+
+
+def listed(needs: Iterable[Need | Note]) -> str:
+    """For a message."""
+    return ", ".join(sorted(map(str, needs)))

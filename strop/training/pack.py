@@ -1,0 +1,247 @@
+"""Lay credited groups end to end as packed batches without padding; how they are split never changes the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+
+from strop.errors import ConfigurationError
+from strop.roles import Reduction
+from strop.training.batch import ORIGINS, Batch
+from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
+
+_NOTHING = np.zeros(0, dtype=np.int64)
+_FILLER = Turn(np.zeros(1, dtype=np.int64), _NOTHING, _NOTHING.astype(np.float32), _NOTHING, Message("user", ""))
+Columns: TypeAlias = dict[str, NDArray[Any]]  # one array [T] per field of `Batch`
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What the policy read and wrote in A attempts: T tokens."""
+
+    tokens: IntArray  # [T]
+    positions: IntArray  # [T], from 0 in every segment
+    segments: IntArray  # [T], ascending
+    attempts: IntArray  # [T], ascending
+    written: NDArray[np.bool_]  # [T], the tokens the policy wrote
+    observed: NDArray[np.bool_]  # [T], what the world said in answer: neither written nor part of a first prompt
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each attempt starts, and the end: [A + 1]."""
+        sizes = np.bincount(self.attempts)
+        return [0, *np.cumsum(sizes).tolist()]
+
+
+def pack(
+    groups: Sequence[Group],
+    reduction: Reduction | None,
+    version: int,
+    max_tokens: int,
+    scope: str = "attempt",
+    aux: frozenset[str] = frozenset(),
+) -> list[Batch]:
+    """Batches of at most `max_tokens` tokens, or of one attempt (one group where `scope` says so) that is longer.
+
+    Without a reduction they are only to be looked at: all advantages and shares are 0.
+    """
+    shares = None if reduction is None else reduction(groups)
+    owners = [(index, attempt) for index, group in enumerate(groups) for attempt in group.scored if attempt.num_tokens]
+    attempts = [attempt for _, attempt in owners]
+    if not attempts:
+        return []
+    contexts = lay_out(attempts)
+    columns = _columns(contexts, attempts, shares)
+    columns |= {f"aux.{name}": _aux(name, attempts) for name in aux}
+    names, columns["voices"] = _voices(attempts)
+    group_of = np.array([index for index, _ in owners])  # [A]
+    step_tokens = int(contexts.written.sum())
+    bounds = _bounds(group_of, scope)  # attempts at which a batch may begin
+    starts = contexts.starts
+    batches = []
+    for first, last in fill([starts[bound] for bound in bounds], max_tokens):
+        low, high = bounds[first], bounds[last]
+        batch = _batch(columns, starts[low], starts[high], attempts[low:high], group_of[low:high], groups)
+        batch.version, batch.step_tokens, batch.voice_names = version, step_tokens, names
+        batches.append(batch)
+    return batches
+
+
+def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
+    """Prompt, written tokens, next prompt, ... of each attempt; a fresh turn opens a new segment."""
+    turns = [(index, turn) for index, attempt in enumerate(attempts) for turn in attempt.turns]
+    pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.begun, turn.tokens)]
+    sizes = np.array([len(piece) for piece in pieces])
+    owner = np.array([index for index, _ in turns])  # by turn
+    opens = np.array([turn.fresh for _, turn in turns]) | (np.diff(owner, prepend=-1) > 0)
+    answers = np.stack([~opens, np.zeros_like(opens), np.zeros_like(opens)], 1).ravel()  # by piece
+    segments = np.repeat(np.repeat(np.cumsum(opens) - 1, 3), sizes)
+    segment_sizes = np.bincount(segments)
+    segment_starts = np.cumsum(segment_sizes) - segment_sizes
+    contexts = Contexts(
+        tokens=np.concatenate(pieces).astype(np.int64, copy=False),
+        positions=np.arange(len(segments)) - segment_starts[segments],
+        segments=segments,
+        attempts=np.repeat(np.repeat(owner, 3), sizes),
+        written=np.repeat(np.tile([False, False, True], len(turns)), sizes),
+        observed=np.repeat(answers, sizes),
+    )
+    _check_first_tokens(contexts, attempts)
+    return contexts
+
+
+def closed(attempt: Trajectory) -> Trajectory:
+    """With one token more behind each of its contexts: nobody reads its state, so that of the last written one is."""
+    following = [*attempt.turns[1:], None]
+    turns = [
+        each
+        for turn, after in zip(attempt.turns, following, strict=True)
+        for each in ((turn, _FILLER) if after is None or after.fresh else (turn,))
+    ]
+    return replace(attempt, turns=tuple(turns))
+
+
+def _heard(turn: Turn) -> IntArray:
+    """What was read before the reply began."""
+    return turn.prompt[: len(turn.prompt) - turn.given]
+
+
+def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
+    """Ranges of consecutive units, each of at most `max_tokens` tokens or one unit; `starts` ends with the total."""
+    ranges = []
+    first = 0
+    for unit in range(1, len(starts)):
+        is_last = unit == len(starts) - 1
+        if is_last or starts[unit + 1] - starts[first] > max_tokens:
+            ranges.append((first, unit))
+            first = unit
+    return ranges
+
+
+def _bounds(group_of: IntArray, scope: str) -> list[int]:
+    if scope not in ("attempt", "group"):
+        raise ConfigurationError(f"a loss's scope is attempt or group, got {scope!r}")
+    count = len(group_of)
+    if scope == "attempt":
+        return list(range(count + 1))
+    return [*np.flatnonzero(np.diff(group_of, prepend=-1)).tolist(), count]
+
+
+def _columns(contexts: Contexts, attempts: Sequence[Trajectory], shares: dict[str, FloatArray] | None) -> Columns:
+    """Per-turn and per-attempt arrays, put where their tokens stand."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    # temperature 0 is a greedy choice, which has no gradient: it is trained as a draw at temperature 1
+    temperature = np.repeat([turn.sampling.temperature or 1.0 for turn in turns], [len(turn.tokens) for turn in turns])
+    columns: Columns = {
+        "tokens": contexts.tokens,
+        "positions": contexts.positions,
+        "segments": contexts.segments,
+        "attempts": contexts.attempts,
+        "trainable": contexts.written,
+        "behavior_logprobs": _placed([turn.logprobs for turn in turns], contexts.written, np.float32),
+        "versions": _placed([turn.versions for turn in turns], contexts.written, np.int64, -1),
+        "temperature": _placed([temperature], contexts.written, np.float32, 1),
+        "observed": contexts.observed,
+        "observed_share": _observed_share(contexts),
+    }
+    if shares is None:
+        return columns | dict.fromkeys(("advantages", "share"), np.zeros(len(contexts.tokens), dtype=np.float32))
+    columns["advantages"] = _credit("advantages", attempts, lambda attempt: attempt.advantages, contexts)
+    columns["share"] = _credit("shares of the loss", attempts, lambda attempt: shares.get(attempt.id), contexts)
+    if any(attempt.returns is not None for attempt in attempts):
+        columns["returns"] = _credit("returns", attempts, lambda attempt: attempt.returns, contexts)
+    if any(attempt.values is not None for attempt in attempts):
+        columns["values"] = _credit("values", attempts, lambda attempt: attempt.values, contexts)
+    return columns
+
+
+def _observed_share(contexts: Contexts) -> FloatArray:
+    """1 / (attempts * observed tokens of the attempt) at each of them: [T]."""
+    counts = np.bincount(contexts.attempts, contexts.observed)  # [A]
+    each = 1 / (len(counts) * np.maximum(counts, 1))
+    return np.where(contexts.observed, each[contexts.attempts], 0).astype(np.float32)
+
+
+def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:
+    """What turns hold under this name for each token of their prompt and reply; 0 where they hold nothing: [T, ...]."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    shape = next((turn.aux[name].shape[1:] for turn in turns if name in turn.aux), ())
+    empty = np.zeros(shape, dtype=np.float32)
+    pieces = []
+    for turn in turns:
+        size = len(turn.prompt) + len(turn.tokens)
+        piece = turn.aux.get(name, np.broadcast_to(empty, (size, *shape)))
+        if len(piece) == 1:  # one row for the whole turn
+            piece = np.broadcast_to(piece, (size, *shape))
+        if len(piece) != size:
+            raise ConfigurationError(f"aux {name!r} has {len(piece)} rows for a turn of {size} tokens, prompt included")
+        pieces.append(piece.astype(np.float32))
+    return np.concatenate(pieces)
+
+
+def _voices(attempts: Sequence[Trajectory]) -> tuple[tuple[str, ...], IntArray]:
+    """Names of voices, and of each token's turn the place of its own: [T]."""
+    turns = [turn for attempt in attempts for turn in attempt.turns]
+    names = tuple(sorted({turn.sampling.voice for turn in turns}))
+    places = np.array([names.index(turn.sampling.voice) for turn in turns], dtype=np.int64)
+    return names, np.repeat(places, [len(turn.prompt) + len(turn.tokens) for turn in turns])
+
+
+def _credit(
+    what: str, attempts: Sequence[Trajectory], of: Callable[[Trajectory], FloatArray | None], contexts: Contexts
+) -> NDArray[Any]:
+    """A quantity that every attempt has, one number per written token: [T]."""
+    found: list[FloatArray] = []
+    for attempt in attempts:
+        array = of(attempt)
+        if array is None or len(array) != attempt.num_tokens:
+            missing = sum(of(other) is None for other in attempts)
+            raise ConfigurationError(
+                f"attempt {attempt.id} of task {attempt.task.id} wrote {attempt.num_tokens} tokens and has "
+                f"{0 if array is None else len(array)} {what}; {missing} of {len(attempts)} attempts have none"
+            )
+        found.append(array)
+    return _placed(found, contexts.written, np.float32)
+
+
+def _placed(
+    parts: Sequence[NDArray[Any]], written: NDArray[np.bool_], dtype: DTypeLike, elsewhere: float = 0
+) -> NDArray[Any]:
+    placed = np.full(len(written), elsewhere, dtype=dtype)
+    placed[written] = np.concatenate(parts)
+    return placed
+
+
+def _check_first_tokens(contexts: Contexts, attempts: Sequence[Trajectory]) -> None:
+    first = np.flatnonzero(contexts.written & (contexts.positions == 0))
+    if len(first):
+        attempt = attempts[int(contexts.attempts[first[0]])]
+        raise ConfigurationError(
+            f"attempt {attempt.id} of task {attempt.task.id} wrote the first token of its context, which nothing "
+            "predicts: it cannot be trained; need at least 1 prompt token"
+        )
+
+
+def _batch(
+    columns: Columns, low: int, high: int, attempts: Sequence[Trajectory], group_of: IntArray, groups: Sequence[Group]
+) -> Batch:
+    found = {name: torch.from_numpy(column[low:high]) for name, column in columns.items()}
+    tensors = {name: tensor for name, tensor in found.items() if "." not in name}
+    for name in ("segments", "attempts"):
+        tensors[name] = tensors[name] - tensors[name][0]
+    present, group_index = np.unique(group_of, return_inverse=True)
+    return Batch(
+        **tensors,  # type: ignore[arg-type]
+        aux={name.removeprefix("aux."): tensor for name, tensor in found.items() if "." in name},
+        groups=torch.from_numpy(group_index.astype(np.int64)),
+        rewards=torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float32),
+        origins=torch.tensor([ORIGINS.index(attempt.origin) for attempt in attempts]),
+        group_numbers=tuple(groups[index].number for index in present),
+        attempt_ids=tuple(attempt.id for attempt in attempts),
+        task_ids=tuple(attempt.task.id for attempt in attempts),
+    )

@@ -1,0 +1,294 @@
+"""The trainer in plain PyTorch: packed sequences, micro-batches that never change the gradient, AdamW, one device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from strop.abilities import inside
+from strop.errors import CheckpointError, ConfigurationError, ModelError, nearest
+from strop.machines import Objective, Trainer
+from strop.models.model import head_of, load_model, logits, parameters
+from strop.models.optimizer import Optimizer
+from strop.roles import Loss, StepScale
+from strop.training.batch import Batch
+from strop.training.machine.averaged import Average
+from strop.training.machine.earlier import FILLED, Earlier
+from strop.training.machine.forward import Forward
+from strop.training.machine.lora import add_adapters, learning, load_adapters, save_adapters
+from strop.training.machine.memory import bytes_needed, compute_layers_again, free_bytes, settle
+from strop.training.machine.old_logprobs import Snapshots
+from strop.training.machine.step_sum import Figures, StepSum, fetched, noting, refusal
+from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
+from strop.training.needs import Logits, Logprobs, Need, Note, folders, listed
+from strop.training.notes import take_notes
+from strop.types import FilePath, Group, Metrics
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_CHOICES = ("auto", "on", "off")
+_EARLIER = ("old", "averaged")  # policies that have no whole distributions
+
+
+@dataclass
+class TorchTrainer(Trainer):
+    """Weights and moments are fp32; `dtype` is what the forward pass computes in."""
+
+    learning_rate: float = 1e-4  # may be changed between two steps
+    betas: tuple[float, float] = (0.9, 0.999)  # of Adam
+    weight_decay: float = 0.0  # of AdamW
+    warmup_steps: int = 0  # over which the learning rate rises
+    clip_norm: float | None = 1.0  # of a step's gradient; None: no limit
+    max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
+    chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
+    device: str = "cpu"  # cpu or cuda
+    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
+    reference: FilePath | None = None  # model folder; None: the weights training began with
+    snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
+    average_window: int = 0  # versions of data that the averaged policy spans
+    step_scale: StepScale | None = None  # how far a step may go
+    fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
+    checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
+    lora: int = 0  # rank of adapters that learn in place of the weights (peft); 0: none
+
+    _opened: _Opened | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_gpu = self.device.startswith("cuda")
+        self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
+        self.chunk = self.chunk or (4096 if is_gpu else 1024)
+        if self.dtype == "auto":
+            self.dtype = "bfloat16" if is_gpu else "float32"
+        if self.dtype not in _DTYPES:
+            raise ConfigurationError(f"TorchTrainer has no dtype {self.dtype!r}: {nearest(self.dtype, _DTYPES)}")
+        if self.dtype == "bfloat16" and self.device == "cpu":  # slower than float32 there, and some CPUs cannot
+            raise ConfigurationError('bfloat16 needs a GPU: set device="cuda", or dtype="float32"')
+        for name in ("fused", "checkpointing"):
+            if (choice := getattr(self, name)) not in _CHOICES:
+                raise ConfigurationError(f"TorchTrainer has no {name}={choice!r}: {nearest(choice, _CHOICES)}")
+        for name in ("learning_rate", "max_tokens", "chunk"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(self, name)}")
+        if self.lora < 0:
+            raise ConfigurationError(f"lora is the rank of adapters: need lora >= 1, or 0 for none, got {self.lora}")
+
+    def problems(self, run: Run) -> list[str]:
+        """Other models that a loss asks for must be there before anything starts."""
+        asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
+        missing = [folder for folder in asked if not Path(folder).is_dir()]
+        return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
+
+    def open(self, model: Path, seed: int) -> None:
+        self._opened = self._open(model, model, seed)
+
+    def settle(self) -> None:
+        """Decide what layers keep, and refuse what cannot fit, once everybody else on the GPU has taken his part."""
+        opened = self._ready()
+        if opened.is_settled:
+            return
+        opened.is_settled, forward, model = True, opened.forward, opened.model
+        if self.device.startswith("cuda"):
+            free = free_bytes(self.device)
+            free += sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
+            needed = partial(bytes_needed, model, self.max_tokens, self.chunk, forward.quick(model) is not None)
+            forward.is_checkpointed = settle(free, needed, self.checkpointing)
+        if forward.is_checkpointed and forward.quick(model) is None:
+            compute_layers_again(model)
+
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        """Write what the current policy thinks into each attempt's notes."""
+        forward = self._ready().forward
+        take_notes(
+            groups,
+            needs,
+            lambda policy, batch, wanted: forward.look(self._policy(policy), batch, wanted),
+            self.max_tokens,
+        )
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        """Fill whatever is needed; logits of reference, proximal and other models only."""
+        opened = self._ready()
+        asked = [need for need in needs - FILLED if isinstance(need, Logprobs | Logits) and need.policy not in _EARLIER]
+        if unknown := needs - FILLED - set(asked):
+            raise ConfigurationError(f"TorchTrainer does not fill {listed(unknown)}")
+        self.settle()
+        for need in sorted(asked, key=str):
+            self._fill(batches, need)
+        opened.earlier.fill(opened.model, batches, needs)
+
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
+        """One optimizer step over all batches; weights move only if every loss and the gradient are finite."""
+        if not batches:
+            raise ConfigurationError("a step needs at least 1 batch, got 0: every attempt failed or wrote nothing")
+        self._ready().sum = None
+        self.accumulate(batches, objective)
+        return self.finish()
+
+    def gradient(self, batches: Sequence[Batch], objective: Objective) -> dict[str, Tensor]:
+        """By weight, of what these batches would add to a step; none is made."""
+        opened = self._ready()
+        opened.sum = None
+        self.accumulate(batches, objective)
+        opened.sum = None
+        return {name: each.grad.clone() for name, each in opened.optimizer.parameters.items() if each.grad is not None}
+
+    def accumulate(self, batches: Sequence[Batch], objective: Objective, mass: float = 1.0) -> None:
+        """Add `mass` times these batches' gradient to that of the step which `finish` makes."""
+        opened = self._ready()
+        if opened.sum is None:
+            self.settle()
+            opened.optimizer.zero_grad()
+            opened.sum = StepSum(objective)
+        so_far = opened.sum
+        watched = objective if self.step_scale is None else noting(objective, so_far.log_weights)
+        so_far.batches += batches
+        so_far.losses += [self._backward(batch, watched, so_far.figures, mass) for batch in batches]
+
+    def finish(self, mass: float = 1.0) -> Metrics:
+        """The optimizer step, on what was accumulated over the mass of it all."""
+        opened = self._ready()
+        if opened.sum is None:
+            raise ConfigurationError("a step needs at least 1 batch, got 0: nothing was accumulated")
+        whole, opened.sum = opened.sum, None
+        losses, figures = torch.stack(whole.losses), whole.figures
+        if mass != 1:
+            opened.optimizer.divide(mass)
+            losses, figures = losses / mass, [(name, value / mass) for name, value in figures]
+        norm = opened.optimizer.gradient_norm()
+        is_gpu = norm.is_cuda
+        if is_gpu:  # which is not waited for until its optimizer step is on the way
+            learning_rate = self._rate(whole.log_weights, figures)
+            opened.optimizer.step_unless_broken(learning_rate, norm, losses)
+            opened.forward.refresh(opened.model)
+        metrics, (*values, height) = fetched(figures, [*losses, norm])
+        if not math.isfinite(sum(values) + height):
+            opened.optimizer.num_steps -= is_gpu
+            self._refuse(whole.batches, values, height, whole.objective)
+        if not is_gpu:
+            scales: Figures = []
+            learning_rate = self._rate(whole.log_weights, scales)
+            metrics |= fetched(scales, [])[0]
+            opened.optimizer.step(learning_rate, height)
+        opened.earlier.observe(metrics)
+        return {**metrics, "loss": sum(values), "grad_norm": height, "learning_rate": learning_rate}
+
+    def weights(self) -> dict[str, Tensor]:
+        return parameters(self._ready().model)
+
+    def save(self, folder: Path) -> None:
+        """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
+        opened = self._ready()
+        opened.model.save_pretrained(folder, state_dict=self.weights() if self.lora else None)
+        if self.lora:
+            save_adapters(opened.model, self.lora, opened.source, folder)
+        copy_tokenizer(opened.source, folder)
+        opened.optimizer.save(folder, "trainer", {"seed": opened.seed})
+        opened.earlier.save(folder)
+
+    def resume(self, folder: Path) -> None:
+        opened = self._ready()
+        try:
+            self._opened = self._open(folder, opened.source, opened.seed)
+        except (OSError, ValueError, RuntimeError, ModelError) as error:
+            raise CheckpointError(f"cannot read the model in {folder}: {error}") from error
+        self._opened.optimizer.resume(folder, "trainer")
+        self._opened.earlier.resume(folder)
+
+    def _open(self, folder: Path, source: Path, seed: int) -> _Opened:
+        model = load_model(source if self.lora else folder, device=self.device)
+        if self.lora:
+            add_adapters(model, self.lora, seed)
+            if folder != source:
+                load_adapters(model, folder)
+        optimizer = Optimizer(learning(model), self.betas, self.weight_decay, self.clip_norm)
+        forward = Forward(self.device, self.dtype, self.chunk, self.fused, self.checkpointing == "on")
+        load = partial(load_model, Path(source), device=self.device)
+        earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
+        return _Opened(model, forward, earlier, optimizer, Path(source), seed)
+
+    def _fill(self, batches: Sequence[Batch], need: Logprobs | Logits) -> None:
+        """Logprobs of one policy, or what makes its whole distributions."""
+        forward, policy, model = self._ready().forward, need.policy, self._policy(need.policy)
+        if isinstance(need, Logprobs):
+            for batch in batches:
+                batch.fill(policy, forward.logprobs(model, batch))
+            return
+        head = head_of(model) if policy == "proximal" else partial(logits, model)
+        for batch in batches:
+            batch.frozen = {**batch.frozen, policy: forward.frozen(model, batch, head)}
+
+    def _policy(self, name: str) -> Any:
+        """A model by the name of its policy; those that never move are loaded when first needed."""
+        opened = self._ready()
+        if name == "proximal":
+            return opened.model
+        if name not in opened.frozen:
+            folder = Path(name if name != "reference" else self.reference or opened.source)
+            if name != "reference":
+                check_same_words(opened.source, folder)
+            opened.frozen[name] = load_model(folder, device=self.device).requires_grad_(False)
+        return opened.frozen[name]
+
+    def _ready(self) -> _Opened:
+        if self._opened is None:
+            raise ConfigurationError("TorchTrainer has no model yet: call open(model, seed) first")
+        return self._opened
+
+    def learning_rate_of(self, num_steps: int) -> float:
+        """Rises over the first `warmup_steps` steps, then stays."""
+        return self.learning_rate * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
+
+    def _rate(self, log_weights: Sequence[Tensor], figures: Figures) -> float:
+        """The learning rate of this step."""
+        rate = self.learning_rate_of(self._ready().optimizer.num_steps)
+        if self.step_scale is None:
+            return rate
+        scale = self.step_scale(torch.cat(list(log_weights)))
+        figures.append(("step_scale", scale))
+        return rate * scale
+
+    def _backward(self, batch: Batch, objective: Objective, figures: Figures, mass: float = 1.0) -> Tensor:
+        """Add `mass` times this batch's gradient and figures to the step's; returns its loss times that."""
+        opened = self._ready()
+        loss, found = opened.forward.loss(opened.model, batch, objective)
+        if mass != 1:
+            loss, found = loss * mass, {name: value * mass for name, value in found.items()}
+        loss.backward()  # type: ignore[no-untyped-call]
+        figures += found.items()
+        return loss.detach()
+
+    def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
+        """Find the batches behind a number that is not finite, one at a time, and say whose they are."""
+        opened = self._ready()
+        guilty = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
+        for batch in batches if not guilty else ():
+            opened.optimizer.zero_grad()
+            self._backward(batch, objective, [])
+            if not math.isfinite(float(opened.optimizer.gradient_norm())):
+                guilty.append(batch)
+        opened.optimizer.zero_grad()
+        raise refusal(opened.optimizer.num_steps + 1, len(batches), guilty or batches, sum(losses), norm)
+
+
+@dataclass(eq=False)
+class _Opened:
+    """What a trainer holds while it runs."""
+
+    model: Any
+    forward: Forward
+    earlier: Earlier
+    optimizer: Optimizer
+    source: Path  # where training began: the tokenizer, and the reference unless another is named
+    seed: int
+    frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
+    sum: StepSum | None = None  # what will be the next step
+    is_settled: bool = False

@@ -1,0 +1,128 @@
+"""Several models that learn at once: each voice of a team has weights, an optimizer and a reference of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
+from strop.machines import Objective, Trainer
+from strop.training.batch import Batch
+from strop.training.needs import Logprobs, Need, Note
+from strop.types import Group, Metrics
+from strop.weights.by_voice import check_voices, place_of
+
+_FOLDER = "voices"
+_MEANT = ("learning_rate", "step_scale")  # figures that do not add up over voices
+
+
+@dataclass
+class TrainerPerVoice(Trainer):
+    """A step is one optimizer step of every voice that wrote something, on its own tokens alone.
+
+    The loss is the sum over voices: shares stay those of the whole draw. The first voice's model is the checkpoint's,
+    the others stand beside it in folders of their own.
+    """
+
+    voices: tuple[str, ...]  # whoever speaks in none of them speaks with the first one's weights
+    trainers: tuple[Trainer, ...]  # one for each
+
+    fills: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logprobs("proximal"), Logprobs("old")})
+
+    def __post_init__(self) -> None:
+        check_voices(self.voices, len(self.trainers), "trainers")
+
+    @property
+    def max_tokens(self) -> int:
+        return min(trainer.max_tokens for trainer in self.trainers)
+
+    def open(self, model: Path, seed: int) -> None:
+        for trainer in self.trainers:
+            trainer.open(model, seed)
+
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        """Each token's note is that of whoever wrote it."""
+        for place, trainer in enumerate(self.trainers):
+            copies = [replace(group, trajectories=[replace(a, notes={}) for a in group.scored]) for group in groups]
+            trainer.note(copies, needs)
+            for group, copy in zip(groups, copies, strict=True):
+                for attempt, noted in zip(group.scored, copy.scored, strict=True):
+                    spoken = [place_of(turn.sampling.voice, self.voices) for turn in attempt.turns]
+                    own = np.repeat(spoken, [len(turn.tokens) for turn in attempt.turns]) == place  # [N]
+                    for name, values in noted.notes.items():
+                        _check_rows(name, len(values), len(own))
+                        attempt.notes[name] = _merged(attempt.notes.get(name), values, own)
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        if unknown := needs - self.fills:
+            raise ConfigurationError(f"TrainerPerVoice fills logprobs of reference, proximal and old, not {unknown}")
+        for trainer, parts in zip(self.trainers, self._parts(batches), strict=True):
+            trainer.annotate([part for _, part in parts], needs)
+            for batch, part in parts:
+                for policy, logprobs in part.logprobs.items():
+                    others = batch.logprobs.get(policy, torch.zeros_like(logprobs))
+                    batch.fill(policy, torch.where(part.trainable, logprobs, others))
+
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
+        rows: dict[str, Metrics] = {}
+        for voice, trainer, parts in zip(self.voices, self.trainers, self._parts(batches), strict=True):
+            if parts:
+                rows[voice] = trainer.step([part for _, part in parts], objective)
+        if not rows:
+            raise ConfigurationError("a step needs at least 1 written token, got 0: every attempt failed or was silent")
+        names = dict.fromkeys(name for row in rows.values() for name in row)
+        metrics = {name: _together(name, [row[name] for row in rows.values() if name in row]) for name in names}
+        return metrics | {f"grad_norm/{voice}": row["grad_norm"] for voice, row in rows.items() if "grad_norm" in row}
+
+    def _parts(self, batches: Sequence[Batch]) -> list[list[tuple[Batch, Batch]]]:
+        """Of each voice, batches in which its tokens alone are trained; those without any are left out."""
+        found: list[list[tuple[Batch, Batch]]] = [[] for _ in self.voices]
+        for batch in batches:
+            spoken = torch.zeros_like(batch.tokens) if batch.voices is None else batch.voices  # [T]
+            places = spoken.new_tensor([place_of(name, self.voices) for name in batch.voice_names])[spoken]
+            for place, parts in enumerate(found):
+                own = batch.trainable & (places == place)  # [T]
+                if bool(own.any()):
+                    parts.append((batch, replace(batch, trainable=own)))
+        return found
+
+    def weights(self) -> dict[str, Tensor]:
+        pairs = zip(self.voices, self.trainers, strict=True)
+        return {f"{voice}/{name}": each for voice, trainer in pairs for name, each in trainer.weights().items()}
+
+    def save(self, folder: Path) -> None:
+        for trainer, place in zip(self.trainers, self._folders(folder), strict=True):
+            place.mkdir(parents=True, exist_ok=True)
+            trainer.save(place)
+
+    def resume(self, folder: Path) -> None:
+        for trainer, place in zip(self.trainers, self._folders(folder), strict=True):
+            trainer.resume(place)
+
+    def _folders(self, folder: Path) -> list[Path]:
+        return [folder, *(folder / _FOLDER / voice for voice in self.voices[1:])]
+
+
+def _check_rows(name: str, rows: int, tokens: int) -> None:
+    if rows != tokens:
+        raise ConfigurationError(f"TrainerPerVoice notes one row per written token: {name} has {rows} for {tokens}")
+
+
+def _merged(before: np.ndarray | None, values: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Rows [N, ...] of one voice beside those of others."""
+    found = np.zeros_like(values) if before is None else before.copy()
+    found[own] = values[own]
+    return found
+
+
+def _together(name: str, values: Sequence[float]) -> float:
+    """Shares add up to 1 over all voices, so figures weighed by them add up."""
+    if name == "grad_norm":
+        return float(np.sqrt(np.square(values).sum()))
+    return max(values) if name in _MEANT else float(sum(values))

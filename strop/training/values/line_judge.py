@@ -1,0 +1,65 @@
+"""A process reward model of lines (2410.17621, 2502.01715): a head on the model that learns labels at line ends.
+
+Papers: prm-code, prlcoder
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.filter.lines import labels_of
+from strop.training.machine.bodied import Bodied
+from strop.training.machine.value_body import AFTER, Part, ValueBody
+from strop.types import Group, Metrics
+
+NAME = "critic"  # of its files, which a critic may begin with
+
+
+@dataclass
+class LineJudge(Bodied):
+    """The squared error to each label, 1 or -1, read off the state after a line's last token; it starts at 0.
+
+    Values of tokens are what it says after each.
+    """
+
+    learning_rate: float = 1e-4  # of Adam
+    max_tokens: int = 4096  # of one micro-batch
+    device: str = "cpu"
+
+    _name: ClassVar[str] = NAME
+
+    def open(self, model: Path, seed: int) -> None:
+        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        told = self._ready().told(attempts)
+        for attempt in attempts:
+            attempt.values = told[attempt.id][:, AFTER, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """One step; says how many labels there were, and of how many it knew the sign before it."""
+        body = self._ready()
+        parts = body.parts([attempt for group in groups for attempt in group.scored])
+        labels = {id(part): part.column([labels_of(attempt) for attempt in part.attempts]) for part in parts}
+        count = sum(int((each != 0).sum()) for each in labels.values())
+        if not count:
+            return {"line_labels": 0.0}
+        said: list[Tensor] = []
+
+        def loss(outputs: Tensor, part: Part) -> Tensor:
+            label = labels[id(part)]  # [R]
+            judged = outputs[:, AFTER, 0]
+            said.append((judged.detach() * label > 0).sum())
+            return torch.where(label != 0, (judged - label).square(), 0.0).sum() / count
+
+        norm = body.step(parts, loss, self.learning_rate)
+        share = sum(int(each) for each in said) / count
+        return {"line_labels": float(count), "lines_known": share, "value_grad_norm": norm}

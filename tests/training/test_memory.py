@@ -1,0 +1,107 @@
+"""Memory is planned before the first step: layers are computed again where that helps, and the rest is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from strop.errors import ConfigurationError
+from strop.models.computing import gpu_memory
+from strop.training.losses.likelihood import Likelihood
+from strop.training.machine.memory import bytes_needed, settle
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
+from tests.training.tiny import random_groups, save_gpt2, save_llama
+
+GIB = 2**30
+
+
+def smollm2() -> Any:
+    """The shape alone, without memory."""
+    with torch.device("meta"):
+        return LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=49152,
+                hidden_size=576,
+                intermediate_size=1536,
+                num_hidden_layers=30,
+                num_attention_heads=9,
+                num_key_value_heads=3,
+                tie_word_embeddings=True,
+            )
+        )
+
+
+def test_the_plan_of_a_known_model() -> None:
+    """SmolLM2-135M, 64 x 512 tokens at once, took 15.2 GiB on an H200, its weights of 0.5 included."""
+    model = smollm2()
+    kept = bytes_needed(model, 32768, 4096, is_quick=True, is_checkpointed=False)
+    assert kept["moments"] == 8 * 134_515_008
+    assert 14 < sum(kept.values()) / GIB < 17
+    again = bytes_needed(model, 32768, 4096, is_quick=True, is_checkpointed=True)
+    assert sum(again.values()) < 0.55 * sum(kept.values())
+    assert bytes_needed(model.requires_grad_(False), 1, 1, True, False)["moments"] == 0
+
+
+def test_layers_are_computed_again_only_where_memory_asks() -> None:
+    needed = {False: {"activations": 10 * GIB, "moments": GIB}, True: {"activations": 2 * GIB, "moments": GIB}}
+    assert settle(20 * GIB, needed.__getitem__, "auto") is False
+    assert settle(5 * GIB, needed.__getitem__, "auto") is True
+    assert settle(20 * GIB, needed.__getitem__, "on") is True
+    with pytest.raises(ConfigurationError, match=r"needs 11\.0 GiB .* 4\.5 can be used: it takes checkpointing=\"on\""):
+        settle(5 * GIB, needed.__getitem__, "off")
+    with pytest.raises(ConfigurationError, match=r"needs 3\.0 GiB .*moments 1\.0.* at most 0\.40 times"):
+        settle(2 * GIB, needed.__getitem__, "auto")
+    with pytest.raises(ConfigurationError, match="a smaller model, or lora"):
+        settle(GIB, needed.__getitem__, "auto")
+
+
+@pytest.mark.parametrize("save", [save_llama, save_gpt2])
+def test_computing_layers_again_on_the_slow_path_changes_no_bit(save: Any, tmp_path: Path) -> None:
+    folder, runs = save(tmp_path), []
+    if save is save_gpt2:  # which drops out by default
+        with pytest.raises(ConfigurationError, match="dropout"):
+            _trained(folder, "on")
+        return
+    runs = [_trained(folder, how) for how in ("off", "on")]
+    assert runs[0] == runs[1]
+
+
+def _trained(folder: Path, checkpointing: str) -> list[float]:
+    trainer = TorchTrainer(fused="off", checkpointing=checkpointing)
+    trainer.open(folder, 0)
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    return [trainer.step(batches, Objective((Likelihood(),)))["grad_norm"] for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("share", "free", "reserved", "expected"),
+    [
+        (1.0, 60, 10, (60, 100)),  # a process alone: what is free, of all there is
+        (0.2, 60, 5, (15, 20)),  # a share of a fifth, of which a quarter is taken
+        (0.2, 3, 5, (3, 20)),  # others took more than theirs
+        (0.2, 60, 25, (0, 20)),
+    ],
+)
+def test_a_process_has_no_more_than_its_share(
+    share: float, free: int, reserved: int, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch answers for a number of a device; `cuda` alone means the current one."""
+    asked: list[object] = []
+
+    def fraction(index: int) -> float:
+        asked.append(index)
+        return share
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (free, 100))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda index: reserved)
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", fraction)
+    assert gpu_memory("cuda") == gpu_memory("cuda:1") == expected
+    assert asked == [3, 1]

@@ -1,0 +1,127 @@
+"""The quick forward of the Llama family gives the loss and the gradients of the slow one, and says where it cannot."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+from strop.errors import ConfigurationError
+from strop.kernels.cpu.train import compiled
+from strop.training.losses.clip import Clip
+from strop.training.losses.entropy import Entropy
+from strop.training.needs import Logprobs
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
+from strop.types import Group, Metrics
+from tests.training.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama
+
+OBJECTIVE = Objective((Clip(), Entropy(weight=0.1)))
+SHAPE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.3,
+}
+FAMILIES: dict[str, Any] = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE)),
+    "llama_compiled": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, head_dim=16)),  # attention has this size on a CPU
+    "llama_tied": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, tie_word_embeddings=True)),
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),  # biases
+    "qwen2_window": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SHAPE, use_sliding_window=True, sliding_window=4, max_window_layers=1)
+    ),
+    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SHAPE, head_dim=16)),  # norms of heads
+}
+
+
+def siblings() -> list[Group]:
+    """Attempts that begin with the same prompt, one of them wholly within another."""
+    prompt, words = [1, 2, 3, 4, 5], [7, 8, 9, 10, 11, 12]
+    attempts = [
+        make_attempt(str(i), [make_turn(prompt, words[:n], temperature=t)], advantage=a)
+        for i, (n, t, a) in enumerate([(6, 1.0, 1.0), (3, 0.7, -1.0), (5, 1.0, 0.5)])
+    ]
+    return [Group(0, attempts[0].task, attempts)]
+
+
+def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor, Metrics, dict[str, Tensor]]:
+    """Logprobs before a step, its figures, and the gradient behind it."""
+    trainer = TorchTrainer(clip_norm=None, chunk=16, **settings)
+    trainer.open(folder, 0)
+    batches = pack(groups, TokenMean(), 0, 60)
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+    logprobs = torch.cat([batch.logprobs["proximal"] for batch in batches])
+    metrics = trainer.step(batches, OBJECTIVE)
+    assert trainer._opened is not None
+    return logprobs, metrics, {name: each.grad for name, each in trainer._opened.model.named_parameters()}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("groups", [siblings(), random_groups()], ids=["siblings", "random"])
+def test_it_is_the_slow_path(family: str, groups: list[Group], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    FAMILIES[family]().save_pretrained(tmp_path)
+    slow, slow_metrics, slow_gradients = trained(tmp_path, groups, fused="off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick, metrics, gradients = trained(tmp_path, groups, fused="on")
+    torch.testing.assert_close(quick, slow, rtol=1e-5, atol=1e-5)
+    assert metrics == pytest.approx(slow_metrics, rel=1e-5, abs=1e-6)
+    assert gradients.keys() == slow_gradients.keys()
+    for name, gradient in gradients.items():
+        assert float((gradient - slow_gradients[name]).norm() / slow_gradients[name].norm()) < 1e-5, name
+
+
+def test_computing_layers_again_changes_no_bit(tmp_path: Path) -> None:
+    folder = save_llama(tmp_path)
+    kept, again = (trained(folder, siblings(), fused="on", checkpointing=how) for how in ("off", "on"))
+    assert kept[1] == again[1]
+    assert all(torch.equal(kept[2][name], again[2][name]) for name in kept[2])
+
+
+def test_it_follows_the_weights(tmp_path: Path) -> None:
+    """Copies are made anew after every step, for the policy and for weights put into the scratch model."""
+    folder = save_llama(tmp_path)
+    runs = []
+    for fused in ("off", "on"):
+        trainer = TorchTrainer(learning_rate=1e-2, chunk=16, fused=fused, average_window=2)
+        trainer.open(folder, 0)
+        rows = []
+        for version in range(3):
+            batches = pack(random_groups(seed=version), TokenMean(), version, 60)
+            trainer.annotate(batches, frozenset({Logprobs("averaged"), Logprobs("reference")}))
+            rows.append(trainer.step(batches, OBJECTIVE)["loss"])
+            rows += [float(batches[0].logprobs["averaged"].sum()), float(batches[0].logprobs["reference"].sum())]
+        runs.append(rows)
+    assert runs[0] == pytest.approx(runs[1], rel=1e-3)
+    assert runs[0][0] != pytest.approx(runs[0][3], rel=1e-2)
+
+
+def test_another_family_says_that_it_is_slow(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="GPT2LMHeadModel trains on the slow path") as caught:
+        trained(save_gpt2(tmp_path), random_groups(), fused="on")
+    assert len([each for each in caught if "slow path" in str(each.message)]) == 1
+    with pytest.raises(ConfigurationError, match="did you mean"):
+        TorchTrainer(fused="of")
+
+
+def test_it_is_taken_by_itself_where_it_pays(tmp_path: Path) -> None:
+    """On a CPU with a compiler, without a word where there is none or the family is another."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        by_itself = trained(save_llama(tmp_path / "llama"), siblings())
+        trained(save_gpt2(tmp_path / "gpt2"), random_groups())
+    asked = trained(tmp_path / "llama", siblings(), fused="off" if compiled() is None else "on")
+    assert torch.equal(by_itself[0], asked[0]) and by_itself[1] == asked[1]

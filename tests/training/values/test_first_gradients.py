@@ -1,0 +1,142 @@
+"""The first gradient of every learned value model by hand: heads of zeros leave the body alone, so that the head's
+gradient is a sum over states that a plain forward pass gives. An optimizer like Adam would hide any wrong factor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM
+
+from strop.roles import ValueModel
+from strop.training.values.binned_critic import BinnedCritic
+from strop.training.values.conservative import Conservative
+from strop.training.values.critic import Critic
+from strop.training.values.frozen_critic import FrozenCritic
+from strop.training.values.success import Success
+from strop.training.values.turn_critic import TurnCritic
+from strop.types import Group, Trajectory
+from tests.building import make_group
+from tests.models import save_pocket_like
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_pocket_like(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def reader(model: Path) -> torch.nn.Module:
+    found: torch.nn.Module = AutoModelForCausalLM.from_pretrained(model, attn_implementation="eager").eval()
+    return found
+
+
+def group() -> Group:
+    """Three attempts of 4, 2 and 1 tokens, with rewards and returns of their own, and one that wrote nothing."""
+    found = make_group([1.0, 0.25, 0.0, 0.5], lengths=[4, 2, 1, 0])
+    stream = np.random.default_rng(0)
+    for attempt in found.trajectories:
+        said = stream.integers(3, 30, attempt.num_tokens)
+        attempt.turns = (replace(attempt.turns[0], prompt=np.array([3, 4]), tokens=said),)
+        attempt.returns = stream.uniform(size=attempt.num_tokens).astype(np.float32)
+    return found
+
+
+@torch.no_grad()
+def states(reader: torch.nn.Module, attempt: Trajectory) -> tuple[Tensor, Tensor, Tensor]:
+    """Before and after each token, each with a 1 for the bias: [N, H + 1] twice; logits before each token [N, V]."""
+    (turn,) = attempt.turns
+    tokens = torch.from_numpy(np.concatenate([turn.prompt, turn.tokens]))
+    said = reader(input_ids=tokens.unsqueeze(0), output_hidden_states=True)
+    hidden = torch.cat([said.hidden_states[-1][0], torch.ones(len(tokens), 1)], 1)
+    first = len(turn.prompt)
+    return hidden[first - 1 : -1], hidden[first:], said.logits[0, first - 1 : -1]
+
+
+def norm_after(values: ValueModel, model: Path, found: Group) -> float:
+    values.open(model, 0)
+    values.predict([found])
+    return values.learn([found])["value_grad_norm"]
+
+
+def written(found: Group) -> list[Trajectory]:
+    return [attempt for attempt in found.trajectories if attempt.num_tokens]
+
+
+@pytest.mark.parametrize("learns_ends", [False, True])
+def test_a_critic_learns_the_mean_over_all_states(reader: torch.nn.Module, model: Path, learns_ends: bool) -> None:
+    found, total = group(), torch.zeros(1)
+    for attempt in written(found):
+        before, after, _ = states(reader, attempt)
+        total = total - 2 * torch.from_numpy(attempt.returns) @ before  # type: ignore[arg-type]
+        if learns_ends:
+            total = total - 2 * attempt.reward * after[-1]
+    count = 7 + (3 if learns_ends else 0)
+    norm = norm_after(Critic(learns_ends=learns_ends), model, found)
+    assert norm == pytest.approx(float(total.norm()) / count, rel=1e-4)
+
+
+def test_bins_learn_the_mean_cross_entropy(reader: torch.nn.Module, model: Path) -> None:
+    found, critic, total = group(), BinnedCritic(bins=5), torch.zeros(1)
+    for attempt in written(found):
+        before, _, _ = states(reader, attempt)
+        gap = 1 / 5 - critic.target(torch.from_numpy(attempt.returns))  # softmax of zeros minus the target
+        total = total + gap.T @ before
+    assert norm_after(critic, model, found) == pytest.approx(float(total.norm()) / 7, rel=1e-4)
+
+
+def test_success_is_the_mean_within_attempts_and_then_over_them(reader: torch.nn.Module, model: Path) -> None:
+    found, total = group(), torch.zeros(1)
+    for attempt in written(found):
+        _, after, _ = states(reader, attempt)
+        total = total + (0.5 - attempt.reward) * after.mean(0)
+    assert norm_after(Success(steps=1), model, found) == pytest.approx(float(total.norm()) / 3, rel=1e-4)
+
+
+def test_a_conservative_value_starts_from_reward_and_gap(reader: torch.nn.Module, model: Path) -> None:
+    """V = 0 with slope -tanh(c / 2) / 2 there; goals are 0 but at the end."""
+    found, total, slope = group(), torch.zeros(1), -math.tanh(math.acosh(math.e)) / 2
+    for attempt in written(found):
+        before, _, logits = states(reader, attempt)
+        gaps = logits.gather(1, torch.from_numpy(attempt.turns[0].tokens).unsqueeze(1))[:, 0] - logits.max(1).values
+        goals = torch.zeros(attempt.num_tokens)
+        goals[-1] = attempt.reward
+        total = total - 2 * slope * (goals - 0.5 * gaps) @ before
+    assert norm_after(Conservative(alpha=0.5), model, found) == pytest.approx(float(total.norm()) / 7, rel=1e-4)
+
+
+def test_twins_of_a_turn_learn_its_reward_after_its_last_token(reader: torch.nn.Module, model: Path) -> None:
+    """Heads set to zero: both Q have the gradient -2 r of the state after the turn, both V none."""
+    found, total, critic = group(), torch.zeros(1), TurnCritic(steps=1)
+    for attempt in written(found):
+        _, after, _ = states(reader, attempt)
+        total = total - 2 * attempt.reward * after[-1]
+    critic.open(model, 0)
+    assert critic._body is not None and critic._target is not None
+    with torch.no_grad():
+        for body in (critic._body, critic._target):
+            body.head.weight.zero_()
+    critic.predict([found])
+    norm = critic.learn([found])["value_grad_norm"]
+    assert norm == pytest.approx(float(total.norm()) * math.sqrt(2) / 3, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "values", [Critic(), BinnedCritic(), Success(), TurnCritic(), Conservative()], ids=lambda each: type(each).__name__
+)
+def test_an_attempt_that_wrote_nothing_has_no_values(values: ValueModel, model: Path, tmp_path: Path) -> None:
+    found = group()
+    values.open(model, 0)
+    values.predict([found])
+    assert [None if t.values is None else len(t.values) for t in found.trajectories] == [4, 2, 1, 0]
+    if isinstance(values, Critic):
+        values.save(tmp_path)
+        frozen = FrozenCritic(str(tmp_path))
+        frozen.open(model, 0)
+        frozen.predict([found])
+        assert [None if t.values is None else len(t.values) for t in found.trajectories] == [4, 2, 1, 0]
