@@ -5,9 +5,9 @@ Paper: arXiv 2406.11896 (2024)
 Claim: On Android in the Wild a 1.3B model goes from 17.7 to 67.2 % success, past agents of larger models.
 Reading: The release: step advantages with a cost of 0.05 and half the outcome with each step before the end; a step is
     imitated where its advantage is positive. One classifier says both what a task lets expect and what a step does: it
-    is asked before the first token of all and before each turn. The choice is made within a draw and not among all
-    attempts so far, and a draw makes one step of the actor (20 epochs in the release) and five of the classifier. The
-    world judges.
+    learns, and is asked, before the first token of all and before each turn. The choice is made within a draw and not
+    among all attempts so far, and a draw makes one step of the actor (20 epochs in the release) and five of the
+    classifier. The world judges.
 Left out: The first phase on attempts of others, which ranks by reward; two classifiers of which the lower counts.
 Acts: imitated_share > 0 and imitated_share < 1 and value_grad_norm > 0 with share=0.5
 """
@@ -20,7 +20,7 @@ from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.steps.hard_filtered import HardFiltered
 from strop.training.losses.reinforce import Reinforce
-from strop.training.values.success import Success
+from strop.training.values.turn_success import TurnSuccess
 
 
 def digirl(
@@ -31,5 +31,5 @@ def digirl(
     discount: float = 0.5,  # of the outcome, from turn to turn
 ) -> Run:
     """Regression onto filtered steps: a policy gradient whose credit is 1 or 0."""
-    values = Success(steps=5, device=setting.device)
+    values = TurnSuccess(steps=5, device=setting.device)
     return setting.run("digirl", HardFiltered(share, by, cost, discount), (Reinforce(),), values=values)

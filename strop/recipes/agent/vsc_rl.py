@@ -24,7 +24,7 @@ from strop.run import Run
 from strop.training.advantages.steps.also_best import AlsoBest
 from strop.training.advantages.steps.hard_filtered import HardFiltered
 from strop.training.losses.reinforce import Reinforce
-from strop.training.values.success import Success
+from strop.training.values.turn_success import TurnSuccess
 
 
 def vsc_rl(
@@ -38,7 +38,7 @@ def vsc_rl(
 ) -> Run:
     """Imitation whose credit is 0 or 1 for steps, and 1 more for the best attempts."""
     credit = AlsoBest(HardFiltered(share, "instruction", cost, discount), best, cloning)
-    values = Success(steps=5, device=setting.device)
+    values = TurnSuccess(steps=5, device=setting.device)
     run = setting.run("vsc_rl", credit, (Reinforce(),), values=values, warmup=shown(setting, "vsc_rl", warmup))
     wrap_worlds(run, lambda world: (Subgoals(world),))
     run.evaluation = replace(run.evaluation, rewards=(Checked(run.worlds),))

@@ -28,7 +28,7 @@ from strop.training.losses.advantage_regression import AdvantageRegression
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.values.success import Success
+from strop.training.values.turn_success import TurnSuccess
 
 
 def webrl(
@@ -53,7 +53,7 @@ def webrl(
         TurnProgress(trace),
         (AdvantageRegression(beta),),
         belief=PromptValue(device=setting.device),
-        values=Success(value_learning_rate, device=setting.device),
+        values=TurnSuccess(value_learning_rate, device=setting.device),
         buffer=ConfidentSuccesses(unsure, sure, again, setting.seed),
         reduction=SequenceMean(),
         trainer=MovingReference(policy, reference, phase),

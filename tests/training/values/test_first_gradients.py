@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from strop.errors import ConfigurationError
+from strop.recipes import build, recipe_named
 from strop.roles import ValueModel
 from strop.training.values.binned_critic import BinnedCritic
 from strop.training.values.conservative import Conservative
@@ -20,6 +22,7 @@ from strop.training.values.critic import Critic
 from strop.training.values.frozen_critic import FrozenCritic
 from strop.training.values.success import Success
 from strop.training.values.turn_critic import TurnCritic
+from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Trajectory
 from tests.building import make_group
 from tests.models import save_pocket_like
@@ -98,6 +101,38 @@ def test_success_is_the_mean_within_attempts_and_then_over_them(reader: torch.nn
     assert norm_after(Success(steps=1), model, found) == pytest.approx(float(total.norm()) / 3, rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["digirl", "vsc_rl", "webrl"])
+def test_who_is_asked_before_turns_learns_what_to_say_there(reader: torch.nn.Module, model: Path, name: str) -> None:
+    """The mean over 4 turns of (0.5 - reward) * the state before each; the first attempt has two of them."""
+    found, total = group(), torch.zeros(1)
+    (first, *others) = written(found)
+    (whole,) = first.turns
+    for attempt in others:
+        total = total + (0.5 - attempt.reward) * states(reader, attempt)[0][0]
+    tokens = np.concatenate([whole.tokens[:3], [5, 6], whole.tokens[3:]])
+    before, _, _ = states(reader, replace(first, turns=(replace(whole, tokens=tokens),)))
+    total = total + (0.5 - first.reward) * (before[0] + before[5])
+    later = replace(whole, prompt=np.array([5, 6]), tokens=whole.tokens[3:], fresh=False)
+    first.turns = (replace(whole, tokens=whole.tokens[:3]), later)
+    values = build(recipe_named(name), {"model": str(model)}).values
+    assert values is not None
+    norm = norm_after(replace(values, steps=1), model, found)  # type: ignore[type-var]
+    assert norm == pytest.approx(float(total.norm()) / 4, rel=1e-4)
+
+
+def test_a_turns_chance_is_said_at_all_its_tokens_and_compared_turn_by_turn(model: Path) -> None:
+    found, values = group(), TurnSuccess()
+    values.open(model, 0)
+    values.predict([found])
+    assert [t.values.tolist() for t in found.trajectories if t.values is not None] == [[0.5] * n for n in (4, 2, 1, 0)]
+    told = values.learn([found])
+    # three turns with rewards 1, .25 and 0, all foreseen at .5
+    assert told["value_loss"] == pytest.approx((0.25 + 0.0625 + 0.25) / 3)
+    assert told["value_bias"] == pytest.approx(0.5 - 1.25 / 3)
+    with pytest.raises(ConfigurationError, match="from 0 to 1, got 2"):
+        values.learn([make_group([2.0])])
+
+
 def test_a_conservative_value_starts_from_reward_and_gap(reader: torch.nn.Module, model: Path) -> None:
     """V = 0 with slope -tanh(c / 2) / 2 there; goals are 0 but at the end."""
     found, total, slope = group(), torch.zeros(1), -math.tanh(math.acosh(math.e)) / 2
@@ -127,7 +162,9 @@ def test_twins_of_a_turn_learn_its_reward_after_its_last_token(reader: torch.nn.
 
 
 @pytest.mark.parametrize(
-    "values", [Critic(), BinnedCritic(), Success(), TurnCritic(), Conservative()], ids=lambda each: type(each).__name__
+    "values",
+    [Critic(), BinnedCritic(), Success(), TurnSuccess(), TurnCritic(), Conservative()],
+    ids=lambda each: type(each).__name__,
 )
 def test_an_attempt_that_wrote_nothing_has_no_values(values: ValueModel, model: Path, tmp_path: Path) -> None:
     found = group()

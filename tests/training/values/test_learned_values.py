@@ -25,6 +25,7 @@ from strop.training.values.critic import Critic
 from strop.training.values.frozen_critic import FrozenCritic
 from strop.training.values.success import Success, _loss
 from strop.training.values.turn_critic import TurnCritic, action_targets, by_turn
+from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group
 from tests.building import make_group, turn
 from tests.models import save_pocket_like
@@ -53,6 +54,7 @@ LEARNERS: list[ValueModel] = [
     Critic(learning_rate=3e-3),
     BinnedCritic(learning_rate=3e-3),
     Success(learning_rate=3e-3),
+    TurnSuccess(learning_rate=3e-3),
     TurnCritic(learning_rate=3e-3, discount=1.0, rate=0.5),
     Conservative(alpha=0.0, learning_rate=3e-3),
 ]
