@@ -5,8 +5,9 @@ Paper: arXiv 2510.11701 (2025)
 Claim: With real conversations to begin with, techniques that keep exploring and few deliberate calls, a 4B model
     reaches the level of models of 32B on four benchmarks.
 Reading: The release: failures cost from 1 down to 0.6 by rounds with tools, the last stretch before the token limit
-    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where credit is negative, no KL, no entropy bonus. The
-    conversations that are shown are the world's own.
+    costs up to 1, clip 0.2 and 0.28, a ratio of at most 10 where credit is negative, no KL, no entropy bonus. The limit
+    is that of one reply, and the longest counts; the release's is that of the conversation. The conversations that are
+    shown are the world's own.
 Left out: The choice of tasks by what a model solves.
 Acts: warmup/nll > 0 and reward/softened > -1 and clipped_share > 0 and turns > 1 with shown=1
 """

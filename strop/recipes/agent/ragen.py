@@ -6,8 +6,9 @@ Claim: Training over several turns, which otherwise collapses into repetition, s
     critic and a wider upper clip.
 Reading: The release: a quarter of the groups by the std of what attempts were paid, a critic without discounts, no KL,
     clip 0.2 and 0.28, an entropy bonus of 0.001, and 0.1 off for each reply that cannot be read as an action. What is
-    chosen makes one optimizer step; what is left out keeps its place in the mean over tokens, with no credit. The
-    figure spread is that before the choice, spread_gained how much larger it is after.
+    chosen makes one optimizer step; what is left out keeps its place in the mean over tokens, with no credit, and in
+    the entropy bonus, which so weighs about four times as much beside credit as in the release. The figure spread is
+    that before the choice, spread_gained how much larger it is after.
 Left out: Credit on two levels, of turns and of their tokens, which the release has as an option.
 Acts: spread > 0 and spread_gained > 0 and value_grad_norm > 0
 """

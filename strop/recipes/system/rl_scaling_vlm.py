@@ -4,11 +4,12 @@ Title: Rethinking RL Scaling for Vision Language Models: A Transparent, From-Scr
     Evaluation Scheme
 Paper: arXiv 2504.02587 (2025)
 Claim: Lengths depend on the seed, reflection goes with length, and RL carries over further than supervised training.
-Reading: The script's setting: a right answer is worth 1, one closed thought 1, foreign script costs; what has no end is
-    worth -0.1, whatever it says. Returns of tokens without a KL, standardised over the draw: the release adds the mean
-    again after it divided, so that its credit is not centred, and divides by the spread of a sample. A penalty to the
-    reference in the loss. Rate and lengths are those of the bundled model. It never reflects by itself, so
-    demonstrations with "wait" before one of their steps are shown first. Several seeds are `strop compare`'s work.
+Reading: The script's setting: a right answer is worth 1, one closed thought 1 (with nothing before it and an answer
+    behind it, which the release does not ask), foreign script costs; what has no end is worth -0.1, whatever it says.
+    Returns of tokens without a KL, standardised over the draw: the release adds the mean again after it divided, so
+    that its credit is not centred, and divides by the spread of a sample. A penalty to the reference in the loss. Rate
+    and lengths are those of the bundled model. It never reflects by itself, so demonstrations with "wait" before one of
+    their steps are shown first. Several seeds are `strop compare`'s work.
 Left out: Images, and the vision tower that does not learn.
 Acts: reflecting > 0 and reward/whole_or_less > 0 and reference_kl != 0 and warmup/nll > 0 with taught=8
 """
