@@ -40,7 +40,7 @@ ROOMS = {
     "training/losses/outside", "training/losses/pairs", "training/losses/preferences",
     "filter/rewards/conversation", "filter/rewards/judged",
     "filter/rewards/tools",
-    "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
+    "observe/verdicts", "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 
 

@@ -83,6 +83,18 @@ def diagnose(
     diagnose_runs(places, resamples, seed, as_json)
 
 
+@app.command("doctor")
+def examine_runs(
+    places: Annotated[list[Path], typer.Argument(metavar="RUN|DIR ...", help="Run folders, or folders of them.")],
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """What is wrong with a run, what shows it, and what helps. Exits with 1 where something is grave."""
+    from strop.cli.doctor import doctor
+
+    raise typer.Exit(doctor(places, as_json))
+
+
 @app.command("attack", context_settings=PASS_ON)
 def attack_reward(
     words: Annotated[list[str], typer.Argument(metavar="REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],

@@ -191,7 +191,9 @@ TEMPLATE = """\
     {%- endfor %}
   </dl>
 </section>
-{%- if parting %}<p class="warning">{{ parting }}</p>{% endif %}
+{%- for verdict in verdicts %}
+<p class="warning"><strong>{{ verdict.name }}</strong>: {{ verdict.evidence }}. What helps: {{ verdict.remedy }}.</p>
+{%- endfor %}
 {%- if charts %}
 <h2>Curves</h2>
 <p class="lead">By optimizer step. Where a curve is noisy, the strong line is its moving average.</p>

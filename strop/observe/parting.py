@@ -30,7 +30,7 @@ class Parting:
         return (
             f"reward and held-out accuracy part ways: from step {self.first} to {self.last} the reward rose by "
             f"{self.rise:.3g} while held-out accuracy fell from {self.before:.0%} to {self.after:.0%}, both beyond "
-            "their 95% intervals; read attempts that earn most, and see what `strop attack` finds in the reward"
+            "their 95% intervals"
         )
 
 

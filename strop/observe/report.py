@@ -18,20 +18,22 @@ from markupsafe import Markup
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.environments.answers import extracted
+from strop.errors import StropError
 from strop.observe.attempts_page import ReadAttempt
 from strop.observe.attempts_page import shown as attempts_shown
 from strop.observe.charts import Chart, Point, draw, figure
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curriculum_page import section
+from strop.observe.examination import examine
 from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.groups import groups_of
 from strop.observe.groups_page import shown as groups_shown
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
-from strop.observe.parting import parting_of
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
 from strop.observe.templates import compiled
 from strop.observe.transcripts import Reader, contexts, telling
+from strop.observe.verdicts import RunVerdict
 from strop.types import Trajectory
 
 _SAMPLES = 4  # attempts per column
@@ -96,7 +98,7 @@ def render(folder: RunFolder) -> str:
     return compiled(TEMPLATE).render(
         facts=facts,
         gain=_gain(facts),
-        parting=parting_of(rows),
+        verdicts=_verdicts(folder),
         figures=_figures(facts),
         charts=shown,
         stages=_stages(folder),
@@ -111,6 +113,14 @@ def render(folder: RunFolder) -> str:
         path=folder.path,
         **_from_ledger(folder, facts),
     )
+
+
+def _verdicts(folder: RunFolder) -> list[RunVerdict]:
+    """What is wrong; a ledger that cannot be read is told further down."""
+    try:
+        return examine(folder)
+    except (sqlite3.Error, StropError):
+        return []
 
 
 def _stages(folder: RunFolder) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curves import area, curve, tokens_to
+from strop.observe.examination import examine
 from strop.observe.metrics import Tally
-from strop.observe.parting import parting_of
 from strop.observe.selection import selection_of
 
 if TYPE_CHECKING:
@@ -44,11 +44,12 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "tokens_advised": tally.tokens_advised,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
         **_on_the_way(folder, run.evaluation.target),
-        **_parting(folder),
         **_from_ledger(folder),
         "folder": str(folder.path),
         **_of_warmup(folder),
     }
+    folder.summary.write_text(json.dumps(summary, indent=1) + "\n")  # which the verdict on seeds reads beside others
+    summary["verdicts"] = _verdicts(folder)
     folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
     return summary
 
@@ -119,12 +120,12 @@ def _from_ledger(folder: RunFolder) -> dict[str, Any]:
     return {"selection_bias": selection.plain(), **curriculum_of(offered).plain()}
 
 
-def _parting(folder: RunFolder) -> dict[str, Any]:
-    """Reward and held-out accuracy that part ways are said aloud, too."""
-    found = parting_of(read_rows(folder.metrics))
-    if found is not None:
-        print(f"warning: {found}", file=sys.stderr)
-    return {"parting": None if found is None else asdict(found)}
+def _verdicts(folder: RunFolder) -> list[dict[str, Any]]:
+    """What is wrong with the run is said aloud, too."""
+    found = examine(folder)
+    for verdict in found:
+        print(f"{'warning' if verdict.is_grave else 'note'}: {verdict}", file=sys.stderr)
+    return [asdict(verdict) for verdict in found]
 
 
 def _on_the_way(folder: RunFolder, target: float | None) -> dict[str, Any]:

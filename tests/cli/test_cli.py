@@ -252,3 +252,18 @@ def test_fields_of_a_recipe_are_described(strop: Any) -> None:
     text = " ".join(out.split())
     assert "attempts per group" in text and "groups in flight" in text  # of the setting, and of the recipe's own
     assert "trainer.weight_decay" in text and "sampling.stop" in text and "gates" in text and "--place" in text
+
+
+def test_doctor_says_what_is_wrong_and_what_helps(strop: Any, tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "runs" / "sick", steps=20)
+    code, out, _ = strop("doctor", "runs/sick")
+    assert code == 0 and out.startswith("runs/sick: none of ")
+    rows = [json.loads(line) | {"truncated_share": 0.8} for line in folder.metrics.read_text().splitlines()]
+    folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = strop("doctor", "runs")
+    assert code == 1 and "too many truncated: 80% of the last attempts were cut" in out and "what helps: raise" in out
+    code, out, _ = strop("doctor", "runs/sick", "--json")
+    (verdict,) = json.loads(out)["runs/sick"]
+    assert code == 1 and verdict["name"] == "too many truncated" and verdict["is_grave"]
+    code, _, err = strop("doctor", "runs/sik")
+    assert code == 2 and "did you mean sick" in err

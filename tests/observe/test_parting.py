@@ -12,7 +12,7 @@ import pytest
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.why import explain
 from strop.observe.metrics import Tally
-from strop.observe.parting import Parting, is_fall, parting_of, sure_slope
+from strop.observe.parting import is_fall, parting_of, sure_slope
 from strop.observe.report import render
 from strop.observe.summary import summarize
 from tests.observe.folders import run_folder
@@ -94,14 +94,15 @@ def test_unequal_intervals_count_on_the_side_they_point_to() -> None:
 
 def test_it_stands_in_summary_page_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, run = run_folder(tmp_path / "run", steps=60), make_run(find_recipe("pocket"), {})
-    assert summarize(run, folder, 60, True, Tally())["parting"] is None
+    assert summarize(run, folder, 60, True, Tally())["verdicts"] == []
     assert "part ways" not in render(folder)
     folder.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows(after=0.4)))
     folder.timing.write_text("".join(json.dumps({"step": step, "seconds": 1.0}) + "\n" for step in range(61)))
     capsys.readouterr()
-    plain = summarize(run, folder, 60, True, Tally())["parting"]
-    assert Parting(**plain).last == 60 and "warning: reward and held-out accuracy part" in capsys.readouterr().err
-    assert render(folder).count('<p class="warning">reward and held-out accuracy part ways') == 1
+    (told,) = summarize(run, folder, 60, True, Tally())["verdicts"]
+    assert told["evidence"] == str(parting_of(rows(after=0.4))) and told["is_grave"]
+    assert "warning: reward without accuracy: reward and held-out accuracy part" in capsys.readouterr().err
+    assert render(folder).count("</strong>: reward and held-out accuracy part ways") == 1
     state = {"loops": {}, "waiting": 0, "num_running": 0, "groups": [], "engine": {}, "still_seconds": 0.0}
     folder.status.write_text(json.dumps({"step": 60, "steps": 60, "ended": "ended", "written": 0, "pid": 0, **state}))
     explain(folder.path, with_stacks=False, as_json=False)

@@ -1,0 +1,49 @@
+"""What came of a run lies within its noise: more seeds or more held-out tasks would tell."""
+
+from __future__ import annotations
+
+import math
+
+from strop.observe.history import History
+from strop.observe.intervals import over_seeds
+from strop.observe.verdicts import HealthRule, RunVerdict
+
+_LEAST = 20  # steps, before a gain is expected at all
+_SMALL = 0.005  # of accuracy: no change that anybody would tell of
+
+
+class FewSeeds(HealthRule):
+    """The interval of the change holds 0: over the seeds beside it where there are two or more, else over its tasks."""
+
+    def judge(self, history: History) -> RunVerdict | None:
+        measured = history.measured
+        if len(history.steps) < _LEAST or len(measured) < 2:
+            return None
+        if len(history.siblings) > 1:
+            return self._of_seeds([after - before for before, after in history.siblings])
+        begin, end = measured[0], measured[-1]
+        change = end["heldout"] - begin["heldout"]
+        downwards = math.hypot(end["heldout"] - end["heldout_low"], begin["heldout_high"] - begin["heldout"])
+        upwards = math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
+        if abs(change) < _SMALL or not change - downwards <= 0 <= change + upwards:
+            return None
+        evidence = (
+            f"held-out accuracy changed by {100 * change:+.1f} points in one run, and its 95% interval goes from "
+            f"{100 * (change - downwards):+.0f} to {100 * (change + upwards):+.0f}"
+        )
+        remedy = (
+            "more held-out tasks (`strop eval RUN --plan 3` says how many), or more seeds (`strop compare --seeds`)"
+        )
+        return RunVerdict("too few to tell", evidence, remedy)
+
+    def _of_seeds(self, changes: list[float]) -> RunVerdict | None:
+        mean, low, high = over_seeds(changes)
+        if low is None or high is None or not low <= 0 <= high:
+            return None
+        evidence = (
+            f"held-out accuracy changed by {100 * mean:+.1f} points on average over {len(changes)} seeds, and its 95% "
+            f"interval goes from {100 * low:+.0f} to {100 * high:+.0f}"
+        )
+        return RunVerdict(
+            "too few to tell", evidence, "more seeds, or a setting whose effect is larger than their spread"
+        )
