@@ -22,9 +22,11 @@ from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.generate.agents.extract_and_manage import ExtractAndManage
 from strop.generate.play import play
 from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
+from strop.generate.talk import Limits
+from strop.roles import Environment
 from strop.training.advantages.action_wise import ActionWise
 from strop.training.advantages.session_standard import SessionStandard
-from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
+from strop.types import Group, Message, Observation, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
 from tests.building import TASK
 from tests.generate.talking import Recording, policy_of, save_folder
 
@@ -86,6 +88,21 @@ def test_teams_are_compared_and_actions_are_not() -> None:
     assert ActionWise().learn([group]) == pytest.approx({"action_pay": -0.16 / 3, "team_voices": 2.0})
 
 
+def test_teams_that_are_equally_good_differ_by_their_actions_alone() -> None:
+    """Prices are noted in single precision: what is left of them would be as large as credit as an agent costs."""
+    prices, attempts = ActionPrices(3, 0.3, 0.1), [made(str(n), *[turn("no", "host")] * n, turn("7")) for n in range(5)]
+    for attempt, paid in zip(attempts, prices(group := Group(0, TASK, attempts)), strict=True):
+        attempt.reward = 1 + 0.1 * pay(attempt, "p", 0.1, paid, lambda tokens: np.arange(1, len(tokens) + 1))
+    ActionWise()([group])
+    found = [[] if a.advantages is None else a.advantages.tolist() for a in attempts]
+    assert found == [pytest.approx([-0.1] * 2 * n + [0.0], abs=1e-7) for n in range(5)]
+    attempts = [made(str(n), turn("7"), reward=2e-6 * n) for n in range(2)]
+    ActionWise()([Group(0, TASK, attempts)])
+    assert [float(a.advantages[0]) for a in attempts if a.advantages is not None] == pytest.approx(
+        [-0.5, 0.5], abs=1e-3
+    )
+
+
 def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
     world = Arithmetic(1)
     task = world.task(0)
@@ -103,20 +120,48 @@ def test_the_team_that_was_built_answers(tmp_path: Path) -> None:
     assert len(attempt.turns) == 4 and attempt.turn_rewards == (0.0,) * 4, "taken at its word after 4 actions"
     with pytest.raises(ConfigurationError, match="most >= 1"):
         BuildsTeam(0)
+    assert ActionPrices.is_inline
     with pytest.raises(ConfigurationError, match="price >= 0"):
         ActionPrices(price=-1.0)
 
 
+class Hears(Environment):
+    """Keeps what was answered."""
+
+    def __init__(self) -> None:
+        self.heard: list[Message] = []
+
+    async def reset(self, task: Task) -> None:
+        pass
+
+    async def step(self, reply: Message) -> Observation:
+        self.heard.append(reply)
+        return Observation(reward=0.5)
+
+
+def test_where_nobody_may_speak_any_more_the_answer_is_empty(tmp_path: Path) -> None:
+    world, heard = Arithmetic(1), []
+    for turns, replies in ((2, ["solve|", "exit|"]), (3, ["solve|", "quick 1|", "exit|"]), (1, ["exit|"])):
+        policy = policy_of(save_folder(tmp_path), Recording(replies))
+        talk, hears = policy.dialogue(world.task(0), Start("0/0", 1), Limits(turns=turns)), Hears()
+        paid = asyncio.run(BuildsTeam(2).attempt(world.task(0), talk, hears))
+        assert paid == (*[0.0] * (turns - 1), 0.5) and len(talk.turns) == turns
+        heard += hears.heard
+    assert heard == [Message("assistant", "")] * 3
+
+
 def test_teams_that_are_shown_are_valid_and_of_every_size(tmp_path: Path) -> None:
     world, policy, sizes = Arithmetic(1), policy_of(save_folder(tmp_path), Recording([])), set()
-    for key in range(20):
+    later: list[int] = []
+    for key in range(100):
         task = world.task(key)
         attempt = asyncio.run(play(DemonstrateTeam(3), world, policy.dialogue(task, Start("0/0", key))))
         texts = [t.message.content for t in attempt.turns if t.sampling.voice == "host"]
         assert attempt.origin is Origin.TEACHER and min(action_rewards(texts, 3, 0.2)) >= -0.2 and texts[-1] == "exit"
         assert world.check(task, attempt.reply) == 1.0
         sizes.add(len(texts) - 1)
-    assert sizes == {1, 2, 3}
+        later += [len(text.split()) - 1 for text in texts[1:-1]]
+    assert sizes == {1, 2, 3} and set(later) == {0, 1} and 0.4 < np.mean(later) < 0.6, "half of them read one"
 
 
 # ---- memory-r2
@@ -185,6 +230,7 @@ def test_sessions_are_compared_with_the_same_session_of_siblings() -> None:
     assert found == [[0.707] * 6, [-0.707] * 6], "0.3 against 0.2, then 0.5 against 0.1"
     found = credits_of(SessionStandard("global"), scored(0.9), scored(0.3, 0.1), scored(0.3, 0.4))
     assert found[0] == [-0.801] * 3, "broke off: 0 against 0.1 and 0.4"
+    assert credits_of(SessionStandard("global"), scored(), scored()) == [[], []], "nobody could say anything"
 
 
 class Plays:

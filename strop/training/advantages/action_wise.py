@@ -15,6 +15,8 @@ from strop.roles import Advantage
 from strop.training.arithmetic.turn_credit import placed_payments
 from strop.types import Group, Metrics
 
+_DIGITS = 6  # payments are noted in single precision: what teams of equal reward differ by beyond is not theirs
+
 
 @dataclass(frozen=True)
 class ActionWise(Advantage):
@@ -30,7 +32,8 @@ class ActionWise(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             placed = [placed_payments(attempt) for attempt in group.scored]  # [N] each
-            rewards = np.array([a.reward - own.sum() for a, own in zip(group.scored, placed, strict=True)])
+            whole = [a.reward - own.sum() for a, own in zip(group.scored, placed, strict=True)]
+            rewards = np.round(whole, _DIGITS)
             standard = (rewards - rewards.mean()) / (rewards.std() + self.epsilon) if len(rewards) else rewards
             for attempt, own, value in zip(group.scored, placed, standard, strict=True):
                 lengths = [len(turn.tokens) for turn in attempt.turns]

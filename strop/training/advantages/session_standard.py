@@ -21,9 +21,9 @@ from strop.types import Group, Metrics, Trajectory
 class SessionStandard(Advantage):
     """A of all turns of a session = (r - mean) / (std + epsilon) over siblings that reached it; std has N - 1 below.
 
-    r is the last session's score (global; 0 where the conversation broke off), this one's (session), or the mean of
-    this one's and all later ones' (cumulative). A family is compared with itself alone, so that sessions which were
-    tried again from one memory never enter another baseline.
+    r is the last session's score (global; 0 where it broke off before a sibling's did), this one's (session), or the
+    mean of this one's and all later ones' (cumulative). A family is compared with itself alone, so that sessions which
+    were tried again from one memory never enter another baseline.
     """
 
     pays: Literal["global", "session", "cumulative"] = "global"
@@ -61,7 +61,7 @@ class SessionStandard(Advantage):
                 return scores
             case "cumulative":
                 return [float(np.mean(scores[number:])) for number in range(len(scores))]
-        return [scores[-1] if len(scores) == sessions else 0.0] * len(scores)
+        return [scores[-1] if len(scores) == sessions else 0.0 for _ in scores]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how many attempts were at one session alone, and how many there are of each family."""
