@@ -38,11 +38,14 @@ from strop.generate.agents.imagined import Imagined
 from strop.generate.play import play
 from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
 from strop.recipes.agent.dreamgym import dreamgym
+from strop.recipes.agent.playpen import playpen
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.steps.also_best import AlsoBest
 from strop.training.advantages.steps.exponential_weights import ExponentialWeights
 from strop.training.advantages.steps.judged_and_hinted import JudgedAndHinted
 from strop.training.learners import learners_of
+from strop.training.losses.likelihood import Likelihood
+from strop.training.losses.pairs.dpo import Dpo
 from strop.training.values.turn_critic import TurnCritic, expectile_weights
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
 from tests.building import TASK, make_group
@@ -309,6 +312,17 @@ def test_an_aborted_game_counts_as_not_played_and_not_as_badly_played(tmp_path: 
     assert found == pytest.approx({"games_played": 2 / 3, "games_quality": 75.0, "games_score": 50.0})
 
 
+def test_games_are_imitated_that_were_won_in_any_round() -> None:
+    won = make_group([1.0, 0.5, 1 / 3, 0.0])
+    (gate,) = playpen(learns="sft").gates
+    assert (kept := gate(won).group) and [attempt.reward for attempt in kept.trajectories] == [1.0, 0.5, 1 / 3]
+    pairs = playpen(learns="dpo")
+    assert (kept := pairs.gates[0](won).group) and [a.reward for a in kept.trajectories] == [1.0, 0.0]
+    assert isinstance(pairs.losses[0], Dpo) and isinstance(playpen(learns="sft").losses[0], Likelihood)
+    alone = playpen(describe=0)
+    assert len(alone.worlds) == 1 and alone.warmup is not None and len(alone.warmup.worlds) == 1
+
+
 # ---- imagined-conversations
 
 
@@ -390,6 +404,15 @@ def test_parts_of_a_goal_are_paid_once_and_in_order() -> None:
     skipped = asyncio.run(played(call(f"{store} {total}"), str(total)))
     assert [each.reward for each in skipped] == [0.0, 1.0], "the full goal: nothing is left of it"
     assert asyncio.run(played(str(total)))[0].reward == 0.0 and world.check(task, str(total)) == 1.0
+
+
+def test_a_goal_of_one_part_pays_what_it_pays_by_itself(tmp_path: Path) -> None:
+    world = Subgoals(Describe(2))
+    task = world.task(0)
+    number = int(task.answer)
+    found = talked(world, task, tmp_path, f"{number - 1}+2", f"{number - 1}+1")
+    assert found.turn_rewards == (0.0, 0.5), "in the second round"
+    assert talked(world, task, tmp_path, "no").turn_rewards == (0.0,)
 
 
 def test_the_best_attempts_are_cloned_beside_other_credit() -> None:

@@ -42,7 +42,7 @@ class DescribeEnvironment(Environment):
         self._round += 1
         text = described(reply.content)
         if not text or self._task.answer in text.split("+"):
-            return Observation(done=True, reward=0.0)  # against the rules: the game is over
+            return Observation(done=True, reward=0.0)  # no description, or one that says the number: it is lost
         guess = await self._guess(text)
         if guess == self._task.answer:
             return Observation(done=True, reward=1 / self._round)

@@ -1,4 +1,4 @@
-"""Playpen's game master (2504.08590): a move that breaks the rules ends a game, and that is not the same as to lose it.
+"""Playpen's game master (2504.08590): a reply that is no move ends a game, and that is not the same as to lose it.
 
 Papers: playpen
 """

@@ -43,11 +43,11 @@ class SubgoalsEnvironment(Environment):
     async def step(self, reply: Message) -> Observation:
         observed = await self.inner.step(reply)
         earned = (observed.reward or 0.0) / self._count
-        if not observed.done and self._is_met(reply.content, observed):
+        if observed.done:
+            earned *= len(self._left)  # the full goal: nothing is left of it
+        elif self._is_met(reply.content, observed):
             self._left.pop(0)
             earned += 1 / self._count
-        elif observed.done and observed.reward:
-            earned = len(self._left) / self._count  # the full goal: nothing is left of it
         if observed.done or not observed.messages:
             return replace(observed, reward=earned)
         *before, last = observed.messages

@@ -3,9 +3,10 @@
 Title: Playpen: An Environment for Exploring Learning Through Conversational Interaction
 Paper: arXiv 2504.08590 (2025)
 Claim: Imitation and preferences help with instances of known games, GRPO helps with unseen games and instances alike.
-Reading: A game's own score is the reward and an aborted game earns 0; learns=grpo, or dpo (won against lost or aborted,
-    of one instance) and sft (won games). Games are the bundled ones: guessing a number, and describing one to a
-    partner, who is the policy as it stands; his words are in no attempt and nobody is trained on them. Sums are the
+Reading: A game's own score is the reward and an aborted game earns 0; learns=grpo, or dpo (the best against the worst
+    game of one instance) and sft (won games, in whichever round). A reply that is no move aborts a game; a description
+    that says its number is a move, and loses it. Games are the bundled ones: guessing a number, and describing one to
+    a partner, who is the policy as it stands; his words are in no attempt and nobody is trained on them. Sums are the
     game that is held out. A first stage shows how games are played.
 Left out: The games of clembench, and games of three or more.
 Acts: games_played > 0 and games_quality > 0 and tokens_advised > 0 and reward/outcome > 0
@@ -34,6 +35,8 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 
+_WON = 0.3  # least reward of a won game: the third and last round of a description earns 1/3
+
 
 def playpen(
     setting: Setting = Setting(world="guess:2"),
@@ -47,7 +50,7 @@ def playpen(
     kinds: dict[str, tuple[Advantage, Loss, tuple[Gate, ...]]] = {
         "grpo": (GroupStandard(), Clip(clip, clip), ()),
         "dpo": (Constant(), Dpo(), (BestAndWorst(),)),
-        "sft": (Constant(), Likelihood(), (Successes(),)),
+        "sft": (Constant(), Likelihood(), (Successes(_WON),)),
     }
     advantage, loss, gates = kinds[learns]
     run = setting.run("playpen", advantage, (loss,), gates=gates, warmup=shown(setting, "playpen", warmup))

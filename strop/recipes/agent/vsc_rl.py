@@ -5,8 +5,9 @@ Paper: arXiv 2502.07949 (2025)
 Claim: Better and more quickly learned than earlier agents in two benchmarks of device control with long tasks.
 Reading: The release: the return of subgoals by DigiRL's hard-filtered update, and in place of the divergence to a
     reference the cloning of the best 10 % of attempts. Both are one optimizer step here, a sum, where the release makes
-    two. Rules split goals and judge parts where the paper asks a vision-language model; each part pays 1 / parts. A
-    first stage shows how parts are told, since the bundled model has read none.
+    two. Rules split goals and judge parts where the paper asks a vision-language model; each part pays 1 / parts, and
+    the classifier learns the share that was met. A first stage shows how parts are told, since the bundled model has
+    read none.
 Left out: Pixels, and the offline first phase.
 Acts: stepwise_share > 0 and stepwise_share < 1 and cloned_share > 0 and reward/outcome > 0 with share=0.5, warmup=3
 """
