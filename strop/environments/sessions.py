@@ -44,6 +44,11 @@ def split_message(content: str) -> tuple[str, str]:
     return memory, session
 
 
+def carried(reply: str) -> str:
+    """The memory that a reply is for what comes after it."""
+    return " ".join(final_answer(reply)[:_LONGEST].split()) or _NOTHING
+
+
 def extractor_reads(session: str) -> tuple[Message, ...]:
     return (Message("user", f"extract: {session}"),)
 
@@ -83,7 +88,7 @@ class SessionsEnvironment(Environment):
         self._told |= facts_in(session)
         self._words += len(session.split())
         self._place += 1
-        self._memory = " ".join(final_answer(reply.content)[:_LONGEST].split()) or _NOTHING
+        self._memory = carried(reply.content)
         paid = score(self._memory, self._told, self._words) / len(self._sessions)
         if self._place == len(self._sessions):
             return Observation(done=True, reward=paid)

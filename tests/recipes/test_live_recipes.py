@@ -38,6 +38,7 @@ from strop.generate.agents.imagined import Imagined
 from strop.generate.play import play
 from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
 from strop.recipes.agent.dreamgym import dreamgym
+from strop.recipes.agent.openclaw_rl import openclaw_rl
 from strop.recipes.agent.playpen import playpen
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.steps.also_best import AlsoBest
@@ -122,7 +123,9 @@ def test_credit_is_the_verdict_plus_the_gap() -> None:
     assert attempt.advantages is not None and attempt.advantages.tolist() == [1.0, 1.0, 0.0, 0.0]
     JudgedAndHinted(2.0, 0.5)([group])
     assert attempt.advantages.tolist() == [2.0, 2.0, -1.5, 0.0]
-    assert JudgedAndHinted().learn([group])["hint_gap"] == 1.0
+    attempt.facts["hints"] = 1.0
+    assert JudgedAndHinted().learn([group, Group(1, TASK, [made(turn("ab"))])]) == {"hint_gap": 0.5, "hints": 0.5}
+    assert openclaw_rl(judged=2.0, hinted=0.5).advantage == JudgedAndHinted(2.0, 0.5)
     with pytest.raises(ConfigurationError, match="score every token"):
         gap(np.zeros(1, np.float32), np.zeros(2, np.float32))
     with pytest.raises(ConfigurationError, match="votes >= 1"):
@@ -182,6 +185,10 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
     assert policy.template.text(behind.prompt[len(before) :]) == plain.replace("and", "and look at the tens")
     assert found.facts["hints"] == 1.0
     assert with_hint(policy.template, attempt.turns[0].tokens, "look") is None, "no message ends there"
+    for context, hints in ((len(behind.prompt) + 2, 1.0), (len(behind.prompt) + 1, 0.0)):
+        strategy.meet(replace(policy, context=context))
+        (found,) = asyncio.run(strategy(Group(0, TASK, []), [], player))
+        assert found.facts["hints"] == hints, "it must fit in the context with the reply"
 
 
 # ---- dreamgym
@@ -231,6 +238,7 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
         asyncio.run(_first(bad, task))
     with pytest.raises(ConfigurationError, match="turns >= 1"):
         replace(dream, turns=0)
+    assert dream.pays and dream.is_inline
 
 
 async def _first(world: Dreamed, task: Task) -> None:
@@ -245,6 +253,10 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
     for number, (each, action) in enumerate([(other, "get red"), (task, "get red"), (task, "get blue")]):
         memory.add(each, f"<call>{action}</call>", str(number))
     assert [followed for _, followed in memory.similar(task, "<call>get red</call>")] == ["1", "0"]
+    long = Experiences(top=1)
+    for action, followed in (("get red", "3"), ("get red of all", "4")):
+        long.add(task, action, followed)
+    assert long.similar(task, "get red") == [("get red", "3")], "2 of 2 words, not 2 of 4"
     attempt = made(turn("<call>get lime</call>"), turn("5", ["4"]))
     assert memory.learn([Group(0, TASK, [attempt])]) == {"experiences_real": 0.0, "experiences_new": 4.0}
     again = Experiences(top=2)
@@ -268,6 +280,8 @@ def test_only_tasks_that_vary_are_seeds() -> None:
     )
     with pytest.raises(ConfigurationError, match="least"):
         FromVaried(least=0.0)
+    with pytest.raises(ConfigurationError, match="least"):
+        FromVaried(least=0.26)
 
 
 # ---- playpen

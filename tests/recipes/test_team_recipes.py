@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
-from strop.environments.sessions import Sessions, facts_in, one_session, score
+from strop.environments.sessions import Sessions, carried, facts_in, one_session, score
 from strop.environments.talks.agent_graph import AgentGraph, action_rewards
 from strop.errors import ConfigurationError
 from strop.filter.places import pay
@@ -173,6 +173,8 @@ def test_a_memory_is_asked_for_every_fact_and_pays_for_its_length() -> None:
     assert score("red 3 blue 8", told, 8) == 0.5 and score("none", told, 8) == 0.0
     assert score("red 3 blue 7", told, 4) == pytest.approx(1 - 0.3 * (4 - 2.8) / 4)
     assert facts_in("red 3 and blue 12 red 4 sky 1") == {"red": "4"}
+    assert carried(f"<think>so</think>red  3 {'x' * 500}") == f"red 3 {'x' * 393}", "400 characters, blanks among them"
+    assert carried("<think>so</think> ") == "none"
 
 
 def conversation() -> Task:

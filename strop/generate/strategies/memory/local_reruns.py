@@ -9,8 +9,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.environments.scratchpad import final_answer
-from strop.environments.sessions import num_sessions, one_session, split_message
+from strop.environments.sessions import carried, num_sessions, one_session, split_message
 from strop.errors import ConfigurationError
 from strop.generate.partners import Player
 from strop.generate.together import together
@@ -57,5 +56,4 @@ def memory_before(attempt: Trajectory, number: int) -> str:
     """The memory with which an attempt began a session."""
     if number == 0:
         return split_message(attempt.task.messages[-1].content)[0]
-    said = attempt.turns[_TURNS * number - 1].message.content
-    return " ".join(final_answer(said)[:400].split()) or "none"
+    return carried(attempt.turns[_TURNS * number - 1].message.content)
