@@ -1,9 +1,11 @@
-"""Held-out accuracy: unbiased pass@k with intervals, by world and level."""
+"""Held-out accuracy: avg@k, maj@k and unbiased pass@k with intervals, by world and level."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,8 +20,9 @@ from strop.generate.agents.chat import Chat
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
+from strop.observe.majority import majority_at_k
 from strop.roles import Agent, Reward, Strategy, World
-from strop.types import FloatArray, Group, Metrics, Task
+from strop.types import FloatArray, Group, Metrics, Outcome, Task
 
 HeldOut: TypeAlias = tuple[World, Sequence[Task]]
 _LOOKED_AT = 4  # candidates for one held-out task of an endless world, some of whose prompts are too long
@@ -62,6 +65,27 @@ class Score:
     right: tuple[int, ...]
     counted: tuple[int, ...]  # attempts that count, per task
     failed: int = 0
+    truncated: int = 0  # of those that count
+    reward: float = math.nan  # their mean
+    # per task, of each answer that was given: how often, and how often it was right; only where there are attempts to
+    # compare
+    votes: tuple[tuple[tuple[int, int], ...], ...] = ()
+    tasks: str = ""  # a name of the tasks in their order: scores with the same one can be paired
+
+    @property
+    def shares(self) -> list[float]:
+        """Of each task, the share of attempts that were right; 0 where none counts."""
+        return [c / max(n, 1) for c, n in zip(self.right, self.counted, strict=True)]
+
+    @property
+    def truncated_share(self) -> float:
+        return self.truncated / max(sum(self.counted), 1)
+
+    def majority_at(self, k: int) -> tuple[float, float, float]:
+        """maj@k over tasks with its 95% interval."""
+        each = zip(self.votes, self.counted, strict=True)
+        values = [majority_at_k(v, n - sum(times for times, _ in v), k) for v, n in each if n >= k]
+        return interval(np.array(values, dtype=np.float32))
 
     def pass_at(self, k: int) -> tuple[float, float, float]:
         """Unbiased pass@k over tasks with its 95% interval: estimate, low, high."""
@@ -90,9 +114,9 @@ def interval(values: FloatArray, attempts: int = 1) -> tuple[float, float, float
     return mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean))
 
 
-def held_out(worlds: Sequence[World], evaluation: Evaluation, policy: Policy) -> list[HeldOut]:
-    """Worlds with the tasks they are measured by; found once for all evaluations of a run."""
-    return [(world, _fitting(world, evaluation.tasks, policy)) for world in worlds]
+def held_out(worlds: Sequence[World], evaluation: Evaluation, policy: Policy, skipped: int = 0) -> list[HeldOut]:
+    """Worlds with the tasks they are measured by, behind those `skipped`; found once for all evaluations of a run."""
+    return [(world, _fitting(world, evaluation.tasks, policy, skipped)) for world in worlds]
 
 
 def ids_of(asked: Sequence[HeldOut]) -> frozenset[str]:
@@ -128,16 +152,39 @@ async def _of_world(
         return group
 
     groups = await asyncio.gather(*(attempt(task, number) for number, task in enumerate(tasks)))
-    failed = sum(len(group.trajectories) - len(group.scored) for group in groups)
-    right = tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups)
-    return Score(world.name, world.level, evaluation.attempts, right, tuple(len(g.scored) for g in groups), failed)
+    return _score(world, groups, evaluation.attempts)
 
 
-def _fitting(world: World, count: int, policy: Policy) -> list[Task]:
+def _score(world: World, groups: Sequence[Group], attempts: int) -> Score:
+    scored = [t for group in groups for t in group.scored]
+    return Score(
+        world.name,
+        world.level,
+        attempts,
+        right=tuple(sum(t.reward >= 1.0 for t in group.scored) for group in groups),
+        counted=tuple(len(group.scored) for group in groups),
+        failed=sum(len(group.trajectories) for group in groups) - len(scored),
+        truncated=sum(t.outcome is Outcome.TRUNCATED for t in scored),
+        reward=sum(t.reward for t in scored) / len(scored) if scored else math.nan,
+        votes=tuple(_votes(world, group) for group in groups) if attempts > 1 else (),
+        tasks=hashlib.sha256(" ".join(group.task.id for group in groups).encode()).hexdigest()[:16],
+    )
+
+
+def _votes(world: World, group: Group) -> tuple[tuple[int, int], ...]:
+    given = [(world.answer(t.reply), t.reward >= 1.0) for t in group.scored]
+    times, right = Counter(answer for answer, _ in given), Counter(answer for answer, is_right in given if is_right)
+    return tuple((count, right[answer]) for answer, count in times.items() if answer)
+
+
+def _fitting(world: World, count: int, policy: Policy, skipped: int) -> list[Task]:
     """Held-out tasks whose prompts leave room for a reply, each once: twice it would be the same attempt again."""
     known = world.num_tasks(heldout=True)
-    candidates = (world.task(index, heldout=True) for index in range(_LOOKED_AT * count if known is None else known))
-    tasks = list(islice(filter(policy.fits, candidates), count))
+    most = _LOOKED_AT * (count + skipped) if known is None else known
+    candidates = (world.task(index, heldout=True) for index in range(most))
+    tasks = list(islice(filter(policy.fits, candidates), skipped, skipped + count))
+    if skipped and count and not tasks:
+        raise ConfigurationError(f"{world.name} has {known or most} held-out tasks, and the run measured all of them")
     if count and not tasks:
         raise ConfigurationError(f"no held-out prompt of {world.name} leaves room for a reply: raise context")
     return tasks
@@ -145,7 +192,7 @@ def _fitting(world: World, count: int, policy: Policy) -> list[Task]:
 
 def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Metrics:
     """Held-out pass@1 over the trained worlds, over those never trained on, and of each."""
-    metrics = _over("heldout", scores) | (_over("unseen", unseen) if unseen else {})
+    metrics = _over("heldout", scores) | (_over("unseen", unseen) if unseen else {}) | _beside(scores)
     for score in (*scores, *unseen) if len(scores) + len(unseen) > 1 else ():
         metrics |= _named(f"heldout/{score.source}-{score.level}", score.pass_at(1))
     return metrics
@@ -154,6 +201,17 @@ def heldout_metrics(scores: Sequence[Score], unseen: Sequence[Score] = ()) -> Me
 def _over(name: str, scores: Sequence[Score]) -> Metrics:
     values = [c / n for score in scores for c, n in zip(score.right, score.counted, strict=True) if n]
     return _named(name, interval(np.array(values, dtype=np.float32), scores[0].attempts))
+
+
+def _beside(scores: Sequence[Score]) -> Metrics:
+    """How many of those attempts were cut, and what they earned, where that is more than right or wrong."""
+    counts = [sum(score.counted) for score in scores]
+    if not sum(counts):
+        return {}
+    reward = sum(score.reward * count for score, count in zip(scores, counts, strict=True) if count) / sum(counts)
+    right = sum(sum(score.right) for score in scores) / sum(counts)
+    found = {"heldout_truncated": sum(score.truncated for score in scores) / sum(counts)}
+    return found | ({"heldout_reward": reward} if abs(reward - right) > 1e-9 else {})
 
 
 def _named(name: str, found: tuple[float, float, float]) -> Metrics:

@@ -99,17 +99,22 @@ def evaluate(
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", min=1, help="Of one reply. Default: that of the run, or 64.")
     ] = None,
+    against: Annotated[str, typer.Option("--against", metavar="MODEL", help="Another one, on the same tasks.")] = "",
+    plan: Annotated[
+        float, typer.Option("--plan", min=0.0, max=100.0, help="Points: how many tasks show such a difference.")
+    ] = 0.0,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Held-out tasks that the run never measured.")] = False,
     seed: Seed = 0,
     threads: Threads = 1,
     device: Device = "cpu",
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Unbiased pass@k with 95% intervals on held-out tasks, by world and level."""
+    """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by world and level."""
     from strop.cli.evaluate import Question, evaluate_model
 
-    question = Question(model, tuple(world or ()), tasks, attempts, k, temperature, max_tokens, seed, threads, device)
-    evaluate_model(question, as_json)
+    how = (temperature, max_tokens, seed, threads, device, against, plan, fresh)
+    evaluate_model(Question(model, tuple(world or ()), tasks, attempts, k, *how), as_json)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from strop.cli.models import find_model, hush, open_policy
+from strop.cli.planning import against_table, differences, plan_text, planned, spread_over
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
@@ -21,6 +22,7 @@ from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.rewards.earned import Earned
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
+from strop.observe.sample_size import TaskSpread
 from strop.recipes.worlds import bundled_worlds, parse_worlds
 from strop.roles import Reward, World
 from strop.run import Run
@@ -44,6 +46,9 @@ class Question:
     seed: int
     threads: int
     device: str = "cpu"
+    against: str = ""  # another model, on the same tasks
+    plan: float = 0.0  # points; how many tasks and attempts show such a difference
+    is_fresh: bool = False  # held-out tasks that the run never measured
 
 
 def evaluate_model(question: Question, as_json: bool) -> None:
@@ -57,18 +62,42 @@ def evaluate_model(question: Question, as_json: bool) -> None:
     if attempts < max(ks):
         raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} attempts per task, got {attempts}")
     run = _run_of(question.model)
-    measured = _measured(question, run)
-    policy = open_policy(find_model(question.model), _sampling(question, run), question.device)
+    scores = _scores_of(question.model, question, run, attempts)
+    others = _scores_of(question.against, question, run, attempts) if question.against else []
+    spread = spread_over(scores) if question.plan else None
+    if as_json:
+        rows: Any = [as_dict(score, ks) for score in scores]
+        more = _more(question, scores, others, spread)
+        print(json.dumps({"scores": rows, **more} if more else rows, indent=1))
+        return
+    console = Console(highlight=False)
+    for name, found in ((question.model, scores), (question.against, others)):
+        if found:
+            title = f"{name}: {question.tasks} held-out tasks each, {attempts} attempts, 95% intervals"
+            console.print(title, soft_wrap=True, markup=False)
+            console.print(as_table(found, ks))
+    if others:
+        console.print(against_table(question, scores, others))
+    if spread is not None:
+        console.print(plan_text(question.plan / 100, spread, sum(len(score.right) for score in scores), attempts))
+
+
+def _scores_of(model: str, question: Question, run: Run | None, attempts: int) -> list[Score]:
+    """Of one model; another one is asked the same tasks with the same random keys."""
+    policy = open_policy(find_model(model), _sampling(question, run), question.device)
     if run is not None:
         policy = replace(policy, context=run.context)
-    scores = asyncio.run(_scores(measured, question, attempts, policy))
-    if as_json:
-        print(json.dumps([as_dict(score, ks) for score in scores], indent=1))
-    else:
-        title = f"{question.model}: {question.tasks} held-out tasks each, {attempts} attempts, 95% intervals"
-        console = Console(highlight=False)
-        console.print(title, soft_wrap=True, markup=False)
-        console.print(as_table(scores, ks))
+    return asyncio.run(_scores(_measured(question, run), question, attempts, policy))
+
+
+def _more(question: Question, scores: list[Score], others: list[Score], spread: TaskSpread | None) -> dict[str, Any]:
+    """What was asked for besides scores, as plain data."""
+    more: dict[str, Any] = {}
+    if others:
+        more["against"] = {name: asdict(found) for name, found in differences(scores, others).items()}
+    if spread is not None:
+        more["plan"] = {"points": question.plan, **asdict(spread), "tasks": planned(question.plan / 100, spread)}
+    return more
 
 
 def parse_ks(text: str) -> list[int]:
@@ -135,7 +164,8 @@ async def _scores(
             scorer = Scorer(plan.rewards)
             evaluation = replace(plan, tasks=question.tasks, attempts=attempts)
             try:
-                asked = held_out([world], evaluation, policy)
+                skipped = plan.tasks if question.is_fresh else 0
+                asked = held_out([world], evaluation, policy, skipped)
                 scores += await evaluate(asked, evaluation, policy, scorer, question.seed)
             finally:
                 await scorer.close()
@@ -151,31 +181,40 @@ def judges(world: World) -> tuple[Reward, ...]:
 
 def as_dict(score: Score, ks: list[int]) -> dict[str, Any]:
     """One world's figures as plain data."""
-    passes = {}
-    for k in ks:
-        estimate, low, high = score.pass_at(k)
-        passes[str(k)] = None if math.isnan(estimate) else {"estimate": estimate, "low": low, "high": high}
+    passes = {str(k): _plain(score.pass_at(k)) for k in ks}
     return {
         "world": score.source,
         "level": score.level,
         "tasks": len(score.right),
         "attempts": score.attempts,
         "failed": score.failed,
+        "truncated_share": score.truncated_share,
         "pass_at": passes,
+        "avg_at": {str(score.attempts): passes.get("1") or _plain(score.pass_at(1))},
+        "maj_at": {str(k): _plain(score.majority_at(k)) for k in ks if k > 1},
     }
 
 
+def _plain(found: tuple[float, float, float]) -> dict[str, float] | None:
+    return None if math.isnan(found[0]) else dict(zip(("estimate", "low", "high"), found, strict=True))
+
+
 def as_table(scores: list[Score], ks: list[int]) -> Table:
-    """A row per world and level."""
+    """A row per world and level: mean over attempts, majority, at least one of k, and the share that was cut."""
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("world")
     table.add_column("level", justify="right")
-    for k in ks:
-        table.add_column(f"pass@{k}", justify="right")
+    attempts, most = max(score.attempts for score in scores), ks[-1]
+    majority = [f"maj@{most}"] if most > 1 else []
+    for name in [f"avg@{attempts}", *majority, *(f"pass@{k}" for k in ks if k > 1)]:
+        table.add_column(name, justify="right")
         table.add_column("95%", style="dim")
+    table.add_column("cut", justify="right")
     before = ""
     for score in scores:
-        cells = [cell for k in ks for cell in _cells(*score.pass_at(k))]
+        found = [score.pass_at(1), *([score.majority_at(most)] if majority else [])]
+        found += [score.pass_at(k) for k in ks if k > 1]
+        cells = [*(cell for each in found for cell in _cells(*each)), f"{score.truncated_share:.0%}"]
         failed = f" [red]({score.failed} attempts failed)[/]" if score.failed else ""
         table.add_row(("" if score.source == before else score.source) + failed, str(score.level), *cells)
         before = score.source

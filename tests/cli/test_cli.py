@@ -166,8 +166,12 @@ def test_a_run_folder_in_use_is_refused(strop: Any, tmp_path: Path, model: Path)
 
 def test_eval_as_table_and_as_json(strop: Any, model: Path) -> None:
     words = ["eval", str(model), "--world", "arithmetic:1+compose:1", "--tasks", "3", "--k", "1,2", "--max-tokens", "4"]
-    code, out, _ = strop(*words)
-    assert code == 0 and "pass@2" in out and "compose" in out
+    code, out, _ = strop(*words, "--against", str(model), "--plan", "5")
+    assert code == 0 and "compose" in out
+    for told in ("avg@2", "maj@2", "pass@2", "cut", "task by task", "tasks that show a difference of 5 points"):
+        assert told in out
+    assert [line.split()[-4] for line in out.splitlines() if line.startswith("all ")] == ["+0.0"], "the same attempts"
+    assert "6 tasks with 2 attempts each show" in out
     code, out, _ = strop(*words, "--json")
     rows = json.loads(out)
     assert [(row["world"], row["level"], row["tasks"], row["attempts"]) for row in rows] == [
@@ -175,6 +179,8 @@ def test_eval_as_table_and_as_json(strop: Any, model: Path) -> None:
         ("compose", 1, 3, 2),
     ]
     assert rows[0]["pass_at"]["1"]["estimate"] <= rows[0]["pass_at"]["2"]["estimate"]
+    assert rows[0]["avg_at"]["2"] == rows[0]["pass_at"]["1"] and rows[0]["truncated_share"] > 0
+    assert rows[0]["maj_at"]["2"]["low"] <= rows[0]["maj_at"]["2"]["estimate"]
     assert strop(*words, "--json")[1] == out
 
 
