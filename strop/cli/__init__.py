@@ -168,6 +168,18 @@ def report(run: Annotated[Path, typer.Argument(metavar="RUN")], debug: Debug = F
 
 
 @app.command()
+def watch(
+    root: Annotated[Path, typer.Argument(metavar="[RUN|FOLDER]")] = Path("runs"),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8100,
+    debug: Debug = False,
+) -> None:
+    """A live page of a run, or of a folder of runs: what it does, curves, attempts to read, comparisons."""
+    from strop.cli.watch import watch_runs
+
+    watch_runs(root, port)
+
+
+@app.command()
 def show(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     attempt: Annotated[str, typer.Argument(metavar="[ATTEMPT]", help="Its id, such as 12/0.")] = "",

@@ -14,6 +14,7 @@ from strop.errors import ConfigurationError
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import Talk
 from strop.machines import Stop
+from strop.observe.visible import visible
 from strop.types import Message, Sampling, Start, Task
 
 
@@ -78,20 +79,9 @@ def _asked(console: Console) -> str | None:
     return None if line in ("/quit", "/exit") else line
 
 
-def _visible(found: re.Match[str]) -> str:
-    """A picture of a control character; a model may write codes that move the cursor or rename the window."""
-    code = ord(found[0])
-    return chr(0x2400 + code) if code < ord(" ") else "\N{REPLACEMENT CHARACTER}"
-
-
-def plain(text: str) -> str:
-    """What a terminal would obey is shown instead."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", _visible, text)
-
-
 def styled(text: str) -> Text:
     """A reply as plain text, its thinking dimmed."""
-    text = plain(text)
+    text = visible(text)
     shown = Text(text)
     for found in re.finditer(r"<think>.*?(?:</think>|$)", text, re.DOTALL):
         shown.stylize("dim", *found.span())

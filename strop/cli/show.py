@@ -8,12 +8,12 @@ from typing import Literal
 from rich.console import Console
 from rich.text import Text
 
-from strop.cli.chat import plain
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.observe.facts import read_facts
 from strop.observe.transcripts import Reader, Token, Utterance, contexts, telling
+from strop.observe.visible import visible
 from strop.types import Trajectory
 
 By = Literal["none", "credit", "chance", "version"]
@@ -40,7 +40,7 @@ def show_attempts(path: Path, wanted: str, step: int, by: str) -> None:
     for attempt in chosen:
         console.print(_heading(attempt), soft_wrap=True)
         for context in contexts(attempt, reader):
-            console.print(Text(f"  {plain(context.name)}", "dim"))
+            console.print(Text(f"  {visible(context.name)}", "dim"))
             for line in context.said:
                 console.print(line_of(line, by), soft_wrap=True)
 
@@ -57,17 +57,17 @@ def _heading(attempt: Trajectory) -> Text:
     marked = f"reward {attempt.reward:.3g}" if attempt.is_scored else attempt.outcome.value
     told = f"{attempt.id}  {marked}  {attempt.outcome.value}  {attempt.num_tokens} tokens  "
     failed = f"  {attempt.error}" if attempt.error else ""
-    return Text(plain(f"\n{told}{attempt.task.source} level {attempt.task.level}{failed}"), "bold")
+    return Text(visible(f"\n{told}{attempt.task.source} level {attempt.task.level}{failed}"), "bold")
 
 
 def line_of(line: Utterance, by: str) -> Text:
     """A role, and what it said."""
     shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
     if not line.tokens:
-        return shown.append(plain(line.text), "default")
-    shown.append(plain(line.given), "dim underline")
+        return shown.append(visible(line.text), "default")
+    shown.append(visible(line.given), "dim underline")
     for token in line.tokens:
-        shown.append(plain(token.text), _style(token, by))
+        shown.append(visible(token.text), _style(token, by))
     return shown
 
 

@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from markupsafe import Markup, escape
 
+from strop.environments.answers import extracted
+from strop.observe.groups import tone_of
 from strop.observe.templates import compiled
-from strop.observe.transcripts import Context, Token, Utterance
+from strop.observe.transcripts import Context, Reader, Token, Utterance, contexts
+from strop.observe.visible import visible
+from strop.types import Trajectory
 
+_LEAD = """\
+<h2>Attempts to read</h2>
+<p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs. Tokens can be
+  coloured by the credit that they had in the step, by the chance with which they were sampled, by the version of the
+  weights that wrote them, or by whether they were trained on; rest on one to read all four.</p>
+"""
+_MOST = 20_000  # characters of what is said in one piece that are shown
 _FOLDED = 240  # characters of what the world says that stand open
 _HUES = 6  # colours of versions
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 _TEMPLATE = """\
-<style>{{ style }}</style>
-<h2>Attempts to read</h2>
-<p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs. Tokens can be
-  coloured by the credit that they had in the step, by the chance with which they were sampled, or by the version of the
-  weights that wrote them; rest on one to read all three.</p>
 <fieldset class="by"><legend>Colour</legend>
-  {%- for name in ("none", "credit", "chance", "version") %}
+  {%- for name in ("none", "credit", "chance", "version", "trained") %}
   <label><input type="radio" name="by" id="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
   {%- endfor %}
 </fieldset>
 <div class="columns">
-{%- for step, attempts in samples %}
-<section><h3>step {{ step }}</h3>
+{%- for title, attempts in samples %}
+<section><h3>{{ title }}</h3>
 {%- for attempt in attempts %}
 <article class="card attempt">
   <header>
     <span class="reward {{ attempt.tone }}">reward {{ attempt.reward }}</span>
     <span class="soft">{{ attempt.outcome }}</span>
     <span class="soft">{{ attempt.tokens }} tokens</span>
-    <span class="task">{{ attempt.task }}</span>
+    <span class="task">{% if link %}<a href="{{ link(attempt.name) }}">{{ attempt.name }}</a>{% else -%}
+      {{ attempt.name }}{% endif %} · {{ attempt.task }}</span>
   </header>
   {%- for context in attempt.contexts %}
   {%- if attempt.contexts | length > 1 %}
-  <details class="context"{{ " open" if loop.last }}><summary>{{ context.name }}
+  <details class="context"{{ " open" if loop.last }}><summary>{{ visible(context.name) }}
     <span class="soft">{{ context.said | length }} messages</span></summary>
   {%- endif %}
   {%- for line in context.said %}
@@ -48,8 +55,8 @@ _TEMPLATE = """\
   {%- if attempt.contexts | length > 1 %}</details>{% endif %}
   {%- endfor %}
   {%- if attempt.answer %}
-  <p class="answer">right answer <code>{{ attempt.answer }}</code>{% if attempt.rule %}
-    · found in the reply ({{ attempt.rule }}) <code>{{ attempt.found or "nothing" }}</code>{% endif %}</p>
+  <p class="answer">right answer <code>{{ visible(attempt.answer) }}</code>{% if attempt.rule %}
+    · found in the reply ({{ attempt.rule }}) <code>{{ visible(attempt.found) or "nothing" }}</code>{% endif %}</p>
   {%- endif %}
 </article>
 {%- endfor %}
@@ -58,7 +65,7 @@ _TEMPLATE = """\
 </div>
 """
 
-_STYLE = """\
+STYLE = """\
 .by { border: 0; padding: 0; margin: 0 0 10px; display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 13px; }
 .by legend { float: left; padding: 0; margin-right: 16px; color: var(--soft); }
 .by label { display: inline-flex; gap: 5px; align-items: center; }
@@ -70,9 +77,11 @@ _STYLE = """\
 :has(#by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
 :has(#by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
 :has(#by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
+:has(#by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
+:has(#by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
 .attempt pre i { font-style: normal; }
 """
-_STYLE += "".join(
+STYLE += "".join(
     f":has(#by-version:checked) i.v{number} {{ background: hsl({360 * number // _HUES} 70% 50% / 0.28); }}\n"
     for number in range(_HUES)
 )
@@ -82,6 +91,7 @@ _STYLE += "".join(
 class ReadAttempt:
     """An attempt as it is shown."""
 
+    name: str
     reward: str
     tone: str  # right, partly, wrong
     outcome: str
@@ -93,31 +103,62 @@ class ReadAttempt:
     found: str
 
 
-def shown(samples: Sequence[tuple[int, Sequence[ReadAttempt]]]) -> Markup:
-    """A column per step; everything that a model or a task wrote is escaped."""
-    if not samples:
-        return Markup("")
+def readable(attempt: Trajectory, reader: Reader, rules: Mapping[str, str]) -> ReadAttempt:
+    """An attempt for reading; `rules` say how answers are found in replies, by source of tasks."""
+    rule = rules.get(attempt.task.source, "")
+    return ReadAttempt(
+        attempt.id,
+        f"{attempt.reward:.3g}" if attempt.is_scored else "–",
+        tone_of(attempt),
+        attempt.outcome.value,
+        attempt.num_tokens,
+        f"{attempt.task.source} level {attempt.task.level}",
+        contexts(attempt, reader),
+        attempt.task.answer,
+        rule,
+        extracted(rule, attempt.reply) if rule else "",
+    )
+
+
+def shown(samples: Sequence[tuple[str, Sequence[ReadAttempt]]]) -> Markup:
+    """The section of a report; empty where nothing was trained."""
+    return Markup(_LEAD) + conversations(samples) if samples else Markup("")
+
+
+def conversations(
+    samples: Sequence[tuple[str, Sequence[ReadAttempt]]], link: Callable[[str], str] | None = None
+) -> Markup:
+    """A column with a title each; everything that a model or a task wrote is escaped."""
     lines = [line for _, attempts in samples for each in attempts for context in each.contexts for line in context.said]
     largest = max((abs(token.credit or 0.0) for line in lines for token in line.tokens), default=0.0)
     spoken = partial(_spoken, largest=largest)
-    return Markup(compiled(_TEMPLATE).render(samples=samples, spoken=spoken, style=Markup(_STYLE)))
+    return Markup(compiled(_TEMPLATE).render(samples=samples, spoken=spoken, link=link, visible=visible))
 
 
 def _spoken(line: Utterance, largest: float) -> Markup:
     """What was said; what the policy did not say is folded where it is long."""
     if line.tokens:
         return Markup("<pre>{}{}</pre>").format(_given(line.given), _coloured(line.tokens, largest))
-    text = _thinking(line.text)
+    text = _thinking(visible(line.text[:_MOST])) + _cut(len(line.text))
     if line.role == "assistant" or len(line.text) <= _FOLDED:
         return Markup("<pre>{}</pre>").format(text)
-    beginning = " ".join(line.text[:_FOLDED].split())[: _FOLDED // 3]
+    beginning = visible(" ".join(line.text[:_FOLDED].split())[: _FOLDED // 3])
     return Markup('<details class="fold"><summary>{} … ({:,} characters)</summary><pre>{}</pre></details>').format(
         beginning, len(line.text), text
     )
 
 
+def _cut(length: int) -> Markup:
+    """What a browser is spared: a megabyte without a space takes it seconds."""
+    if length <= _MOST:
+        return Markup("")
+    return Markup('<span class="soft"> … {:,} more characters</span>').format(length - _MOST)
+
+
 def _given(text: str) -> Markup:
-    return Markup('<span class="given" title="given, not trained">{}</span>').format(text) if text else Markup("")
+    return (
+        Markup('<span class="given" title="given, not trained">{}</span>').format(visible(text)) if text else Markup("")
+    )
 
 
 def _coloured(tokens: Sequence[Token], largest: float) -> Markup:
@@ -126,20 +167,24 @@ def _coloured(tokens: Sequence[Token], largest: float) -> Markup:
     parts, at = list[str](), 0
     for token in tokens:
         is_thought = any(first <= at < last for first, last in thoughts)
-        parts.append(_piece(token, largest, is_thought))
+        if at < _MOST:
+            parts.append(_piece(token, largest, is_thought))
         at += len(token.text)
-    return Markup("".join(parts))
+    return Markup("".join(parts)) + _cut(at)
 
 
 def _piece(token: Token, largest: float, is_thought: bool) -> str:
     credit = token.credit or 0.0
-    kinds = ["up" if credit > 0 else "down", f"v{token.version % _HUES}" if token.version >= 0 else "said"]
+    kinds = [
+        "left" if token.credit is None else "up" if credit > 0 else "down",
+        f"v{token.version % _HUES}" if token.version >= 0 else "said",
+    ]
     style = f"--c:{abs(credit) / largest if largest else 0.0:.2g};--p:{1 - min(token.chance, 1.0):.2g}"
     told = "not trained" if token.credit is None else f"credit {credit:+.3g}"
     writer = f"version {token.version}" if token.version >= 0 else "written by no weights"
     title = f"{told}, chance {token.chance:.3g}, {writer}"
     shown = " ".join([*kinds, *(["think"] if is_thought else [])])
-    return f'<i class="{shown}" style="{style}" title="{title}">{escape(token.text)}</i>'
+    return f'<i class="{shown}" style="{style}" title="{title}">{escape(visible(token.text[:_MOST]))}</i>'
 
 
 def _thinking(text: str) -> Markup:

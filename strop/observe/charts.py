@@ -82,6 +82,13 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     return [round(n * step, 12) for n in range(first, last + 1)]
 
 
+def cards(charts: Sequence[Chart], steps: tuple[float, float]) -> Markup:
+    """A card per chart, all over the same range of steps."""
+    card = Markup('<figure class="card"><figcaption><h3>{}</h3><output>{}</output></figcaption><p>{}</p>{}</figure>')
+    shown = [card.format(chart.title, chart.last, chart.note, draw(chart, steps)) for chart in charts]
+    return Markup('<div class="charts">{}</div>').format(Markup("").join(shown))
+
+
 def draw(chart: Chart, steps: tuple[float, float]) -> Markup:
     """The chart over a range of steps as an SVG element, with its points for the read-out."""
     points = thinned(chart.points)

@@ -125,7 +125,12 @@ def page_of(path: Path, arms: Arms, summary: Mapping[str, Any], words: str) -> P
         for name, found in summary.items()
     ]
     panels = [
-        Panel(title, note, tuple(_line(name, folders, metric) for name, folders in arms.items()), is_share)
+        Panel(
+            title,
+            note,
+            tuple(mean_line(n, [curve(f, metric) for f in each], metric == "heldout") for n, each in arms.items()),
+            is_share,
+        )
         for title, metric, note, is_share in _PANELS
     ]
     return write_page(path, " vs ".join(arms), words, rows, panels)
@@ -135,25 +140,23 @@ def _unnamed(found: Mapping[str, Any]) -> Spread:
     return float(found["mean"]), found["low"], found["high"]
 
 
-def _line(name: str, folders: Sequence[RunFolder], metric: str) -> MeanCurve:
-    """An arm's curve, averaged over seeds at the same numbers of tokens."""
-    curves = [found for folder in folders if (found := _smoothed(curve(folder, metric), metric))[0]]
-    if not curves:
+def mean_line(name: str, curves: Sequence[Curve], is_measured: bool) -> MeanCurve:
+    """An arm's curve, averaged over seeds at the same places; steps, unlike measured shares, are smoothed first."""
+    known = [each if is_measured else _smoothed(each) for each in curves if each[0]]
+    if not known:
         return MeanCurve(name, ())
-    first, last = max(tokens[0] for tokens, _ in curves), min(tokens[-1] for tokens, _ in curves)
+    first, last = max(places[0] for places, _ in known), min(places[-1] for places, _ in known)
     grid = np.linspace(first, last, _GRID)
-    table = np.stack([np.interp(grid, tokens, values) for tokens, values in curves])  # [S, P]
+    table = np.stack([np.interp(grid, places, values) for places, values in known])  # [S, P]
     points = []
     for place, column in zip(grid.tolist(), table.T.tolist(), strict=True):
-        mean, low, high = (share_over_seeds if metric == "heldout" else over_seeds)(column)
+        mean, low, high = (share_over_seeds if is_measured else over_seeds)(column)
         points.append((place, mean, mean if low is None else low, mean if high is None else high))
     return MeanCurve(name, tuple(points))
 
 
-def _smoothed(found: Curve, metric: str) -> Curve:
-    """Averaged over neighbours where every step has a value."""
-    tokens, values = found
-    if metric == "heldout":
-        return found
+def _smoothed(found: Curve) -> Curve:
+    """Averaged over neighbours, since every step has a value."""
+    places, values = found
     reach = max(1, len(values) // 16)
-    return tokens, [float(np.mean(values[max(0, i - reach) : i + reach + 1])) for i in range(len(values))]
+    return places, [float(np.mean(values[max(0, i - reach) : i + reach + 1])) for i in range(len(values))]

@@ -6,25 +6,14 @@ from markupsafe import Markup
 
 from strop.control.beliefs.counts import Counts
 from strop.observe.curriculum import Curriculum
-from strop.observe.overlay import STYLE_OF_LINES, colour_of, draw
+from strop.observe.overlay import cards
 from strop.observe.templates import compiled
 
 _TEMPLATE = """\
 <h2>The curriculum</h2>
 <p class="lead">{{ words }}</p>
 {%- if panels %}
-<style>{{ style }}</style>
-<div class="panels lessons">
-{%- for panel in panels %}
-<figure class="card">
-<figcaption><h3>{{ panel.title }}</h3></figcaption>
-<p>{{ panel.note }}</p>
-{{ draw(panel) }}
-<p class="keys">{% for line in panel.lines %}<span><i class="key {{ colour(line.name) }}"></i>{{ line.name }}</span>
-{% endfor %}</p>
-</figure>
-{%- endfor %}
-</div>
+<div class="lessons">{{ cards(panels, names) }}</div>
 {%- endif %}
 {%- if told %}
 <h2>Did it come as foreseen?</h2>
@@ -45,9 +34,8 @@ _TEMPLATE = """\
 {%- endif %}
 """
 
-_STYLE = """\
-.lessons { grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
-.keys span { white-space: nowrap; margin-right: 16px; }
+STYLE = """\
+.lessons .panels { grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); }
 """
 
 
@@ -55,14 +43,12 @@ def section(curriculum: Curriculum, belief: str) -> Markup:
     """Curves by level where there are several, and how forecasts fared; `belief` is the class that made them."""
     if len(curriculum.levels) < 2 and belief in ("", Counts.__name__):  # which knows one figure for all
         return Markup("")
-    names = curriculum.shown
     text = compiled(_TEMPLATE).render(
         words=_words(curriculum),
         panels=curriculum.panels() if len(curriculum.levels) > 1 else [],
         told=curriculum.calibration,
-        draw=lambda panel: draw(panel, names),
-        colour=lambda name: colour_of(name, names),
-        style=Markup(STYLE_OF_LINES + _STYLE),
+        cards=cards,
+        names=curriculum.shown,
     )
     return Markup(text)
 

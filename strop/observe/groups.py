@@ -122,14 +122,15 @@ def _row(attempt: Trajectory, depth: int, fates: Mapping[str, str]) -> Made:
         sum(turn.given for turn in attempt.turns),
         attempt.num_tokens,
         attempt.num_sampled,
-        _tone(attempt),
+        tone_of(attempt),
         f"{attempt.reward:.3g}" if is_marked else "–",
         _why(attempt, fates.get(attempt.id, "")),
         attempt.reply[-_LETTERS:],
     )
 
 
-def _tone(attempt: Trajectory) -> str:
+def tone_of(attempt: Trajectory) -> str:
+    """Its colour: by reward, or by why it has none."""
     if not attempt.is_scored:
         return attempt.outcome.value
     return "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly")

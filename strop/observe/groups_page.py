@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import jinja2
 from markupsafe import Markup
 
 from strop.observe.groups import Shown
+from strop.observe.templates import compiled
+from strop.observe.visible import visible
 
-_TEMPLATE = """\
-<style>{{ style }}</style>
+_LEAD = """\
 <h2>What groups were made of</h2>
 <p class="lead">Groups with the most kinds of attempts. A branch stands below its parent, the pale part of its bar is
   what it read from it; a bar's length is in tokens, its colour says how the attempt was rewarded.</p>
+"""
+_TEMPLATE = """\
 {%- for group in groups %}
 <div class="card kin">
-<h3>Group {{ group.number }}, version {{ group.version }} <span class="soft">{{ group.asked }}</span></h3>
+<h3>Group {{ group.number }}, version {{ group.version }} <span class="soft">{{ visible(group.asked) }}</span></h3>
 <p class="soft">{{ group.words }}</p>
 {%- for row in group.rows %}
 <div class="row">
-  <b style="padding-left:{{ [row.depth, 12] | min * 16 }}px">{% if row.depth %}└ {% endif %}{{ row.name }}</b>
+  <b style="padding-left:{{ [row.depth, 12] | min * 16 }}px">{% if row.depth %}└ {% endif -%}
+    {% if link %}<a href="{{ link(row.name) }}">{{ row.name }}</a>{% else %}{{ row.name }}{% endif %}</b>
   <span class="cost"><i class="shared" style="width:{{ share(row.shared, group) }}%"></i>
     <i class="{{ row.tone }}" style="width:{{ share(row.written, group) }}%"></i></span>
   <span class="mark {{ row.tone }}">{{ row.mark }}</span>
-  <span class="why">{{ row.words }}{% if row.reply %} <code>{{ row.reply }}</code>{% endif %}</span>
+  <span class="why">{{ visible(row.words) }}{% if row.reply %} <code>{{ visible(row.reply) }}</code>{% endif %}</span>
 </div>
 {%- endfor %}
 </div>
 {%- endfor %}
 """
 
-_STYLE = """\
+STYLE = """\
 .kin { padding: 14px 16px; margin-top: 14px; }
 .kin h3 { overflow-wrap: anywhere; }
 .kin > p { font-size: 13px; margin: 2px 0 8px; }
@@ -56,11 +59,13 @@ _STYLE = """\
 
 
 def shown(groups: Sequence[Shown]) -> Markup:
+    """The section of a report; empty where there are none."""
+    return Markup(_LEAD) + trees(groups) if groups else Markup("")
+
+
+def trees(groups: Sequence[Shown], link: Callable[[str], str] | None = None) -> Markup:
     """A card per group, a line per attempt; everything that a model or a task wrote is escaped."""
-    if not groups:
-        return Markup("")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return Markup(environment.from_string(_TEMPLATE).render(groups=groups, share=_share, style=Markup(_STYLE)))
+    return Markup(compiled(_TEMPLATE).render(groups=groups, share=_share, link=link, visible=visible))
 
 
 def _share(tokens: int, group: Shown) -> str:

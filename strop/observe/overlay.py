@@ -58,9 +58,8 @@ def write_page(path: Path, title: str, words: str, rows: Sequence[Row], panels: 
         title=title,
         words=words,
         rows=rows,
-        panels=panels,
+        panels=cards(panels, names),
         style=Markup(STYLE + STYLE_OF_LINES),
-        draw=lambda panel: draw(panel, names),
         colour=lambda name: colour_of(name, names),
         interval=interval,
     )
@@ -79,6 +78,15 @@ def interval(found: tuple[float, float | None, float | None], is_signed: bool = 
 def colour_of(name: str, names: Sequence[str]) -> str:
     """The class that gives a line its colour, and its key."""
     return f"c{names.index(name) % len(_COLOURS)}"
+
+
+def cards(panels: Sequence[Panel], names: Sequence[str]) -> Markup:
+    """A card per panel; `names` of all lines decide their colours."""
+    return Markup(
+        compiled(_CARDS).render(
+            panels=panels, draw=lambda panel: draw(panel, names), colour=lambda name: colour_of(name, names)
+        )
+    )
 
 
 def draw(panel: Panel, names: Sequence[str]) -> Markup:
@@ -154,11 +162,25 @@ STYLE_OF_LINES = (
     "@media (max-width: 760px) { .panels { grid-template-columns: 1fr; } }\n"
     ".key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; background: var(--line); }\n"
     ".key { margin: 0 8px 3px 0; }\n"
+    ".keys span { white-space: nowrap; margin-right: 16px; }\n"
     ".results { padding: 12px 20px; margin-top: 24px; overflow-x: auto; }\n"
     ".results .shares td:first-child, .results .shares th:first-child { text-align: left; }\n"
 )
 
 
+_CARDS = """\
+<div class="panels">
+{%- for panel in panels %}
+<figure class="card">
+<figcaption><h3>{{ panel.title }}</h3></figcaption>
+<p>{{ panel.note }}</p>
+{{ draw(panel) }}
+<p class="keys">{% for line in panel.lines %}<span><i class="key {{ colour(line.name) }}"></i>{{ line.name }}</span>
+{% endfor %}</p>
+</figure>
+{%- endfor %}
+</div>
+"""
 _TEMPLATE = """\
 <!doctype html>
 <html lang="en">
@@ -189,16 +211,7 @@ _TEMPLATE = """\
 </div>
 <h2>Curves</h2>
 <p class="lead">Over generated tokens. Lines are means over seeds, bands 95% intervals.</p>
-<div class="panels">
-{%- for panel in panels %}
-<figure class="card">
-<figcaption><h3>{{ panel.title }}</h3></figcaption>
-<p>{{ panel.note }}</p>
-{{ draw(panel) }}
-<p>{% for line in panel.lines %}<i class="key {{ colour(line.name) }}"></i>{{ line.name }} &ensp;{% endfor %}</p>
-</figure>
-{%- endfor %}
-</div>
+{{ panels }}
 </main>
 </body>
 </html>

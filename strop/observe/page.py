@@ -114,11 +114,6 @@ footer { margin-top: 48px; color: var(--soft); font-size: 12.5px; }
 
 # every chart follows the one under the pointer, at the point nearest to it
 SCRIPT = """
-const charts = [...document.querySelectorAll('svg.chart')].map(svg => ({
-  svg, points: JSON.parse(svg.dataset.points), out: svg.parentElement.querySelector('output'),
-  note: svg.parentElement.querySelector('p'), words: svg.parentElement.querySelector('p').textContent,
-  dot: svg.querySelector('.dot'), cursor: svg.querySelector('.cursor'),
-}));
 function show(chart, x) {
   const last = chart.points[chart.points.length - 1];
   const distance = point => Math.abs(point[0] - x);
@@ -129,25 +124,26 @@ function show(chart, x) {
   chart.out.textContent = near[3];
   chart.note.textContent = x === null ? chart.words : near[2];
 }
-for (const chart of charts) {
-  show(chart, null);
-  chart.svg.addEventListener('pointermove', event => {
-    const box = chart.svg.getBoundingClientRect();
-    const x = (event.clientX - box.left) / box.width * chart.svg.viewBox.baseVal.width;
-    charts.forEach(other => show(other, x));
-  });
-  chart.svg.addEventListener('pointerleave', () => charts.forEach(other => show(other, null)));
+function readOut() {
+  const charts = [...document.querySelectorAll('svg.chart')].map(svg => ({
+    svg, points: JSON.parse(svg.dataset.points), out: svg.parentElement.querySelector('output'),
+    note: svg.parentElement.querySelector('p'), words: svg.parentElement.querySelector('p').textContent,
+    dot: svg.querySelector('.dot'), cursor: svg.querySelector('.cursor'),
+  }));
+  for (const chart of charts) {
+    show(chart, null);
+    chart.svg.addEventListener('pointermove', event => {
+      const box = chart.svg.getBoundingClientRect();
+      const x = (event.clientX - box.left) / box.width * chart.svg.viewBox.baseVal.width;
+      charts.forEach(other => show(other, x));
+    });
+    chart.svg.addEventListener('pointerleave', () => charts.forEach(other => show(other, null)));
+  }
 }
+readOut();
 """
 
 TEMPLATE = """\
-{%- macro chart_card(chart) -%}
-<figure class="card">
-  <figcaption><h3>{{ chart.title }}</h3><output>{{ chart.last }}</output></figcaption>
-  <p>{{ chart.note }}</p>
-  {{ draw(chart) }}
-</figure>
-{%- endmacro -%}
 <!doctype html>
 <html lang="en">
 <head>
@@ -197,7 +193,7 @@ TEMPLATE = """\
 {%- if charts %}
 <h2>Curves</h2>
 <p class="lead">By optimizer step. Where a curve is noisy, the strong line is its moving average.</p>
-<div class="charts">{% for chart in charts %}{{ chart_card(chart) }}{% endfor %}</div>
+{{ cards(charts) }}
 {%- endif %}
 {%- if stages %}
 <h2>Held-out accuracy at each stage</h2>
@@ -214,7 +210,7 @@ TEMPLATE = """\
 {%- endif %}
 {%- if worlds %}
 <h2>Held-out accuracy by world</h2>
-<div class="charts">{% for chart in worlds %}{{ chart_card(chart) }}{% endfor %}</div>
+{{ cards(worlds) }}
 {%- endif %}
 
 {{ curriculum }}{{ groups }}{{ samples }}
@@ -257,7 +253,7 @@ TEMPLATE = """\
 
 {%- if others %}
 <details><summary>All other figures ({{ others | length }})</summary>
-<div class="charts">{% for chart in others %}{{ chart_card(chart) }}{% endfor %}</div>
+{{ cards(others) }}
 </details>
 {%- endif %}
 {%- if source %}

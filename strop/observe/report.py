@@ -6,8 +6,7 @@ import base64
 import hashlib
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,65 +16,33 @@ from markupsafe import Markup
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
-from strop.environments.answers import extracted
 from strop.errors import StropError
-from strop.observe.attempts_page import ReadAttempt
+from strop.observe.attempts_page import STYLE as STYLE_OF_ATTEMPTS
+from strop.observe.attempts_page import readable
 from strop.observe.attempts_page import shown as attempts_shown
-from strop.observe.charts import Chart, Point, draw, figure
+from strop.observe.chart_choice import choose, points_of
+from strop.observe.charts import cards, figure
 from strop.observe.curriculum import curriculum_of
+from strop.observe.curriculum_page import STYLE as STYLE_OF_LESSONS
 from strop.observe.curriculum_page import section
 from strop.observe.examination import examine
 from strop.observe.facts import Facts, belief_of, read_facts
 from strop.observe.groups import groups_of
+from strop.observe.groups_page import STYLE as STYLE_OF_GROUPS
 from strop.observe.groups_page import shown as groups_shown
+from strop.observe.overlay import STYLE_OF_LINES
 from strop.observe.page import SCRIPT, STYLE, TEMPLATE
 from strop.observe.selection import selection_of
 from strop.observe.summary import stages
 from strop.observe.templates import compiled
-from strop.observe.transcripts import Reader, contexts, telling
+from strop.observe.transcripts import Reader, telling
 from strop.observe.verdicts import RunVerdict
-from strop.types import Trajectory
 
+STYLE_OF_SECTIONS = STYLE_OF_LINES + STYLE_OF_LESSONS + STYLE_OF_GROUPS + STYLE_OF_ATTEMPTS
 _SAMPLES = 4  # attempts per column
 _DRAWN = 64  # attempts among which they are chosen
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A chart that people look for: the metrics it may come from, the first that is there, and how to show it."""
-
-    title: str
-    metrics: tuple[str, ...]
-    note: str
-    is_share: bool = False
-    from_zero: bool = True
-    tone: str = "plain"
-
-
-CURVES = (
-    Curve("Reward", ("reward",), "mean over the policy's own attempts of a step"),
-    Curve("Held-out accuracy", ("heldout",), "with its 95% interval", is_share=True, tone="strong"),
-    Curve("Entropy", ("entropy",), "nats per token", from_zero=False),
-    Curve("Length", ("length",), "tokens per attempt", from_zero=False),
-    Curve("KL", ("reference_kl", "kl", "kl_behavior"), "nats per token"),
-    Curve("Clipped share", ("clipped_share",), "tokens whose gradient the loss held", is_share=True),
-    Curve(
-        "Groups without contrast",
-        ("no_contrast_share",),
-        "its own attempts rewarded alike: no signal",
-        is_share=True,
-    ),
-    Curve("Tokens per second", ("tokens_per_second",), "generated, over the whole step"),
-    Curve("Lag", ("lag",), "weight versions between writing and training"),
-)
-_KL_FROM = {
-    "reference_kl": "nats per token, from the reference model",
-    "kl": "nats per token, from the policy that wrote",
-    "kl_behavior": "nats per token, from the policy that wrote",
-}
-# shown in another form, or the same for everybody
-_TOTALS = {"attempts", "tokens_generated", "tokens_trained", "tokens_advised"}
-_NOT_CHARTED = {"step", "heldout_low", "heldout_high", "seconds", *_TOTALS}
 _FATES = {
     "trained": "in an optimizer step",
     "gated": "left out by a gate",
@@ -94,19 +61,20 @@ def render(folder: RunFolder) -> str:
     """The page as text; everything a model or a task wrote is escaped."""
     facts = read_facts(folder)
     rows = _joined(read_rows(folder.metrics), read_rows(folder.timing))
-    shown, worlds, others = _charts(rows)
+    names = {name for row in rows for name in row}
+    chosen = choose(names, lambda name: points_of(name, rows))
     return compiled(TEMPLATE).render(
         facts=facts,
         gain=_gain(facts),
         verdicts=_verdicts(folder),
         figures=_figures(facts),
-        charts=shown,
+        charts=chosen.sought,
         stages=_stages(folder),
-        worlds=worlds,
-        others=others,
-        draw=partial(draw, steps=_span(rows)),
+        worlds=chosen.worlds,
+        others=chosen.others,
+        cards=partial(cards, steps=_span(rows)),
         source=folder.recipe.read_text() if folder.recipe.is_file() else "",
-        style=Markup(STYLE),
+        style=Markup(STYLE + STYLE_OF_SECTIONS),
         script=Markup(SCRIPT),
         script_hash=base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode(),
         version=_version(),
@@ -154,40 +122,6 @@ def _span(rows: Sequence[dict[str, Any]]) -> tuple[float, float]:
     """The steps of every chart: the same for all, so that they can be read together."""
     steps = [row["step"] for row in rows] or [0]
     return min(steps), max(steps)
-
-
-def _charts(rows: Sequence[dict[str, Any]]) -> tuple[list[Chart], list[Chart], list[Chart]]:
-    """The charts people look for, those of single worlds, and all others."""
-    names = sorted({name for row in rows for name in row} - _NOT_CHARTED)
-    taken = {name for curve in CURVES for name in curve.metrics[:1]} | {"kl", "kl_behavior"} & set(names)
-    shown = [chart for curve in CURVES if (chart := _of_curve(curve, rows))]
-    names = [name for name in names if not name.endswith(("_low", "_high"))]
-    by_world = [name for name in names if name.startswith("heldout/")]
-    worlds = [
-        Chart(n.removeprefix("heldout/"), p, "", True, tone="strong") for n in by_world if (p := _points(n, rows))
-    ]
-    rest = [name for name in names if name not in taken and name not in by_world]
-    others = [Chart(n, p, from_zero=False) for n in rest if len(p := _points(n, rows)) > 1]
-    return shown, worlds, others
-
-
-def _of_curve(curve: Curve, rows: Sequence[dict[str, Any]]) -> Chart | None:
-    name = next((name for name in curve.metrics if _points(name, rows)), None)
-    if name is None:
-        return None
-    note = _KL_FROM.get(name, curve.note)
-    return Chart(curve.title, _points(name, rows), note, curve.is_share, curve.from_zero, curve.tone)
-
-
-def _points(name: str, rows: Sequence[dict[str, Any]]) -> tuple[Point, ...]:
-    """The finite values of a metric; step 0 has no speed, since nothing was trained."""
-    found = [row for row in rows if _is_number(row.get(name)) and (row["step"] > 0 or name.startswith("heldout"))]
-    ends = [(row.get(f"{name}_low"), row.get(f"{name}_high")) for row in found]
-    return tuple(Point(row["step"], float(row[name]), *end) for row, end in zip(found, ends, strict=True))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _gain(facts: Facts) -> dict[str, Any] | None:
@@ -248,11 +182,12 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         counts, broken, offered = ledger.counts(), ledger.violations(), ledger.offered()
         selection, curriculum = selection_of(offered), section(curriculum_of(offered), belief_of(folder.recipe))
         groups, skipped = groups_shown(groups_of(ledger)), ledger.num_skipped()
-        rules = {name: chosen["rule"] for name, chosen in _origin(folder).get("rules", {}).items()}
+        rules = rules_of(folder)
         steps = sorted({step for step in (1, facts.step) if step > 0})
         reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(facts.model)])
         samples = [
-            (s, [_readable(t, reader, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)]) for s in steps
+            (f"step {s}", [readable(t, reader, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)])
+            for s in steps
         ]
     except sqlite3.Error as error:
         return {**nothing, "ledger_words": f"The ledger could not be read: {error}"}
@@ -262,7 +197,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     if skipped:
         proof += f" {skipped:,} tasks were skipped: their prompts fill the context."
     return {
-        "samples": attempts_shown([(step, attempts) for step, attempts in samples if attempts]),
+        "samples": attempts_shown([(title, attempts) for title, attempts in samples if attempts]),
         "fates": [(fate, counts[fate], meaning) for fate, meaning in _FATES.items() if counts.get(fate)],
         "ledger_words": f"{sum(counts.values()):,} attempts in the ledger. {proof}",
         "selection": selection if selection.trained else None,
@@ -271,20 +206,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _origin(folder: RunFolder) -> dict[str, Any]:
-    return folder.read_origin() if folder.origin.is_file() else {}
-
-
-def _readable(attempt: Trajectory, reader: Reader, rules: Mapping[str, str]) -> ReadAttempt:
-    rule = rules.get(attempt.task.source, "")
-    return ReadAttempt(
-        f"{attempt.reward:.3g}",
-        "right" if attempt.reward >= 1 else ("wrong" if attempt.reward <= 0 else "partly"),
-        attempt.outcome.value,
-        attempt.num_tokens,
-        f"{attempt.task.source} level {attempt.task.level}",
-        contexts(attempt, reader),
-        attempt.task.answer,
-        rule,
-        extracted(rule, attempt.reply) if rule else "",
-    )
+def rules_of(folder: RunFolder) -> dict[str, str]:
+    """How answers are found in replies, by source of tasks."""
+    origin = folder.read_origin() if folder.origin.is_file() else {}
+    return {name: chosen["rule"] for name, chosen in origin.get("rules", {}).items()}

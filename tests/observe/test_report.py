@@ -103,7 +103,7 @@ def test_nothing_is_fetched(folder: RunFolder) -> None:
 def test_attempts_of_the_first_and_last_step(folder: RunFolder) -> None:
     page = render(folder)
     assert re.findall(r"<section><h3>step (\d+)</h3>", page) == ["1", "60"]
-    assert len(re.findall(r'<i class="down v0 think"[^>]*>(?:&lt;think&gt;|1|&lt;/think&gt;)</i>', page)) >= 3
+    assert len(re.findall(r'<i class="left v0 think"[^>]*>(?:&lt;think&gt;|1|&lt;/think&gt;)</i>', page)) >= 3
     assert "reward 1" in page and "reward 0" in page and "right answer" in page
 
 
@@ -178,7 +178,7 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
     assert (tool.role, tool.text) == ("tool", "red is 4") and call.text == 'get({"key": "red"})'
     assert reply.given == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
     assert reply.tokens[0].chance == pytest.approx(np.exp(-0.5))
-    page = shown([(1, [ReadAttempt("1", "right", "finished", 5, "a task", found, "4", "", "")])])
+    page = shown([("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])])
     assert page.count('<details class="context"') == 2 and "finder" in page and 'class="given"' in page
     assert 'style="--c:0.5;--p:0.39" title="credit -1, chance 0.607, version 0">b</i>' in page
 
@@ -186,7 +186,7 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
 def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
     long = "<b>word</b> " * 100
     said = Context("main", (Utterance("tool", long), Utterance("tool", "short"), Utterance("assistant", long)))
-    page = shown([(1, [ReadAttempt("1", "right", "finished", 5, "a task", [said], "", "", "")])])
+    page = shown([("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", [said], "", "", "")])])
     assert page.count('<details class="fold">') == 1 and "<b>word" not in page and "&lt;b&gt;word" in page
 
 

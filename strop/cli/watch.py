@@ -1,0 +1,41 @@
+"""`strop watch`: the live page of a run, or of a folder of runs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from pathlib import Path
+
+from rich.console import Console
+
+from strop.cli.serve import TOKEN
+from strop.errors import ConfigurationError
+
+_HOST = "127.0.0.1"  # from elsewhere: ssh -L
+
+
+def watch_runs(root: Path, port: int) -> None:
+    """Serve the page until interrupted."""
+    if not root.is_dir():
+        raise ConfigurationError(f"{root} is no folder: name a run, or a folder of runs")
+    try:
+        import uvicorn
+
+        from strop.observe.watch.app import WatchApp
+    except ImportError as error:
+        raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
+    from strop.observe.watch.shelf import Shelf
+
+    token = os.environ.get(TOKEN) or secrets.token_urlsafe(16)
+    try:
+        bound = socket.create_server((_HOST, port))
+    except OSError as error:
+        raise ConfigurationError(f"{_HOST}:{port} cannot be served: {error.strerror}; see --port") from error
+    shown = bound.getsockname()[1]
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(
+        f"[bold]{root}[/] is watched; Ctrl-C ends it. Open", f"http://{_HOST}:{shown}/?token={token}", sep="\n  "
+    )
+    app = WatchApp(Shelf(root), token).starlette()
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")).run([bound])

@@ -1,0 +1,147 @@
+"""*now*: what a run does at this moment, who waits for whom, how far it is and how long it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from markupsafe import Markup
+
+from strop.observe.chart_choice import choose
+from strop.observe.charts import cards, figure
+from strop.observe.progress import clock
+from strop.observe.report import short
+from strop.observe.templates import compiled
+from strop.observe.watch.live_run import LiveRun
+from strop.observe.watch.shelf import Shelf
+from strop.observe.watch.watch_page import PageQuery, WatchPage
+from strop.observe.why import blocked_on, lines, sentence
+
+_EVERY = 2.0
+_CHARTS = ("Reward", "Held-out accuracy", "Length")
+_TEMPLATE = """\
+<p class="eyebrow">{{ run.settings.get("recipe", "run") }}</p>
+<h1>{{ run.name }}</h1>
+<p class="soft">model {{ run.settings.get("model", "?") }} · seed {{ run.settings.get("seed", "?") }}
+  {%- if run.worlds %} · {{ run.worlds }}{% endif %}
+  <span class="state {{ run.state }}">{{ run.state }}</span></p>
+<section class="card doing">
+  <p class="says">{{ says }}</p>
+  <div class="track" role="img" aria-label="step {{ run.step }} of {{ run.steps }}">
+    <span class="way" style="left:0;width:{{ "{:.2f}".format(done) }}%"></span></div>
+  <div class="scale"><span>step {{ "{:,}".format(run.step) }} of {{ "{:,}".format(run.steps) }}</span>
+    <span>{{ left }}</span></div>
+</section>
+<dl class="facts card">
+  {%- for name, value in figures %}
+  <div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
+  {%- endfor %}
+</dl>
+{%- if shares %}
+<h2>Where the time of a step goes</h2>
+<p class="lead">Mean of the last {{ run.times | length }} steps, as training sees it.</p>
+<div class="card fates">
+  <div class="stack">{% for name, share, kind in shares %}<i class="{{ kind }}" style="flex:{{ share }}"></i>
+    {%- endfor %}</div>
+  <div class="legend">{% for name, share, kind in shares %}
+    <span><i class="{{ kind }}"></i>{{ "{:.0%}".format(share) }} <span class="soft">{{ name }}</span></span>
+    {%- endfor %}</div>
+</div>
+{%- endif %}
+{%- if groups %}
+<h2>Groups in flight</h2>
+<p class="lead">{{ run.status.num_running }} in all, the oldest first.</p>
+<div class="card scrolls"><table class="rows">
+  <tr><th>group</th><th>waits for</th><th>seconds</th><th>old</th></tr>
+  {%- for number, subject, waited, old in groups %}
+  <tr><td>{{ number }}</td><td>{{ subject }}</td><td>{{ waited }}</td><td>{{ old }}</td></tr>
+  {%- endfor %}
+</table></div>
+{%- endif %}
+{{ charts }}
+{%- if told %}
+<details id="more"><summary>In words</summary><pre>{{ told | join("\n") }}</pre></details>
+{%- endif %}
+"""
+
+
+def now(shelf: Shelf, asked: PageQuery) -> WatchPage:
+    run = shelf.run(asked.one("run"))
+    return WatchPage(run.name, run.look(), lambda: _body(run), run.name, _EVERY)
+
+
+def _body(run: LiveRun) -> Markup:
+    status = run.status
+    chosen = choose(run.columns.by_name, run.columns.points).sought
+    wanted = [chart for chart in chosen if chart.title in _CHARTS]
+    span = (float(run.columns.first), float(run.columns.last))
+    text = compiled(_TEMPLATE).render(
+        run=run,
+        says=_says(run),
+        done=100 * run.step / run.steps if run.steps else 0.0,
+        left=_left(run),
+        figures=_figures(run),
+        shares=_shares(run),
+        groups=[_group(each) for each in status.get("groups", [])] if run.state in ("running", "silent") else [],
+        charts=cards(wanted, span) if wanted else "",
+        told=lines(status) if status else [],
+    )
+    return Markup(text)
+
+
+def _says(run: LiveRun) -> str:
+    if not run.status:
+        return "It has not begun to train: models are loaded, and tasks are looked at."
+    said, ended = sentence(run.status), run.status["ended"]
+    match run.state:
+        case "running":
+            return f"{said[0].upper()}{said[1:]}."
+        case "silent":
+            return f"It has not written its status for {run.age:.0f} s, so it may be stuck. Then: {said}."
+        case "killed":
+            return f"It was killed. Its last state: {said}."
+        case "complete":
+            return "It is complete."
+        case _:
+            return f"It stopped ({ended}). Go on with: strop train --resume {run.folder.path}"
+
+
+def _left(run: LiveRun) -> str:
+    left = run.seconds_left
+    return f"about {clock(left)} left" if left is not None else ""
+
+
+def _figures(run: LiveRun) -> list[tuple[str, str]]:
+    value, status = run.columns.value, run.status
+    known: list[tuple[str, float | None, Callable[[float], str]]] = [
+        ("Reward", value("reward"), figure),
+        ("Held-out accuracy", value("heldout"), lambda share: figure(share, True)),
+        ("Tokens per second", value("tokens_per_second"), figure),
+        ("Lag, mean", value("lag"), figure),
+        ("Lag, most", value("lag_max"), figure),
+        ("Tokens generated", value("tokens_generated"), lambda count: short(int(count))),
+        ("Groups in flight", status.get("num_running"), figure),
+        ("Groups kept, not trained", status.get("waiting"), figure),
+    ]
+    return [(name, form(found) if found is not None else "–") for name, found, form in known]
+
+
+def _shares(run: LiveRun) -> list[tuple[str, float, str]]:
+    """Of the mean step: training waits, trains, and does the rest."""
+    total = sum(row.get("seconds", 0.0) for row in run.times)
+    if total <= 0:
+        return []
+    waits = min(sum(row.get("generate_seconds", 0.0) for row in run.times) / total, 1.0)
+    trains = min(sum(row.get("train_seconds", 0.0) for row in run.times) / total, 1.0 - waits)
+    return [
+        ("waits for groups", waits, "waiting"),
+        ("trains", trains, "trained"),
+        ("publishes, evaluates, saves", max(1.0 - waits - trains, 0.0), "gated"),
+    ]
+
+
+def _group(group: dict[str, Any]) -> tuple[int, str, str, str]:
+    subject, waited = blocked_on(group)
+    count = len(group["in_world"])
+    inside = f" ({count} attempts in it)" if count else ""
+    return group["number"], f"{subject}{inside}", f"{waited:.0f}", f"{group['seconds']:.0f}"

@@ -1,0 +1,36 @@
+"""Which runs are watched: one, or those of a folder, by name; a name that a request brings is only looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from strop.disk.folder import RunFolder
+from strop.errors import ConfigurationError, nearest
+from strop.observe.facts import find_runs
+from strop.observe.watch.live_run import LiveRun
+
+
+@dataclass
+class Shelf:
+    """`root` is a run folder or a folder of such."""
+
+    root: Path
+    _known: dict[str, LiveRun] = field(default_factory=dict, init=False, repr=False)
+
+    def runs(self) -> dict[str, LiveRun]:
+        """All that are there now, the latest last; those known before keep what was read of them."""
+        is_run = (self.root / "recipe.py").is_file()
+        folders = [RunFolder(self.root.resolve())] if is_run else find_runs(self.root)
+        self._known = {f.path.name: self._known.get(f.path.name) or LiveRun(f) for f in folders}
+        return self._known
+
+    def run(self, name: str) -> LiveRun:
+        """The run of this name, the latest where none is named."""
+        runs = self.runs()
+        if not runs:
+            raise ConfigurationError(f"no runs in {self.root}: start one with strop train")
+        found = runs.get(name) if name else list(runs.values())[-1]
+        if found is None:
+            raise ConfigurationError(f"no run {name!r} in {self.root}: {nearest(name, list(runs))}")
+        return found
