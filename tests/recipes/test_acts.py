@@ -105,6 +105,7 @@ LONG = [
     "srl",
     "sws",
     "team",
+    "trace",
     "ufo",
     "ui_s1",
     "verltool",
