@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from strop.roles import Environment
     from strop.run import Run
     from strop.training.batch import Batch
+    from strop.weights.lent import Lent
 
 Kind = TypeVar("Kind")
 
@@ -135,6 +136,20 @@ class Settles(Protocol):
     """Plans its memory after all other parts have allocated theirs."""
 
     def settle(self) -> None: ...
+
+
+@runtime_checkable
+class Lends(Protocol):
+    """A trainer whose weights may be read in place, for only adapters beside them learn; None where that cannot be."""
+
+    def lend(self) -> Lent | None: ...
+
+
+@runtime_checkable
+class Borrows(Protocol):
+    """An engine that can read a trainer's weights in place; answers whether it will, once it is opened."""
+
+    def borrow(self, lent: Lent) -> bool: ...
 
 
 @runtime_checkable

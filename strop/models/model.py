@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
+from strop.models.adapters import ADAPTER, is_adapter
 from strop.models.attention import NAME, AttentionPlan, Packed, register
 from strop.models.computing import device_problem
 from strop.models.folder import read_json
 from strop.models.reading import read_model
 
-_ADAPTER, _ADAPTED = ".lora_", ".base_layer."  # in names that peft gives
+_ADAPTED = ".base_layer."  # in names that peft gives
 _FAMILIES = (
     "Families that run: apertus, cohere, cohere2, deepseek_v3, ernie4_5, exaone4, gemma, gemma2, gemma3, glm, glm4, "
     "gpt2, gpt_neox, granite, granitemoe, hunyuan, llama, mistral, mixtral, olmo2, olmo3, olmoe, opt, persimmon, phi, "
@@ -89,18 +90,34 @@ def _logits(layer: Any, config: Any, hidden: Tensor) -> Tensor:
 
 
 def parameters(model: Any) -> dict[str, Tensor]:
-    """Weights by name, tied ones once; adapters of low rank are added to the weights they belong to."""
-    named = {name: parameter.detach() for name, parameter in model.named_parameters() if _ADAPTER not in name}
-    if not any(_ADAPTED in name for name in named):
-        return named
+    """Weights by name, tied ones once; adapters of low rank are added to the weights they belong to.
+
+    Such a sum is rounded once, to the type of the weight.
+    """
+    return dict(each_parameter(model))
+
+
+def each_parameter(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """The same one by one, for whoever has no room for all of them."""
     modules = dict(model.named_modules())
-    return {name.replace(_ADAPTED, "."): _adapted(modules, name, tensor) for name, tensor in named.items()}
+    for name, parameter in model.named_parameters():
+        if not is_adapter(name):
+            yield name.replace(_ADAPTED, "."), _adapted(modules, name, parameter.detach())
 
 
 @torch.no_grad()
 def _adapted(modules: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
     owner, _, rest = name.partition(_ADAPTED)
-    return tensor + modules[owner].get_delta_weight("default") if rest == "weight" else tensor
+    if rest != "weight":
+        return tensor
+    added: Tensor = modules[owner].get_delta_weight(ADAPTER)
+    return (tensor + added).to(tensor.dtype).contiguous()
+
+
+def unadapted(model: Any) -> dict[str, Tensor]:
+    """Weights by name without what adapters add: no copies."""
+    named = model.named_parameters()
+    return {name.replace(_ADAPTED, "."): each.detach() for name, each in named if not is_adapter(name)}
 
 
 def context_length(model: Any) -> int:

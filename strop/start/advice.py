@@ -9,6 +9,8 @@ from strop.filter.score import is_inline
 from strop.machines import Trainer
 from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
+from strop.training.machine.lora import RATE
+from strop.training.trainers.torch import TorchTrainer
 
 
 def advice(run: Run) -> list[str]:
@@ -76,6 +78,16 @@ def _idle_parts(run: Run) -> list[str]:
     return doubts
 
 
+def _adapters(run: Run) -> list[str]:
+    """A learning rate is that of whole weights, so that a recipe has one for both."""
+    trainers = [each for each in inside(run.trainer, TorchTrainer) if each.lora]
+    return [
+        f"adapters of rank {rank} learn with {RATE} times the learning rate of whole weights: {RATE * rate:g} in place "
+        f"of {rate:g}; learning_rate={rate / RATE:g} makes it {rate:g}"
+        for rank, rate in dict.fromkeys((each.lora, each.learning_rate) for each in trainers)
+    ]
+
+
 def _uncounted(run: Run) -> list[str]:
     """What is sampled in a worker process is not heard of here."""
     rewards = [reward for reward in run.rewards if not is_inline(reward)]
@@ -95,4 +107,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _heldout,
     _idle_parts,
     _uncounted,
+    _adapters,
 )

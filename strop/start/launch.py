@@ -244,9 +244,9 @@ def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
     for keeper in inside(run, Keeps):
         keeper.keep_in(folder.path)
     run.trainer.open(model, run.seed)
+    run.channel.connect(run.trainer, [run.engine])  # first: an engine may read the trainer's weights in place
     run.engine.open(model)
     open_learners(run, model)
-    run.channel.connect(run.trainer, [run.engine])
     for _, part in outermost(run.trainer, Settles):
         part.settle()
     policy = Policy.load(model, run.engine, run.sampling, run.context)

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from strop.abilities import Closes, outermost
+from strop.abilities import Closes, Lends, outermost
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
@@ -71,8 +71,10 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
         if step:
             learn(run, ledger.draw(step), step - 1, learners)
         weights = run.trainer.weights()
+        whole = fingerprint(as_held(weights, [run.engine]))
         kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""
-        made.append(Replayed(step, fingerprint(as_held(weights, [run.engine])), published.get(step, ""), kept))
+        name = _name(run, whole, published.get(step, ""))
+        made.append(Replayed(step, name, published.get(step, ""), name if kept == whole else kept))
         told(made[-1])
         if not made[-1].is_equal:
             break
@@ -86,6 +88,13 @@ def _open(run: Run) -> None:
     model = model_folder(run.model)
     run.trainer.open(model, run.seed)
     open_learners(run, model)
+
+
+def _name(run: Run, whole: str, published: str) -> str:
+    """As the run named its weights: whole, or as what was lent to the engine and the adapters beside it."""
+    lent = run.trainer.lend() if isinstance(run.trainer, Lends) and published != whole else None
+    name = "" if lent is None else lent.published(as_held(lent.adapters, [run.engine]))
+    return published if name == published else whole
 
 
 def _saved(folder: RunFolder) -> dict[int, Path]:

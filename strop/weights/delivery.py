@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from strop.abilities import Typed, inside
+from strop.abilities import Borrows, Lends, Typed, inside
 from strop.errors import ConfigurationError, DeliveryError
-from strop.machines import Engine, WeightVersion
+from strop.machines import Engine, Trainer, WeightVersion
+from strop.weights.lent import Lent
 
 
 async def deliver(version: WeightVersion, engines: Sequence[Engine]) -> None:
@@ -27,6 +28,14 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
             f"{name} samples from weights {answer} after step {version.step}, "
             f"whose published weights are {version.fingerprint}"
         )
+
+
+def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Lent | None:
+    """What a trainer lends to its only engine; None where that holds weights of its own."""
+    if len(engines) != 1 or not isinstance(trainer, Lends) or not isinstance(engines[0], Borrows):
+        return None
+    lent = trainer.lend()
+    return lent if lent is not None and engines[0].borrow(lent) else None
 
 
 @torch.no_grad()

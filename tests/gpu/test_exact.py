@@ -19,6 +19,7 @@ from strop.training.needs import Logprobs
 from strop.training.pack import pack
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
+from strop.weights.channels.memory import Memory
 from tests.training.tiny import make_attempt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -76,6 +77,37 @@ def test_the_trainer_finds_the_logprobs_that_the_engine_gave(shape: dict[str, in
     for batch in batches:
         gaps = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable].abs()
         assert gaps.max() < 1e-4  # one sum that is rounded otherwise shows as 1e-2
+
+
+def test_adapters_over_one_copy_of_the_weights(tmp_path: Path) -> None:
+    """The engine adds the published adapters as the trainer does, and neither has a copy of what lies beside them."""
+    pytest.importorskip("peft")
+    shape = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 6}
+    folder, stream = (
+        folder_of(tmp_path, **shape, num_attention_heads=2, num_key_value_heads=2),
+        np.random.default_rng(0),
+    )
+    trainer, engine, channel = TorchTrainer(device="cuda", lora=8), PagedEngine(rows=16, memory=0.05), Memory()
+    trainer.open(folder, 0)
+    channel.connect(trainer, [engine])
+    engine.open(folder)
+    assert trainer._opened is not None and engine._model is trainer._opened.model
+    for each in trainer._opened.optimizer.parameters.values():
+        torch.nn.init.normal_(each, std=0.1)
+    prompts = [stream.integers(2, 512, int(stream.integers(5, 200))) for _ in range(12)]
+
+    async def everything() -> list[Completion]:
+        await channel.publish(0)
+        asked = [prompt for prompt in prompts for _ in range(_SIBLINGS)]
+        sampling = Sampling(max_tokens=100)
+        return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
+
+    batches = pack(groups_of(prompts, asyncio.run(everything())), None, 0, trainer.max_tokens)
+    trainer.annotate(batches, frozenset({Logprobs("proximal"), Logprobs("reference")}))
+    for batch in batches:
+        gaps, moves = ((batch.logprobs[name] - batch.behavior_logprobs)[batch.trainable].abs() for name in
+                       ("proximal", "reference"))  # fmt: skip
+        assert gaps.max() < 1e-4 and moves.mean() > 0.1
 
 
 def test_what_else_is_in_the_batch_changes_nothing(tmp_path: Path) -> None:

@@ -232,6 +232,12 @@ def test_a_ratio_that_is_always_1_is_said() -> None:
     assert advice(make_run(losses=(Clip(),))) == []  # on policy that is GRPO as published
 
 
+def test_adapters_learn_ten_times_as_fast_and_that_is_said() -> None:
+    (said,) = advice(make_run(trainer=TorchTrainer(learning_rate=2e-5, lora=32)))
+    assert "rank 32 learn with 10 times" in said and "0.0002 in place of 2e-05" in said
+    assert "learning_rate=2e-06 makes it 2e-05" in said
+
+
 def test_no_recipe_holds_a_ratio_that_is_always_1() -> None:
     assert {name for name, run in every_run().items() if any(DISTANT in said for said in advice(run))} == set()
 

@@ -14,10 +14,12 @@ from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_and_worst import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
+from strop.generate.engines.paged import PagedEngine
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch, relaunch
 from strop.start.retrain import retrain
+from strop.training.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint
 from tests.models import save_pocket_like
 from tests.parts import LongerIsBetter
@@ -70,6 +72,19 @@ def test_trained_again_from_the_ledger_it_has_the_same_bits(model: Path, tmp_pat
     assert [each.step for each in made if each.saved] == [4, 6], "the checkpoints that are left were compared too"
     assert made[-1].fingerprint == fingerprint(run.trainer.weights())
     assert made[-1].fingerprint != made[0].fingerprint
+
+
+def test_a_run_whose_engine_reads_the_trainers_weights_has_the_same_bits(model: Path, tmp_path: Path) -> None:
+    """Its versions are named by weights that were lent and by adapters; its checkpoints hold whole weights."""
+    pytest.importorskip("peft")
+    trainer = TorchTrainer(learning_rate=1e-3, lora=4, fused="on")
+    engine = PagedEngine(rows=16, device="cpu", dtype="float32")
+    run = replace(make_run(model, trainer=trainer, engine=engine), steps=2)
+    launch(run, tmp_path, "run")
+    assert engine._model is not None and trainer._opened is not None and engine._model is trainer._opened.model
+    made = retrain(tmp_path / "run")
+    assert [each.step for each in made] == [0, 1, 2] and all(each.is_equal for each in made)
+    assert made[2].published and made[2].saved and made[2].fingerprint != fingerprint(trainer.weights())
 
 
 def test_a_resumed_asynchronous_run_can_be_trained_again(model: Path, tmp_path: Path) -> None:

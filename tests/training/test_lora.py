@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(folder: Path, rank: int = 4) -> TorchTrainer:
-    trainer = TorchTrainer(learning_rate=1e-2, lora=rank)
+    trainer = TorchTrainer(learning_rate=1e-3, lora=rank)
     trainer.open(folder, 0)
     return trainer
 
@@ -42,8 +42,9 @@ def test_adapters_begin_as_nothing_and_learn(folder: Path) -> None:
     before = whole.weights()
     assert fingerprint(trainer.weights()) == fingerprint(before)
     batches = pack(random_groups(), TokenMean(), 0, 100)
-    losses = [trainer.step(batches, OBJECTIVE)["loss"] for _ in range(12)]
-    assert losses[-1] < losses[0] - 0.5
+    steps = [trainer.step(batches, OBJECTIVE) for _ in range(12)]
+    assert steps[-1]["loss"] < steps[0]["loss"] - 0.5
+    assert steps[0]["learning_rate"] == pytest.approx(1e-2)  # ten times that of whole weights
     moved = {name for name, tensor in trainer.weights().items() if not torch.equal(tensor, before[name])}
     assert moved == {name for name in before if name.endswith("proj.weight")}  # not embeddings, not norms
     assert trainer._opened is not None

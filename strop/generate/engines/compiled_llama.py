@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.generate.engines.cache import Cached, KeyValues
-from strop.generate.engines.llama_step import FAMILIES, LayerParts, Linear, layer_of
+from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of
 from strop.kernels.cpu.build import LANES
 from strop.kernels.cpu.decode import Decode, StepTokens, compiled_decode
 from strop.models import attention
+from strop.models.fused import Linear
 from strop.models.model import hidden_states, probe
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from strop.errors import ConfigurationError, NumericsError
 from strop.generate.engines.board import Board, Look
 from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.paged_request import Request
-from strop.generate.engines.paged_room import operations_on, pages_in_memory, prefill_pieces
+from strop.generate.engines.paged_room import num_pages, operations_on, prefill_pieces
 from strop.generate.engines.pages import Pages, pages_for
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
@@ -32,6 +33,7 @@ from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import context_length, load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
+from strop.weights.lent import Lent
 
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 _PREFILL = 16384  # tokens of prompts between two looks
@@ -57,6 +59,8 @@ class PagedEngine(Engine):
     num_reused: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts found computed
     _slow: TorchEngine | None = field(init=False, repr=False, compare=False, default=None)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
+    _lent: Lent | None = field(init=False, repr=False, compare=False, default=None)
+    _weights: dict[str, Tensor] = field(init=False, repr=False, compare=False)  # what a version brings anew
     _board: Board = field(init=False, repr=False, compare=False)
     _seating: Seating = field(init=False, repr=False, compare=False)
     _strings: StopStrings = field(init=False, repr=False, compare=False)
@@ -69,7 +73,8 @@ class PagedEngine(Engine):
         """Read the model from a Hugging Face folder and set the room for keys aside."""
         if self.rows < 1 or self.steps < 1:
             raise ConfigurationError(f"an engine needs rows >= 1 and steps >= 1, got {self.rows} and {self.steps}")
-        self._model = load_model(model, named_dtype(self.dtype), self.device)
+        lent = self._lent
+        self._model = load_model(model, named_dtype(self.dtype), self.device) if lent is None else lent.model
         if reason := why_not(self._model):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
             self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache)
@@ -78,12 +83,20 @@ class PagedEngine(Engine):
         operations = operations_on(self.device)
         context = self.context or min(context_length(self._model), _LONGEST)
         llama = PagedLlama(self._model, operations, context)
-        pages = Pages(self._num_pages(llama.page_bytes(), context))
+        self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
+        pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
         self._board = Board(llama, operations, llama.cache(pages.count), self.rows, context, ends)
         self._strings = StopStrings(model)
         self._seating = Seating(self.rows, pages)
+
+    def borrow(self, lent: Lent) -> bool:
+        """Read these weights in place, with adapters of its own, where they are what it would hold and it has none."""
+        weight, place = lent.model.get_input_embeddings().weight, torch.empty(0, device=self.device).device
+        fits = self._model is None and weight.device == place and weight.dtype == named_dtype(self.dtype)
+        self._lent = lent if fits and not why_not(lent.model) else None
+        return self._lent is not None
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """Continue `prompt`, together with whatever else is running."""
@@ -109,7 +122,7 @@ class PagedEngine(Engine):
             if not self.keep_cache:
                 await self._drain()
                 self._unseat()
-            weights = parameters(self._model)
+            weights = self._weights
             source = read_weights(version.location, self._model)
             with self._board.turn():
                 if self._board.stream is not None:  # whoever made the weights, and whoever changes them next
@@ -118,7 +131,7 @@ class PagedEngine(Engine):
                 self._board.sheet.version.fill_(version.step)
                 if self._board.stream is not None:
                     torch.cuda.default_stream().wait_stream(self._board.stream)
-                answer = fingerprint(weights)
+                answer = fingerprint(weights) if self._lent is None else self._lent.held(weights)
             self._seating.forget()
             self.version = version.step
             return answer
@@ -265,14 +278,6 @@ class PagedEngine(Engine):
         for request in requests:
             if not request.future.done():
                 tell(request)
-
-    def _num_pages(self, page_bytes: int, context: int) -> int:
-        most = self.rows * pages_for(context) + 1  # more could never be used
-        if self.cache_tokens:
-            return min(most, pages_for(self.cache_tokens) + 1)
-        if torch.device(self.device).type != "cuda":
-            return min(most, self.rows * pages_for(1024) + 1)
-        return pages_in_memory(self.device, self.memory, page_bytes, most)
 
     def _request(self, prompt: IntArray, sampling: Sampling, key: int) -> Request:
         context = self._board.context

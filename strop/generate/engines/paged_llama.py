@@ -6,14 +6,17 @@ Roundings stand where the trainer's mixed precision has them: both then differ b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of
+from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of, products_of
+from strop.kernels.adapted import Adapter, add_adapter
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
+from strop.models.adapters import is_adapted, masters, room_for
+from strop.models.fused import Linear
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 
@@ -31,6 +34,24 @@ def why_not(model: Any) -> str:
         return "its rotary embedding depends on the length"
     size = model.base_model.layers[0].self_attn.head_dim
     return "" if size >= 16 and size & (size - 1) == 0 else f"its heads have {size} dimensions, no power of two"
+
+
+class LayerAdapters(NamedTuple):
+    """What stands beside the products of a layer."""
+
+    query_key_value: Adapter | None
+    output: Adapter | None
+    gate_up: Adapter | None
+    down: Adapter | None
+
+
+def _adapters_of(module: Any, dtype: torch.dtype) -> LayerAdapters:
+    """Room of the engine's own: those of the model change while it samples."""
+    return LayerAdapters(*(room_for(each, dtype) if is_adapted(each[0]) else None for each in products_of(module)))
+
+
+def _linear(state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
+    return add_adapter(F.linear(state, *linear), state, adapter)
 
 
 @dataclass(eq=False)
@@ -55,6 +76,7 @@ class PagedLlama:
         self._head: Tensor = model.get_output_embeddings().weight.detach()
         self._norm = inner.norm
         self._layers: list[LayerParts] = [layer_of(module) for module in inner.layers]
+        self._adapters = [_adapters_of(module, self._embedding.dtype) for module in inner.layers]
         self._rotations = self._rotation(inner.rotary_emb, context)
 
     def page_bytes(self) -> int:
@@ -72,18 +94,29 @@ class PagedLlama:
         does = self._operations
         residual = F.embedding(tokens, self._embedding).float()
         delta: Tensor | None = None
-        for index, (layer, rotation) in enumerate(zip(self._layers, self._rotations, strict=True)):
+        parts = zip(self._layers, self._adapters, self._rotations, strict=True)
+        for index, (layer, beside, rotation) in enumerate(parts):
             keys, values = cache.keys[index], cache.values[index]
             norm = layer.before_attention
             state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
-            heads = F.linear(state, *layer.query_key_value).view(len(state), -1, layer.head_size)
+            heads = _linear(state, layer.query_key_value, beside.query_key_value).view(len(state), -1, layer.head_size)
             query = does.store(heads, keys, values, where, rotation)
             seen = does.attend(query, keys, values, where, layer.scale)
-            delta = F.linear(seen.view(len(state), -1), *layer.output)
+            delta = _linear(seen.view(len(state), -1), layer.output, beside.output)
             norm = layer.before_feed_forward
             state = does.add_norm(residual, delta, norm.weight, norm.epsilon)
-            delta = F.linear(does.swiglu(F.linear(state, *layer.gate_up)), *layer.down)
+            delta = _linear(does.swiglu(_linear(state, layer.gate_up, beside.gate_up)), layer.down, beside.down)
         return does.add_norm(residual, delta, self._norm.weight.detach(), self._norm.variance_epsilon)
+
+    def adapters(self, model: Any) -> dict[str, Tensor]:
+        """Those of the engine, by the names that the model's own have; none where it has none."""
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        found: dict[str, Tensor] = {}
+        for module, beside in zip(model.base_model.layers, self._adapters, strict=True):
+            for modules, adapter in zip(products_of(module), beside, strict=True):
+                if adapter is not None:
+                    found |= {names[id(e)]: part for e, part in zip(masters(modules), adapter.parts, strict=True)}
+        return found
 
     def scores(self, hidden: Tensor) -> Tensor:
         """[T, hidden] -> [T, V] in float32."""

@@ -8,6 +8,7 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.board import Seat
+from strop.generate.engines.pages import pages_for
 from strop.kernels.decode import DecodeOperations, Plain
 from strop.models.computing import gpu_memory
 from strop.types import IntArray
@@ -20,6 +21,16 @@ def operations_on(device: str) -> DecodeOperations:
     from strop.kernels.triton.decode import Kernels
 
     return Kernels()
+
+
+def num_pages(rows: int, cache_tokens: int, memory: float, device: str, page_bytes: int, context: int) -> int:
+    """Pages of keys, for so many tokens or in this share of the device's memory."""
+    most = rows * pages_for(context) + 1  # more could never be used
+    if cache_tokens:
+        return min(most, pages_for(cache_tokens) + 1)
+    if torch.device(device).type != "cuda":
+        return min(most, rows * pages_for(1024) + 1)
+    return pages_in_memory(device, memory, page_bytes, most)
 
 
 def pages_in_memory(device: str, share: float, page_bytes: int, most: int) -> int:

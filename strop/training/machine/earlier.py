@@ -37,14 +37,14 @@ class Earlier:
         """Old logprobs are filled whenever snapshots are kept, so that mismatch and staleness are always measured."""
         if not batches:
             return
-        now, weights = batches[0].version, parameters(model)
+        now = batches[0].version
         if self.snapshots.count:
-            self.snapshots.keep(now, weights)
+            self.snapshots.keep(now, parameters(model))
             fill_old(batches, lambda version, batch: self._under(version, now, model, batch))
         elif Logprobs("old") in needs:
             raise ConfigurationError("old log-probabilities need the weights they were made with: set snapshots > 0")
         if Logprobs("averaged") in needs:
-            self.average.add(now, weights)
+            self.average.add(now, parameters(model))
             mean = self._with(self.average.weights)
             for batch in batches:
                 batch.fill("averaged", self.forward.logprobs(mean, batch))

@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
 from strop.machines import Objective
+from strop.models.adapters import Unadapted
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
 from strop.training.machine.logprobs import PolicyOutput
@@ -68,6 +69,10 @@ class Forward:
         rows, batch = layout.rows, _moved(batch, self.device)  # a GPU is at work by now
         return PolicyOutput(model, computed, batch, self.chunk, rows, layout.sequences, quick), batch
 
+    @property
+    def computes_in(self) -> torch.dtype:
+        return torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
+
     def refresh(self, model: Any) -> None:
         """Round the weights that the next pass reads, while a GPU is still busy with the last one."""
         if (quick := self.quick(model)) is not None:
@@ -79,9 +84,11 @@ class Forward:
         pays = self.dtype == "bfloat16" if is_gpu else compiled() is not None
         if self.fused == "off" or (self.fused == "auto" and not pays):
             return None
+        if isinstance(model, Unadapted) and model not in self._quick:
+            adapted = self.quick(model.model)
+            self._quick[model] = None if adapted is None else adapted.without_adapters()
         if model not in self._quick:
-            dtype = torch.bfloat16 if self.dtype == "bfloat16" else torch.float32
-            self._quick[model] = llama_forward(model, dtype, says_why_not=is_gpu or self.fused == "on")
+            self._quick[model] = llama_forward(model, self.computes_in, says_why_not=is_gpu or self.fused == "on")
         found = self._quick[model]
         if found is not None:
             found.is_checkpointed = self.is_checkpointed

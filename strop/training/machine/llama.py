@@ -1,15 +1,16 @@
 """The forward pass of the Llama family for training, over the very parameters of the Hugging Face model.
 
 Weights and their gradients are float32; they are rounded once after they changed, projections that read the same input
-as one matrix. What is between two products runs in one kernel each, rounds where an engine with weights of that type
-does, and keeps for the way back only what cannot be made again cheaply. The residual stream is float32.
+as one matrix. Weights beside which adapters learn are held in what is computed in, and read in place. What is between
+two products runs in one kernel each, rounds where an engine with weights of that type does, and keeps for the way back
+only what cannot be made again cheaply. The residual stream is float32.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from torch import Tensor
 from strop.kernels.attention import Heads, Varlen, takes
 from strop.kernels.logprobs import token_logprobs
 from strop.kernels.norm import backward as norm_backward
+from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
+from strop.models.fused import fuse
 from strop.models.model import hidden_states, probe
-from strop.training.machine.llama_layer import Layer, NormWeight, PassTokens, Projection
+from strop.training.machine.llama_layer import AdaptedProjection, Layer, NormWeight, PassTokens, Projection
 
 _FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
@@ -44,9 +47,13 @@ class Rounding:
             return first.detach()
         rows = [len(weight) for weight in weights]
         whole = first.new_empty(sum(rows), *first.shape[1:], dtype=self.dtype)
-        self._sources += [weight.detach() for weight in weights]
-        self._targets += torch.split(whole, rows)
+        self.into(torch.split(whole, rows), weights)
         return whole
+
+    def into(self, targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+        """Let `refresh` fill these from those."""
+        self._sources += [source.detach() for source in sources]
+        self._targets += targets
 
     @torch.no_grad()
     def refresh(self) -> None:
@@ -84,6 +91,10 @@ class LlamaForward:
             return self.dtype == torch.float32 and takes(self.layers[0].heads)
         return is_narrow and self.layers[0].heads.size in (16, 32, 64, 128)
 
+    def without_adapters(self) -> LlamaForward:
+        """The same over the same weights."""
+        return replace(self, layers=[layer.without_adapters() for layer in self.layers])
+
     def hidden_states(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen) -> Tensor:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
         self.rounding.refresh()
@@ -119,6 +130,8 @@ class _Embed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, d_rows: Tensor) -> tuple[Tensor | None, ...]:
         (tokens,) = ctx.saved_tensors
+        if not ctx.needs_input_grad[2]:
+            return None, None, None
         return None, None, torch.ops.aten.embedding_dense_backward(d_rows, tokens, ctx.count, -1, False)
 
 
@@ -141,7 +154,7 @@ class _LastNorm(torch.autograd.Function):
 def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaForward | None:
     """The quick forward for this model; None where its family is another, or, with a warning, where the proof fails."""
     name = type(model).__name__
-    if name not in _FAMILIES or not _is_plain(model):
+    if name not in _FAMILIES or not _is_plain(model, dtype):
         if says_why_not:
             warnings.warn(
                 f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
@@ -163,14 +176,21 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
     return forward
 
 
-def _is_plain(model: Any) -> bool:
+def _is_plain(model: Any, dtype: torch.dtype) -> bool:
     """Whether nothing is done that this file does not do."""
     config, inner = model.config, model.base_model
     products = [(layer.mlp.gate_proj, layer.mlp.down_proj, layer.self_attn.q_proj) for layer in inner.layers]
-    has_plain_layers = all(type(each) is torch.nn.Linear for layer in products for each in layer)
+    has_plain_layers = all(_is_linear(each, dtype) for layer in products for each in layer)
     has_plain_layers &= all(down.bias is None for _, down, _ in products)
     has_plain_logits = not any(getattr(config, name, None) is not None for name in _AFTER_LOGITS)
     return config.hidden_act == "silu" and has_plain_layers and has_plain_logits and not config.attention_dropout
+
+
+def _is_linear(module: Any, dtype: torch.dtype) -> bool:
+    """A weight beside which an adapter stands is read as it is, so it has to be in what is computed in."""
+    if not is_adapted(module):
+        return type(module) is torch.nn.Linear
+    return type(module.base_layer) is torch.nn.Linear and module.weight.dtype == dtype
 
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
@@ -203,6 +223,10 @@ def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
 
 
 def _projection(rounding: Rounding, *modules: Any) -> Projection:
+    if is_adapted(modules[0]):
+        adapter, learned = room_for(modules, rounding.dtype), masters(modules)
+        rounding.into(adapter.parts, learned)
+        return AdaptedProjection(*fuse(*modules), adapter, learned)
     weights = [module.weight for module in modules]
     biases = [module.bias for module in modules if module.bias is not None]
     return Projection(weights, biases, rounding.of(weights), rounding.of(biases) if biases else None)

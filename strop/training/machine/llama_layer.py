@@ -7,7 +7,7 @@ and up: everything else is made again within the kernels that need it. With `is_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.kernels import norm, swiglu
+from strop.kernels.adapted import Adapter, adapter_pulls, add_adapter, state_pull
 from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.linear import weight_gradient
 from strop.models.attention import AttentionPlan
@@ -34,13 +35,43 @@ class Projection:
     def __call__(self, state: Tensor) -> Tensor:
         return torch.mm(state, self.cast.t()) if self.bias is None else torch.addmm(self.bias, state, self.cast.t())
 
-    def gradients(self, d_output: Tensor, state: Tensor) -> list[Tensor]:
+    def alone(self) -> Projection:
+        """Without an adapter."""
+        return Projection((), (), self.cast, self.bias)
+
+    def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
+        """The gradient of the state, and what `gradients` asks for."""
+        return torch.mm(d_output, self.cast), d_output
+
+    def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
         """Of its parameters, summed in their own type."""
         dtype, rows = self.weights[0].dtype, [len(weight) for weight in self.weights]
         found = list(torch.split(weight_gradient(d_output, state, dtype), rows))
         if self.biases:
             found += torch.split(d_output.sum(0, dtype=dtype), rows)
         return found
+
+
+class AdaptedProjection(Projection):
+    """The same with an adapter beside it, which alone learns; `masters` are A and B of each layer, in float32."""
+
+    def __init__(self, cast: Tensor, bias: Tensor | None, adapter: Adapter, masters: Sequence[Tensor]) -> None:
+        super().__init__((), (), cast, bias)
+        self.adapter, self.masters = adapter, list(masters)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        return self.masters
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return add_adapter(super().__call__(state), state, self.adapter)
+
+    def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
+        d_state = torch.mm(d_output, self.cast)
+        return d_state, state_pull(d_state, d_output, self.adapter)
+
+    def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
+        return adapter_pulls(d_output, middle, state, self.adapter, self.masters[0].dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +135,10 @@ class Layer:
         """residual [U, hidden] (float32) and what the layer before adds to it -> the same of this layer."""
         return _Run.apply(self, where, residual, delta, *self.parameters)  # type: ignore[no-any-return, no-untyped-call]
 
+    def without_adapters(self) -> Layer:
+        fused, output, gate_up, down = (each.alone() for each in (self.fused, self.output, self.gate_up, self.down))
+        return replace(self, fused=fused, output=output, gate_up=gate_up, down=down)
+
     @property
     def parameters(self) -> list[Tensor]:
         of_heads = [each.weight for each in self.head_norms or ()]
@@ -129,22 +164,22 @@ class Layer:
 
     def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: PassTokens) -> list[Tensor]:
         """Gradients of the residual, of what was added to it, and of every parameter."""
-        d_gate_up, product = swiglu.backward(kept.gate_up, torch.mm(d_delta, self.down.cast))
-        of_down = self.down.gradients(d_delta, product)
-        del product
+        d_product, middle = self.down.back(d_delta)
+        d_gate_up, product = swiglu.backward(kept.gate_up, d_product)
+        of_down = self.down.gradients(d_delta, product, middle)
+        del product, d_product
+        d_normed, middle = self.gate_up.back(d_gate_up)
         second = norm.backward(
-            d_after, torch.mm(d_gate_up, self.gate_up.cast), kept.stream, kept.added,
-            self.before_feed_forward.weight, kept.second_scale,
-        )  # fmt: skip
-        of_gate_up = self.gate_up.gradients(d_gate_up, second.normed)
+            d_after, d_normed, kept.stream, kept.added, self.before_feed_forward.weight, kept.second_scale
+        )
+        of_gate_up = self.gate_up.gradients(d_gate_up, second.normed, middle)
         del d_gate_up
-        of_output = self.output.gradients(second.delta, kept.attended)
-        d_fused, of_heads = self._attention_back(torch.mm(second.delta, self.output.cast), kept, where)
-        first = norm.backward(
-            second.residual, torch.mm(d_fused, self.fused.cast), kept.stream, None,
-            self.before_attention.weight, kept.scale,
-        )  # fmt: skip
-        of_fused = self.fused.gradients(d_fused, first.normed)
+        d_attended, middle = self.output.back(second.delta)
+        of_output = self.output.gradients(second.delta, kept.attended, middle)
+        d_fused, of_heads = self._attention_back(d_attended, kept, where)
+        d_normed, middle = self.fused.back(d_fused)
+        first = norm.backward(second.residual, d_normed, kept.stream, None, self.before_attention.weight, kept.scale)
+        of_fused = self.fused.gradients(d_fused, first.normed, middle)
         return [
             first.residual, first.delta, first.weight, *of_fused, *of_heads, *of_output, second.weight, *of_gate_up,
             *of_down,
@@ -174,8 +209,9 @@ class Layer:
         with torch.enable_grad():
             fused = kept.fused.detach().requires_grad_()
             attended = self.by_plan(fused, where)
-        d_fused, *of_heads = torch.autograd.grad(attended, [fused, *weights], d_attended)
-        return d_fused, of_heads
+        learned = [weight for weight in weights if weight.requires_grad]
+        d_fused, *of_heads = torch.autograd.grad(attended, [fused, *learned], d_attended)
+        return d_fused, of_heads or weights  # of weights that do not learn nobody asks for a gradient
 
 
 class _Run(torch.autograd.Function):

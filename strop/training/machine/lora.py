@@ -1,5 +1,6 @@
 """Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685), made by peft.
 
+They are float32; the weights beside them are in what is computed in where the quick path reads them, else float32 too.
 Everybody else sees whole weights: `strop.models.model.parameters` adds each adapter to the weight it belongs to.
 """
 
@@ -16,11 +17,30 @@ from torch import Tensor
 from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.errors import CheckpointError, ConfigurationError
+from strop.models.adapters import is_adapter
+from strop.models.model import each_parameter, load_model
+from strop.training.machine.forward import Forward
 
 FOLDER = "adapter"  # within a checkpoint, in peft's own format
+RATE = (
+    10  # times the learning rate of whole weights: what adapters need over many models and tasks (Schulman et al. 2025)
+)
 _ALPHA = 2  # times the rank: how strongly an adapter counts
 _EXPERTS = ".base_layer.base_layer."  # in names: one tensor of all experts has two adapters
 _PREFIX = "base_model.model."  # of names in peft's files
+
+
+def open_adapted(source: Path, rank: int, seed: int, forward: Forward) -> Any:
+    """A model that learns by adapters alone."""
+    if forward.computes_in != torch.float32:
+        model = load_model(source, forward.computes_in, forward.device)
+        add_adapters(model, rank, seed)
+        if forward.quick(model) is not None:
+            return model
+        del model  # or two would be in memory
+    model = load_model(source, device=forward.device)
+    add_adapters(model, rank, seed)
+    return model
 
 
 def add_adapters(model: Any, rank: int, seed: int) -> None:
@@ -33,6 +53,9 @@ def add_adapters(model: Any, rank: int, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inject_adapter_in_model(LoraConfig(**_settings(model, rank)), model)
+    for name, parameter in model.named_parameters():
+        if is_adapter(name):
+            parameter.data = parameter.data.float()
     if any(_EXPERTS in name for name, _ in model.named_parameters()):
         family = model.config.model_type
         raise ConfigurationError(f"peft adapts the experts of {family} in a way that cannot be merged here: use lora=0")
@@ -44,7 +67,8 @@ def learning(model: Any) -> dict[str, Tensor]:
 
 
 def save_adapters(model: Any, rank: int, source: Path, folder: Path) -> None:
-    """As peft would: anything that reads its adapters can put them on the model training began with."""
+    """Whole weights, and adapters as peft would: what reads those can put them on the model training began with."""
+    model.save_pretrained(folder, state_dict={name: tensor.cpu() for name, tensor in each_parameter(model)})
     into = folder / FOLDER
     into.mkdir(exist_ok=True)
     found = {_PREFIX + name.replace(".default.", "."): tensor.cpu() for name, tensor in learning(model).items()}

@@ -16,17 +16,18 @@ _SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by li
 
 def bytes_needed(model: Any, max_tokens: int, chunk: int, is_quick: bool, is_checkpointed: bool) -> dict[str, int]:
     """What comes on top of the weights, by purpose."""
-    sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
-    trained, all_of_them = sum(count for count, learns in sizes if learns), sum(count for count, _ in sizes)
     shape = _Shape(model.config)
+    trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
+    wide = sum(each.numel() for each in model.parameters() if each.dtype == torch.float32)
+    of_head = 4 * shape.hidden if model.get_output_embeddings().weight.requires_grad else 0
     kept, working = shape.per_token(is_quick)
     per_token = shape.stream * shape.layers + kept if is_checkpointed else kept * shape.layers
     return {
         "gradients": 4 * trained,
         "moments": 8 * trained,
-        "rounded weights": 2 * all_of_them,
+        "rounded weights": 2 * wide,
         "activations": max_tokens * (per_token + working),
-        "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + 4 * shape.hidden),
+        "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + of_head),
     }
 
 

@@ -1,4 +1,8 @@
-"""Weights within one process: engines copy the trainer's tensors and prove by fingerprint that they hold them."""
+"""Weights within one process: engines copy the trainer's tensors and prove by fingerprint that they hold them.
+
+Where only adapters learn, an engine that is connected before it is opened reads the weights beside them in place; then
+adapters alone are copied.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,30 @@ from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
 from strop.machines import Channel, Engine, Trainer, WeightVersion
-from strop.weights.delivery import as_held, deliver
+from strop.weights.delivery import as_held, deliver, lent_to
 from strop.weights.fingerprint import fingerprint
+from strop.weights.lent import Lent
 
 
 @dataclass
 class Memory(Channel):
     """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
 
+    _lent: Lent | None = field(default=None, init=False, repr=False, compare=False)
+
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
     _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def connect(self, trainer: Trainer, engines: Sequence[Engine]) -> None:
         self._trainer, self._engines = trainer, tuple(engines)
+        self._lent = lent_to(trainer, engines)
 
     async def publish(self, step: int) -> WeightVersion:
         """Hand the current weights to every engine; one that answers with other weights stops the run."""
         if self._trainer is None:
             raise ConfigurationError("Memory has no trainer yet: call connect(trainer, engines) first")
-        weights = as_held(self._trainer.weights(), self._engines)
-        version = WeightVersion(step, fingerprint(weights), weights)
+        lent = self._lent
+        weights = as_held(self._trainer.weights() if lent is None else lent.adapters, self._engines)
+        version = WeightVersion(step, fingerprint(weights) if lent is None else lent.published(weights), weights)
         await deliver(version, self._engines)
         return version

@@ -1,0 +1,201 @@
+"""A trainer of adapters and its engine on one GPU, over one copy of the weights: memory, speed, delivery, agreement.
+
+    python benchmarks/adapters.py [--model 7b] [--rank 32] [--attempts 16] [--tokens 1024] [--profile 0] [--json]
+
+Weights are random, and so are the adapters, so that they act. `peak_gib` is the most that this process ever held while
+`--attempts` replies of `--tokens` tokens were written and scored, and micro-batches of 8 x 1,024 tokens trained on with
+the keys of those replies in place; `tokens_per_second` is training where memory is free: micro-batches of 16 x 1,024
+tokens of which everything is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import circumstances, output_arguments, publish, synchronize
+from mismatch import figures, grouped
+from shapes import SHAPES, prepare
+from training import groups_of
+
+from strop.generate.engines.paged import PagedEngine
+from strop.machines import Completion
+from strop.training.losses.clip import Clip
+from strop.training.machine.lora import learning
+from strop.training.needs import Logprobs
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
+from strop.types import IntArray, Sampling
+from strop.weights.channels.memory import Memory
+
+NEED = {"peak_gib": 24.0, "tokens_per_second": 16_000.0, "delivery_ms": 50.0, "mean_absolute_difference": 1e-5}
+_PROMPT, _SMALL, _LARGE = 64, 8, 16  # tokens, and sequences of a micro-batch
+
+
+def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, PagedEngine, Memory]:
+    is_gpu = torch.device(arguments.device).type == "cuda"
+    dtype, longest = "bfloat16" if is_gpu else "float32", arguments.tokens + _PROMPT
+    trainer = TorchTrainer(
+        learning_rate=1e-5, lora=arguments.rank, device=arguments.device, fused="on", chunk=1024,
+        max_tokens=_SMALL * 1024, checkpointing="on",
+    )  # fmt: skip
+    engine = PagedEngine(
+        rows=arguments.attempts, device=arguments.device, dtype=dtype, context=longest,
+        cache_tokens=arguments.attempts * (longest + 16),
+    )  # fmt: skip
+    channel = Memory()
+    trainer.open(folder, 0)
+    channel.connect(trainer, [engine])
+    engine.open(folder)
+    trainer.settle()
+    return trainer, engine, channel
+
+
+def spread(trainer: TorchTrainer) -> None:
+    """Adapters that act: those of a fresh trainer begin as nothing."""
+    assert trainer._opened is not None
+    generator = torch.Generator(trainer.device).manual_seed(0)
+    with torch.no_grad():
+        for each in learning(trainer._opened.model).values():
+            each.copy_(torch.randn(each.shape, generator=generator, device=trainer.device) * 0.02)
+
+
+async def written(engine: PagedEngine, prompts: list[IntArray], tokens: int) -> list[Completion]:
+    sampling = Sampling(max_tokens=tokens)
+    return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(prompts))))
+
+
+def gap(trainer: TorchTrainer, prompts: list[IntArray], found: list[Completion]) -> dict[str, Any]:
+    batches = pack(grouped(prompts, found, 1), None, 0, trainer.max_tokens)
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+    ours = torch.cat([each.logprobs["proximal"][each.trainable].float().cpu() for each in batches])
+    theirs = torch.cat([each.behavior_logprobs[each.trainable].float().cpu() for each in batches])
+    return figures((ours - theirs).numpy(), theirs.numpy())
+
+
+def seconds(work: Callable[[], object], device: str, count: int) -> float:
+    """Of the median."""
+    found = []
+    for _ in range(count):
+        synchronize(device)
+        start = time.perf_counter()
+        work()
+        synchronize(device)
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def trained(trainer: TorchTrainer, vocabulary: int, sequences: int, arguments: argparse.Namespace) -> float:
+    """Tokens a second of steps of one micro-batch."""
+    length = arguments.length
+    groups = groups_of(np.random.default_rng(0), vocabulary, sequences, 1, prompt=1, written=length - 1)
+    batches, objective = pack(groups, TokenMean(), 0, sequences * length), Objective((Clip(),))
+
+    def step() -> None:
+        trainer.step([replace(batch) for batch in batches], objective)
+
+    for _ in range(2):
+        step()
+    found = sequences * length / seconds(step, trainer.device, arguments.steps)
+    if arguments.profile:
+        profiled(step, arguments.profile)
+    return found
+
+
+def profiled(step: Callable[[], None], count: int) -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        step()
+        torch.cuda.synchronize()
+    rows = [row for row in profiler.key_averages() if str(row.device_type).endswith("CUDA")]
+    rows.sort(key=lambda row: -row.self_device_time_total)
+    print(f"{sum(row.self_device_time_total for row in rows) / 1e3:.1f} ms in kernels", file=sys.stderr)
+    for row in rows[:count]:
+        print(f"{row.self_device_time_total / 1e3:9.2f} ms {row.count:6d} x  {row.key[:100]}", file=sys.stderr)
+
+
+def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    is_gpu = torch.device(arguments.device).type == "cuda"
+    trainer, engine, channel = opened(folder, arguments)
+    assert trainer._opened is not None
+    assert channel._lent is not None, "the engine reads weights of its own"
+    vocabulary = trainer._opened.model.config.vocab_size
+    stream = np.random.default_rng(0)
+    prompts = [stream.integers(1, vocabulary - 1, _PROMPT) for _ in range(arguments.attempts)]
+
+    async def everything() -> dict[str, Any]:
+        await channel.publish(0)
+        plain = gap(trainer, prompts, await written(engine, prompts, arguments.tokens // 4))
+        spread(trainer)
+        await channel.publish(1)
+        synchronize(arguments.device)
+        start = time.perf_counter()
+        replies = await written(engine, prompts, arguments.tokens)
+        rate = arguments.attempts * arguments.tokens / (time.perf_counter() - start)
+        found = gap(trainer, prompts, replies)
+        small = trained(trainer, vocabulary, _SMALL, arguments)
+        peak = torch.cuda.max_memory_allocated() / 2**30 if is_gpu else 0.0
+        delivery = []
+        for step in range(2, 7):
+            synchronize(arguments.device)
+            start = time.perf_counter()
+            await channel.publish(step)
+            delivery.append(1e3 * (time.perf_counter() - start))
+        again = time.perf_counter()
+        channel._lent.__post_init__()  # the whole proof of the weights, which a publish spares
+        return {
+            **{name: found[name] for name in ("mean_absolute_difference", "quantiles", "tokens")},
+            "difference_without_adapters": plain["mean_absolute_difference"],
+            "generated_tokens_per_second": rate,
+            "peak_gib": peak,
+            "frugal_tokens_per_second": small,
+            "delivery_ms": statistics.median(delivery),
+            "proof_of_weights_ms": 1e3 * (time.perf_counter() - again),
+        }
+
+    result = asyncio.run(everything())
+    trainer._opened.forward.is_checkpointed = False
+    return result | {"tokens_per_second": trained(trainer, vocabulary, _LARGE, arguments)}
+
+
+def table(found: dict[str, Any]) -> str:
+    lines = ["| figure | found | wanted |", "|---|---|---|"]
+    lines += [
+        f"| {name} | {value:.3g} | {NEED.get(name, '')} |" for name, value in found.items() if isinstance(value, float)
+    ]
+    return "\n".join(lines)
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="7b", choices=list(SHAPES))
+    parser.add_argument("--rank", type=int, default=32)
+    parser.add_argument("--attempts", type=int, default=16)
+    parser.add_argument("--tokens", type=int, default=1024)
+    parser.add_argument("--length", type=int, default=1024, help="of a sequence that is trained on")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--profile", type=int, default=0, help="print this many kernels of a training step")
+    output_arguments(parser)
+    arguments = parser.parse_args(words)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = measured(prepare(arguments.model, Path(scratch), arguments.device), arguments)
+    result = {"benchmark": "adapters", "model": arguments.model, "rank": arguments.rank, **found}
+    publish(result | circumstances(arguments.device), table(found), arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""What a trainer holds while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.models.optimizer import Optimizer
+from strop.training.machine.earlier import Earlier
+from strop.training.machine.forward import Forward
+from strop.training.machine.step_sum import StepSum
+
+
+@dataclass(eq=False)
+class Opened:
+    """A model, how it computes and how it moves."""
+
+    model: Any
+    forward: Forward
+    earlier: Earlier
+    optimizer: Optimizer
+    source: Path  # where training began: the tokenizer, and the reference unless another is named
+    seed: int
+    frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
+    sum: StepSum | None = None  # what will be the next step
+    is_settled: bool = False

@@ -1,0 +1,59 @@
+"""Weights that nobody changes, read in place by a trainer of adapters and by the engine beside it: there is one copy.
+
+A version is then the adapters alone; its name is made of both, of the weights as they were lent and of the adapters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from strop.models.adapters import is_adapter
+from strop.models.model import unadapted
+from strop.weights.fingerprint import fingerprint
+
+
+@dataclass(eq=False)
+class Lent:
+    """A model whose adapters are its owner's; whoever reads its weights has adapters of his own."""
+
+    model: Any
+    name: str = field(init=False)  # the fingerprint of its weights when they were lent
+    _now: tuple[list[int], str] = field(init=False, repr=False)  # what torch counted when they were last looked at
+
+    def __post_init__(self) -> None:
+        self.name = fingerprint(self.weights)
+        self._now = self._counts(), self.name
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        return unadapted(self.model)
+
+    @property
+    def adapters(self) -> dict[str, Tensor]:
+        """The owner's, by name."""
+        return {name: each.detach() for name, each in self.model.named_parameters() if is_adapter(name)}
+
+    def published(self, adapters: Mapping[str, Tensor]) -> str:
+        """The name of a version: of the weights as they were lent, and of these adapters."""
+        return _joined(self.name, adapters)
+
+    def held(self, adapters: Mapping[str, Tensor]) -> str:
+        """The name of what is sampled from: of the weights as they are now, and of these adapters.
+
+        They are looked at again whenever torch has counted a write to one of them.
+        """
+        if (counts := self._counts()) != self._now[0]:
+            self._now = counts, fingerprint(self.weights)
+        return _joined(self._now[1], adapters)
+
+    def _counts(self) -> list[int]:
+        return [count for each in self.weights.values() for count in (each.data_ptr(), each._version)]
+
+
+def _joined(name: str, adapters: Mapping[str, Tensor]) -> str:
+    return hashlib.sha256(f"{name}|{fingerprint(adapters)}".encode()).hexdigest()[:32]

@@ -1,0 +1,80 @@
+"""Adapters beside linear layers: against plain loops in float64, the merged weight, and finite differences."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from strop.kernels.adapted import Adapter, adapter_pulls, add_adapter, state_pull
+
+SHAPES = [(2, 5), (3, 4), (2, 1)]  # rank and width of three layers that read the same input
+SCALE = 2.0
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Small multiples of 1/8: float32 adds them without rounding."""
+    generator = torch.Generator().manual_seed(sum(shape))
+    return (torch.randint(-12, 13, shape, generator=generator) / 8).to(dtype)
+
+
+def filled(dtype: torch.dtype, inputs: int = 7) -> Adapter:
+    adapter = Adapter.empty(torch.zeros(1, inputs), SHAPES, dtype, SCALE)
+    for index, part in enumerate(adapter.parts):
+        part.copy_(drawn(len(part), part.shape[1] + index)[:, : part.shape[1]])
+    return adapter
+
+
+def looped(state: Tensor, weight: Tensor, adapter: Adapter, dtype: torch.dtype) -> Tensor:
+    """Each layer by itself, number by number, rounded to `dtype` at the three places."""
+
+    def rounded(number: float) -> float:
+        return float(torch.tensor(number, dtype=torch.float64).to(dtype))
+
+    parts, found, top = adapter.parts, torch.empty(len(state), len(weight), dtype=torch.float64), 0
+    for down, up in zip(parts[::2], parts[1::2], strict=True):
+        for token in range(len(state)):
+            row = state[token].double().tolist()
+            middle = [rounded(sum(x * a for x, a in zip(row, each.tolist(), strict=True))) for each in down.double()]
+            for place in range(len(up)):
+                plain = rounded(sum(x * w for x, w in zip(row, weight[top + place].double().tolist(), strict=True)))
+                beside = sum(m * b for m, b in zip(middle, up[place].double().tolist(), strict=True))
+                found[token, top + place] = rounded(plain + SCALE * beside)
+        top += len(up)
+    return found
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_it_is_rounded_at_three_places(dtype: torch.dtype) -> None:
+    state, weight, adapter = drawn(6, 7, dtype=dtype), drawn(10, 7, dtype=dtype), filled(dtype)
+    output = add_adapter(state @ weight.t(), state, adapter)
+    assert torch.equal(output.double(), looped(state, weight, adapter, dtype))
+    assert torch.equal(add_adapter(state @ weight.t(), state, None), state @ weight.t())
+
+
+def test_it_is_the_merged_weight() -> None:
+    """y = x (W + s B A)', each layer with its own A and B alone."""
+    state, weight, adapter = drawn(6, 7), drawn(10, 7), filled(torch.float64)
+    parts = adapter.parts
+    merged = torch.cat([up @ down for down, up in zip(parts[::2], parts[1::2], strict=True)]) * SCALE + weight
+    torch.testing.assert_close(add_adapter(state @ weight.t(), state, adapter), state @ merged.t())
+
+
+def test_its_gradient_is_that_of_the_merged_weight() -> None:
+    """Autograd through the merged weight, and finite differences of the same sum."""
+    state, weight, adapter = drawn(6, 7).requires_grad_(), drawn(10, 7), filled(torch.float64)
+    parts = [part.clone().requires_grad_() for part in adapter.parts]
+
+    def total(state: Tensor, *parts: Tensor) -> Tensor:
+        merged = torch.cat([up @ down for down, up in zip(parts[::2], parts[1::2], strict=True)]) * SCALE + weight
+        return (state @ merged.t()).sin().sum()
+
+    assert torch.autograd.gradcheck(total, (state, *parts))
+    wanted = torch.autograd.grad(total(state, *parts), (state, *parts))
+    with torch.no_grad():
+        d_output = add_adapter(state @ weight.t(), state, adapter).cos()
+        d_state = d_output @ weight
+        d_middle = state_pull(d_state, d_output, adapter)
+        found = [d_state, *adapter_pulls(d_output, d_middle, state, adapter, torch.float64)]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
