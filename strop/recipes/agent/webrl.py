@@ -3,9 +3,9 @@
 Title: WebRL: Training LLM Web Agents via Self-Evolving Online Curriculum Reinforcement Learning
 Paper: arXiv 2411.02337 (2024)
 Claim: On WebArena-Lite Llama-3.1-8B goes from 4.8 to 42.4 % and GLM-4-9B from 6.1 to 43 % (GPT-4-Turbo: 17.6 %).
-Reading: The paper's loss and credit, with one beta; its release splits beta by how sure the reference was, keeps the
-    sign of credit alone and masks what is negative. Phases are `phase` versions: the reference is the policy of the
-    phase before. Which written tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the
+Reading: The paper's loss and credit of each turn, with one beta; its release splits beta by how sure the reference
+    was, keeps the sign of credit alone and masks what is negative. Attempts count the same here, and turns within one;
+    there every turn does. Phases are `phase` versions: the reference is the policy of the phase before. Which written tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the
     paper its critic does. The world judges where the paper has a learned outcome model. Past successes come back by the
     perplexity they were written with. Rules of the bundled worlds write tasks in place of GPT-4o.
 Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
@@ -25,7 +25,7 @@ from strop.replay.confident_successes import ConfidentSuccesses
 from strop.run import Run
 from strop.training.advantages.turn_progress import TurnProgress
 from strop.training.losses.advantage_regression import AdvantageRegression
-from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.reductions.equal_turns import EqualTurns
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.turn_success import TurnSuccess
@@ -55,7 +55,7 @@ def webrl(
         belief=PromptValue(device=setting.device),
         values=TurnSuccess(value_learning_rate, device=setting.device),
         buffer=ConfidentSuccesses(unsure, sure, again, setting.seed),
-        reduction=SequenceMean(),
+        reduction=EqualTurns(),
         trainer=MovingReference(policy, reference, phase),
     )
     run.writer = FromFailed(parse_adviser(adviser), tasks)
