@@ -41,12 +41,13 @@ class SimulatedSearch(Around, Dated, Learns):
     start: float = 0.0  # chance of noise at first
     end: float = 0.5  # chance of noise at last
     base: float = 4.0  # 1: it grows evenly; more: later
+    seconds: float = 10.0  # within which the simulator answers a query
 
     def __post_init__(self) -> None:
-        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and self.base > 0 and self.total >= 1):
+        if not (0 <= self.start <= 1 and 0 <= self.end <= 1 and self.base > 0 and self.total >= 1 and self.seconds > 0):
             raise ConfigurationError(
-                "SimulatedSearch needs chances from 0 to 1, base > 0 and total >= 1, "
-                f"got {self.start:g}, {self.end:g}, {self.base:g} and {self.total}"
+                "SimulatedSearch needs chances from 0 to 1, base > 0, total >= 1 and seconds > 0, "
+                f"got {self.start:g}, {self.end:g}, {self.base:g}, {self.total} and {self.seconds:g}"
             )
 
     def noise(self, version: int) -> float:
@@ -61,7 +62,7 @@ class SimulatedSearch(Around, Dated, Learns):
     def at(self, start: Start) -> SearchEnvironment:
         """As it is for an attempt of this version; its key is the coin's."""
         tool = _Simulated(self.inner.tool, self.simulator, self.noise(start.version), start.key)
-        return _Told(self.inner.environment().inner, (tool,), style=self.inner.style)
+        return _Told(self.inner.environment().inner, (tool,), seconds=self.seconds, style=self.inner.style)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         return {"search_noise": self.noise(max(group.version for group in groups))}

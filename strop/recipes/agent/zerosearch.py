@@ -6,8 +6,8 @@ Claim: With a simulator of 7B parameters a policy does as well as with a real en
 Reading: Noise grows from 0 to a half over the run, by the released curve with base 4; a coin for each query; at most 5
     turns; the reward is the answer's F1, nothing for layout, as released. The simulator is told question and answer.
     Rules stand for it by default and write one fact for each query (five texts of 30 words there), a noisy one about
-    another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Held-out tasks are measured without noise. The
-    bundled model has never searched, so a short supervised run shows it how.
+    another place; simulator=http://HOST:PORT/v1#MODEL asks a model. Held-out tasks are measured with the noise of the
+    start, none. The bundled model has never searched, so a short supervised run shows it how.
 Left out: The simulator's own fine-tuning; PPO and REINFORCE, which the paper also tries.
 Acts: search_noise > 0 and turns > 1 with warmup_steps=10
 """
@@ -25,7 +25,7 @@ from strop.recipes.advisers import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.shown import shown
 from strop.recipes.wrapped import wrap_worlds
-from strop.roles import Adviser, World
+from strop.roles import World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -46,16 +46,16 @@ def zerosearch(
 ) -> Run:
     """Noise reaches its end with the last step."""
     run = setting.run("zerosearch", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))
-    who = parse_judge(simulator, _RULES)
-    wrap_worlds(run, lambda world: (_simulated(world, who, setting.steps, (start, end, base)),))
+    who, seconds = parse_judge(simulator, _RULES), judge_seconds(simulator)
+    wrap_worlds(run, lambda world: (SimulatedSearch(_search(world), who, setting.steps, start, end, base, seconds),))
     run.rewards = (Refined(found=0.0),)
     run.warmup = shown(setting, "zerosearch", warmup_steps)  # by real searches: a demonstration believes what it finds
-    run.world_seconds = max(run.world_seconds, judge_seconds(simulator))
+    run.world_seconds = max(run.world_seconds, seconds)
     run.evaluation = replace(run.evaluation, agent=run.agent)
     return run
 
 
-def _simulated(world: World, simulator: Adviser, total: int, curve: tuple[float, float, float]) -> World:
+def _search(world: World) -> Search:
     if not isinstance(world, Search):
         raise ConfigurationError(f"a search is simulated where there is one: world=search:1, got {world.name}")
-    return SimulatedSearch(world, simulator, total, *curve)
+    return world

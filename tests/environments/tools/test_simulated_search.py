@@ -19,6 +19,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.play import play
 from strop.generate.policy import Policy
+from strop.recipes.agent.zerosearch import zerosearch
 from strop.types import Group, Sampling, Start, Trajectory
 from tests.models import save_pocket_like
 
@@ -35,6 +36,8 @@ def test_noise_by_hand() -> None:
     assert [line.noise(at) for at in (0, 5, 10)] == pytest.approx([0.2, 0.4, 0.6])
     near = SimulatedSearch(Search(1), RULES, 10, start=0.2, end=0.6, base=1.0 + 1e-6)
     assert near.noise(5) == pytest.approx(0.4, abs=1e-5)  # base 1 is the limit
+    once = SimulatedSearch(Search(1), RULES, total=1, start=1.0, end=0.0)
+    assert [once.noise(at) for at in (0, 1)] == [1.0, 0.0]
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +91,14 @@ def test_rules_write_facts() -> None:
     assert " is " in found(asked.format("useful", "what is this"))  # something is always found
 
 
+@pytest.mark.parametrize(("simulator", "seconds"), [("rules", 10.0), ("itself", 600.0)])
+def test_a_model_has_longer_to_answer_than_rules_and_the_attempt_waits_for_it(simulator: str, seconds: float) -> None:
+    run = zerosearch(simulator=simulator)
+    (world,) = run.worlds
+    assert isinstance(world, SimulatedSearch) and world.at(Start("", 0)).seconds == seconds <= run.world_seconds
+
+
 def test_what_cannot_be_is_refused() -> None:
-    for changes in ({"total": 0}, {"end": 1.5}, {"start": -0.1}, {"base": 0.0}):
+    for changes in ({"total": 0}, {"end": 1.5}, {"start": -0.1}, {"base": 0.0}, {"seconds": 0.0}):
         with pytest.raises(ConfigurationError, match="chances from 0 to 1"):
             SimulatedSearch(**{"inner": Search(1), "simulator": RULES, "total": 5} | changes)  # type: ignore[arg-type]
