@@ -71,5 +71,6 @@ def picked(scores: Sequence[float]) -> float:
     """What a run reached: its score where the mean with its neighbours is best, the last of equals, not smoothed."""
     if not scores:
         raise ConfigurationError("a run without any measurement reached nothing")
-    smooth = [float(np.mean(scores[max(at - 1, 0) : at + 2])) for at in range(len(scores))]
+    # rounded, or which of two equal means is larger would be left to the order of additions
+    smooth = [round(float(np.mean(scores[max(at - 1, 0) : at + 2])), 9) for at in range(len(scores))]
     return float(scores[max(range(len(scores)), key=lambda at: (smooth[at], at))])

@@ -87,6 +87,7 @@ def test_a_checkpoint_is_picked_by_a_mean_of_three() -> None:
     assert picked([0.1, 0.9, 0.3, 0.15, 0.9, 0.55, 0.9]) == 0.55
     assert picked([0.2, 0.9, 0.1, 0.6, 0.7, 0.8]) == 0.8
     assert picked([0.5, 0.8]) == 0.8 and picked([0.4]) == 0.4, "the last of equals"
+    assert picked([0.1, 0.0, 0.2]) == 0.2, "means .05 .1 .1, whatever their last bits"
     with pytest.raises(ConfigurationError, match="without any measurement"):
         picked([])
 
