@@ -18,6 +18,8 @@ from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.play import play
 from strop.generate.policy import Policy
+from strop.recipes.setting import Setting
+from strop.recipes.system.envpool import envpool
 from strop.types import Group, Outcome, Sampling, Start, Trajectory
 from tests.clock import run_virtually
 from tests.environments.foul import Foul
@@ -128,6 +130,14 @@ def test_a_process_serves_many_and_a_death_in_it_is_not_for_ever(model: Path) ->
     groups = [Group(0, first[0].task, first), Group(1, Arithmetic(1).task(0), third)]
     assert replace(world, processes=2).learn(groups) == {"environments_per_process": 2.0}  # of the world's own tasks
     assert worker_processes() == []
+
+
+def test_there_are_two_to_three_environments_for_each_place_in_a_block() -> None:
+    """The paper's rule of thumb: a block is ready while slow ones still run."""
+    run = envpool()
+    (world,) = run.worlds
+    at_once = run.groups_per_step * Setting().group_size
+    assert isinstance(world, Pooled) and 2 <= at_once / world.batch <= 3
 
 
 def test_it_is_the_same_world_otherwise() -> None:

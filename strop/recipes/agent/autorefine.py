@@ -7,7 +7,8 @@ Reading: F1 of the answer, or 0.1 where it is 0 and a note holds the answer; gro
     penalty of 0.001 to the reference, nothing for layout, and only the policy's own tokens trained: all as released.
     A note is the working of a reply that read what was found: the bundled model has no other marks for it. Search is
     BM25 in a collection of made-up facts, one of them for each query. The bundled model has never searched, so a short
-    supervised run shows it how.
+    supervised run shows it how, until it answers half: of 160 attempts then made 3 earned by a note alone, and none
+    after 20 steps of it, when nearly all answers are right.
 Left out: A dense index of Wikipedia, three documents for each query.
 Acts: fact/refined > 0 and turns > 1 with warmup_steps=8, world=search:1
 """
@@ -35,7 +36,7 @@ def autorefine(
     found: float = 0.1,  # for an answer that was noted and not given
     turns: int = 5,  # of one attempt, at most
     kl: float = 0.001,  # weight of the penalty to the reference
-    warmup_steps: int = 20,  # of supervised training first
+    warmup_steps: int = 8,  # of supervised training first
 ) -> Run:
     """Questions of the search world, with notes between searches."""
     run = setting.run("autorefine", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)), agent=Chat(turns))

@@ -7,7 +7,8 @@ Reading: A first answer that is right earns its F1 where nothing is searched, an
     is wrong earns the F1 of the last answer, if there was a search. Right is an F1 of a half: the constants were
     not found, and neither were the optimizer's, so group-relative advantages and a clip of 0.2. Questions that need no
     search are short sums here and facts that no model knows are the others, drawn equally often; the paper has general
-    knowledge and questions of several hops. A short supervised run shows both.
+    knowledge and questions of several hops. A short supervised run shows both, after which the bundled model searches
+    where it was shown to: no right answer of its first 256 lost its reward for a needless search.
 Left out: A dense index; a template of tags, since the first reply's words are the first answer.
 Acts: fact/first_right > 0 and fact/searched > 0 and fact/first_right < 1 and fact/searched < 1 with warmup_steps=8
 """

@@ -7,8 +7,8 @@ Claim: One million frames a second on Atari and three million on MuJoCo on one m
 Reading: Processes instead of threads, because worlds here are Python: an environment stays in the one that it began in.
     A block is handed on when so many answers are ready, or when no environment is at work: attempts end, and the last
     ones would wait for ever. No environment is reset by itself: the next attempt has one of its own. The paper's rule
-    of two to three environments for each place in a block holds with groups of 8. Training is GRPO's, in a world of
-    several turns.
+    of two to three environments for each place in a block holds: 64 attempts are made at once. Training is GRPO's, in
+    a world of several turns.
 Left out: Rings of memory that nobody locks, pinned threads, environments in C++.
 Acts: environments_per_process > 1
 """
@@ -26,7 +26,7 @@ from strop.training.losses.clip import Clip
 def envpool(
     setting: Setting = Setting(world="keyvalue:3"),
     processes: int = 2,  # that serve the environments of all attempts
-    batch: int = 16,  # answers that go on together
+    batch: int = 24,  # answers that go on together
     seconds: float = 30.0,  # within which an environment answers, or its process is killed
 ) -> Run:
     """Any world, in a pool."""

@@ -36,14 +36,15 @@ GOOD = attempt((CELL, ""), (CELL, "ok"), ("<think>b</think>3", "3"), paid=1.0)
 HALF = attempt((CELL, ""), (CELL, "error: NameError"), ("4", "3"))
 NONE = attempt(("<think>b</think>3", ""), paid=1.0)
 UNREAD = attempt((CELL, ""))
-ALL = [GOOD, HALF, NONE, UNREAD]
+ONE = attempt((CELL, ""), ("4", "3"))
+ALL = [GOOD, HALF, NONE, UNREAD, ONE]
 
 
 def test_steps_and_whole_by_hand() -> None:
-    """Two good steps and right; one good of two and wrong; no step and right; a cell whose output was never read."""
-    assert StepsAndWhole(Earned())(Group(0, TASK, ALL)) == [1.0, 0.25, 0.5, 0.0]
-    assert [each.facts["steps"] for each in ALL] == [2.0, 2.0, 0.0, 0.0]
-    assert [each.facts["good_steps"] for each in ALL] == [1.0, 0.5, 0.0, 0.0]
+    """Two good steps and right; one good of two and wrong; no step and right; output never read; one good step."""
+    assert StepsAndWhole(Earned())(Group(0, TASK, ALL)) == [1.0, 0.25, 0.5, 0.0, 0.5]
+    assert [each.facts["steps"] for each in ALL] == [2.0, 2.0, 0.0, 0.0, 1.0]
+    assert [each.facts["good_steps"] for each in ALL] == [1.0, 0.5, 0.0, 0.0, 1.0]
 
 
 def test_layout_counts_first_and_last_not_at_all() -> None:
@@ -51,7 +52,7 @@ def test_layout_counts_first_and_last_not_at_all() -> None:
     reward = CosineShift(Formatted(), StepsAndWhole(Earned()), total=8)
     shares = [reward.share(version) for version in (0, 2, 4, 6, 8, 20)]
     assert shares == pytest.approx([1.0, 0.853553, 0.5, 0.146447, 0.0, 0.0], abs=1e-6)
-    layout, rest = [1.0, 2 / 3, 1.0, 1.0], [1.0, 0.25, 0.5, 0.0]
+    layout, rest = [1.0, 2 / 3, 1.0, 1.0, 0.5], [1.0, 0.25, 0.5, 0.0, 0.5]
     for version, share in zip((0, 2, 4, 6, 8, 20), shares, strict=True):
         marks = reward(Group(0, TASK, ALL, version=version))
         assert marks == pytest.approx([share * s + (1 - share) * h for s, h in zip(layout, rest, strict=True)])
