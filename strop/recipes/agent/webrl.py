@@ -5,9 +5,10 @@ Paper: arXiv 2411.02337 (2024)
 Claim: On WebArena-Lite Llama-3.1-8B goes from 4.8 to 42.4 % and GLM-4-9B from 6.1 to 43 % (GPT-4-Turbo: 17.6 %).
 Reading: The paper's loss and credit of each turn, with one beta; its release splits beta by how sure the reference
     was, keeps the sign of credit alone and masks what is negative. Attempts count the same here, and turns within one;
-    there every turn does. Phases are `phase` versions: the reference is the policy of the phase before. Which written tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the
-    paper its critic does. The world judges where the paper has a learned outcome model. Past successes come back by the
-    perplexity they were written with. Rules of the bundled worlds write tasks in place of GPT-4o.
+    there every turn does. Phases are `phase` versions: the reference is the policy of the phase before. Which written
+    tasks are tried a value model of prompts says (`pcl`), in the paper's band; in the paper its critic does. The world
+    judges where the paper has a learned outcome model. Past successes come back by the perplexity they were written
+    with. Rules of the bundled worlds write tasks in place of GPT-4o.
 Left out: A judge of whether a task is feasible at all, the supervised first phase, two heads of the critic.
 Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and reference_version > 0
     with phase=2, sure=1
