@@ -27,6 +27,7 @@ LAYERS = [
     ["start"],
     ["recipes", "pocket"],
     ["attack", "effects", "simulate"],
+    ["face"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

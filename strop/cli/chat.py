@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from strop.cli.models import find_model, hush, open_policy
+from strop.cli.models import find_model, open_policy
 from strop.errors import ConfigurationError
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.talk import Talk
 from strop.machines import Stop
+from strop.models.quiet import hush
 from strop.observe.visible import visible
 from strop.types import Message, Sampling, Start, Task
 

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from strop.cli.models import find_model, hush, open_policy
+from strop.cli.models import find_model, open_policy
 from strop.cli.planning import against_table, differences, plan_text, planned, spread_over
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
@@ -22,6 +22,7 @@ from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.rewards.earned import Earned
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
+from strop.models.quiet import hush
 from strop.observe.sample_size import TaskSpread
 from strop.recipes.worlds import bundled_worlds, parse_worlds
 from strop.roles import Reward, World

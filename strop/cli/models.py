@@ -1,9 +1,7 @@
-"""Models by name: `pocket`, a Hugging Face folder, or a run folder; and quiet libraries."""
+"""Models by name: `pocket`, a Hugging Face folder, or a run folder."""
 
 from __future__ import annotations
 
-import logging
-import os
 from pathlib import Path
 
 from strop.disk import checkpoint
@@ -15,16 +13,6 @@ from strop.models.names import model_folder
 from strop.types import Sampling
 
 _CONTEXT = 8192
-
-
-def hush() -> None:
-    """Keep progress bars and notices of libraries out of our output."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
 def find_model(name: str) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strop.cli.models import hush
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
+from strop.models.quiet import hush
 from strop.start.origin import differences
 from strop.start.retrain import Replayed, retrain
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strop.cli.models import find_model, hush, open_policy
+from strop.cli.models import find_model, open_policy
 from strop.errors import ConfigurationError
+from strop.models.quiet import hush
 from strop.types import Sampling
 
 TOKEN = "STROP_TOKEN"

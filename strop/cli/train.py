@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from strop.cli.duration import warning
-from strop.cli.models import hush
 from strop.cli.output import forgiving_output
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import Wish
@@ -24,6 +23,7 @@ from strop.environments.table import Table
 from strop.errors import ConfigurationError, nearest
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
+from strop.models.quiet import hush
 from strop.observe.facts import find_runs
 from strop.observe.progress import ProgressBar
 from strop.observe.report import short

@@ -86,7 +86,7 @@ class ProgressBar:
 
     def _prepare(self, title: str, steps: int, max_tokens: int) -> None:
         self.standing = ShownStanding(steps, max_tokens)
-        kind = LiveLine if self._console.is_terminal else PlainLines
+        kind = LiveLine if self._console.is_terminal or self._console.is_jupyter else PlainLines
         self._line: Line = kind(title, self.standing, self._console)
 
     def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
