@@ -14,7 +14,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Environment
 from strop.types import Message, Observation, Task
 
-_SPARE_REPLIES = 3  # without an answer, in one attempt
+SPARE_REPLIES = 3  # without an answer, in one attempt
 _WRONG = Message("user", "wrong, try again")
 
 
@@ -54,7 +54,7 @@ class _Trying(Environment):
         seen = await self.inner.step(reply)
         self.replies += 1
         self.answers += self.world.answer(reply.content) != ""
-        is_last = self.answers >= self.world.tries or self.replies >= self.world.tries + _SPARE_REPLIES
+        is_last = self.answers >= self.world.tries or self.replies >= self.world.tries + SPARE_REPLIES
         done = seen.reward == 1.0 or is_last
         return Observation(() if done else (_WRONG,), done, seen.reward)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,11 @@ from strop.environments.keyvalue import KeyValue
 from strop.environments.try_again import TryAgain
 from strop.errors import ConfigurationError
 from strop.filter.rewards.conversation.tries import Tries
+from strop.generate.player import GroupPlayer
+from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Observation, Outcome, Task, Trajectory
 from tests.building import turn
+from tests.generate.talking import Recording, policy_of, save_folder
 
 WORLD = TryAgain(Arithmetic(2))
 TASK = Task((Message("user", "3+4=?"),), "7", "arithmetic", 2)
@@ -93,6 +97,18 @@ def test_expressions_of_one_value_are_one_answer() -> None:
     task = Task((Message("user", "make 14 from 2 3 4"),), "2+3*4", "countdown", 3)
     group = Group(0, task, [attempt("2+3+4", "4+3+2", "2+3*4", right=2)])
     assert Tries((world,))(group) == pytest.approx([0.25 - 0.5 / 3])
+
+
+def test_a_conversation_is_as_long_as_the_tries_that_were_asked_for(tmp_path: Path) -> None:
+    """Ten answers, and three replies without one, are more turns than a talk has by default."""
+
+    async def score(group: Group) -> None:
+        return None
+
+    run = build(recipe_named("ufo"), {"world": "arithmetic:2", "tries": 10})
+    policy = policy_of(save_folder(tmp_path), Recording([*["<think>|"] * 3, *["5|"] * 10]))
+    play = GroupPlayer(Group(0, TASK, []), policy, run.worlds, run.agent, 0, score)
+    assert asyncio.run(play(play.another())).turn_rewards == (0.0,) * 13
 
 
 def test_it_demonstrates_and_keeps_the_worlds_split() -> None:

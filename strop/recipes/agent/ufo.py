@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from strop.environments.try_again import TryAgain
+from strop.environments.try_again import SPARE_REPLIES, TryAgain
 from strop.filter.rewards.conversation.tries import Tries
+from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped import wrap_worlds
 from strop.roles import World
@@ -39,6 +40,7 @@ def ufo(
         Gae(trace=1.0),
         (Clip(clip, clip),),
         values=Critic(device=setting.device),
+        agent=Chat(max_turns=tries + SPARE_REPLIES),
         minibatches=minibatches,
     )
     wrap_worlds(run, partial(_again, tries=tries))

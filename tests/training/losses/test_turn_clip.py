@@ -16,9 +16,11 @@ from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.play import play
 from strop.machines import Completion
+from strop.recipes.system.rlinf_vla import rlinf_vla
 from strop.roles import Environment
 from strop.training.arithmetic.turns import over_turns
 from strop.training.batch import Batch
+from strop.training.losses.clip import Clip
 from strop.training.losses.turn_clip import TurnClip
 from strop.training.reductions.equal_turns import EqualTurns
 from strop.types import Group, IntArray, Message, Observation, Outcome, Sampling, Start, Task, Trajectory
@@ -90,6 +92,12 @@ def test_every_attempt_and_within_it_every_turn_weighs_the_same() -> None:
     longer = EqualTurns()([Group(0, TASK, [attempt("a", 10, 30, 5, 7), attempt("b", 2)])])
     assert longer["a"].sum() == pytest.approx(0.5) and longer["b"].tolist() == pytest.approx([1 / 4, 1 / 4])
     assert found["a"].dtype == np.float32
+
+
+def test_tokens_have_the_same_bounds_where_they_are_the_unit() -> None:
+    """As the release has it with GRPO: 0.8, 1.28 and 3."""
+    assert rlinf_vla(unit="token").losses == (Clip(low=0.2, high=0.28, dual=3.0),)
+    assert rlinf_vla().losses == (TurnClip(low=0.2, high=0.28, dual=3.0),)
 
 
 def test_groups_that_nearly_all_or_nearly_none_solve_are_dropped() -> None:
