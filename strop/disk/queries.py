@@ -12,7 +12,7 @@ PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_WORLD} END"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
-    tools TEXT NOT NULL);
+    tools TEXT NOT NULL, columns TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS groups (
     number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
