@@ -1,6 +1,7 @@
 """DigiRL (2406.11896): imitate attempts that beat what their task let expect, against those that simply succeeded.
 
 Easy tasks are mixed with hard ones, on which a success says more; held-out accuracy is that of the hard ones.
+On guess:1+guess:3 it was +0.027 (-0.046 to +0.101).
 Papers: digirl
 """
 
@@ -17,7 +18,7 @@ from strop.run import Run
 
 def _run(setting: Setting, by: Literal["instruction", "reward", "chance"]) -> Run:
     sizes = {"groups_per_step": 16, "group_size": 4, "heldout_tasks": 192, "heldout_every": 5}
-    run = digirl(replace(setting, world="guess:1+guess:3", learning_rate=5e-5, **sizes), share=0.2, by=by)
+    run = digirl(replace(setting, world="keyvalue:1+keyvalue:4", learning_rate=5e-5, **sizes), share=0.2, by=by)
     return replace(run, evaluation=replace(run.evaluation, worlds=run.worlds[1:]))
 
 

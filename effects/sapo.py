@@ -2,6 +2,8 @@
 
 The peer is the bundled model after a longer training on the same world, that of the negative control the bundled model
 as it is; what they share is made when it is first needed and kept in runs/swarms.
+On countdown:4, with a peer of 150 steps, it was -0.107 (-0.122 to -0.092): what such a peer does wrong is so unlikely
+here that a loss without ratio drives the policy away from itself.
 Papers: sapo
 """
 
@@ -19,15 +21,15 @@ from strop.recipes.setting import Setting
 from strop.recipes.system.sapo_sharing import sapo_sharing
 from strop.run import Run
 
-WORLD = "countdown:4"
-TAUGHT_STEPS = 150
+WORLD = "arithmetic:5"
+TAUGHT_STEPS = 40
 SHARED_STEPS = 40
 SWARMS = Path("runs/swarms")
 
 
 def shared(device: str, is_ahead: bool = True) -> str:
     """A folder with what the peer tried."""
-    kept = SWARMS / f"countdown4-{TAUGHT_STEPS if is_ahead else 0}"
+    kept = SWARMS / f"arithmetic5-{TAUGHT_STEPS if is_ahead else 0}"
     making = kept.with_name(f"{kept.name}-making").resolve()  # only one process at a time comes here
 
     def run() -> Run:
@@ -47,7 +49,7 @@ def peer(device: str, folder: str, is_ahead: bool) -> Run:
 
 
 def _run(setting: Setting, folder: str, foreign: int = 4) -> Run:
-    sized = replace(setting, world=WORLD, learning_rate=5e-5, heldout_tasks=256, heldout_every=4)
+    sized = replace(setting, world=WORLD, learning_rate=3e-5, heldout_tasks=256, heldout_every=4)
     return sapo_sharing(sized, folder=folder, node="", own=8 - foreign, foreign=foreign)
 
 

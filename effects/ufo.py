@@ -1,5 +1,7 @@
 """UFO (2507.14295): training with `wrong, try again`, against training on first answers, by what five tries solve.
 
+Over 200,000 tokens it was +0.071 (+0.033 to +0.109) against first answers, and +0.021 (-0.022 to +0.063) against
+conversations of which only the first answer is paid.
 Papers: ufo
 """
 
@@ -41,6 +43,6 @@ experiment = Experiment(
     treatment=treatment,
     control=control,
     negative=negative,
-    tokens=200_000,
+    tokens=400_000,
     metric="heldout_area",
 )

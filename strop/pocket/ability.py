@@ -15,7 +15,11 @@ ABILITY: Mapping[str, Mapping[int, float]] = {
     "countdown": {2: 0.75, 3: 1.0, 4: 1.0},
     "keyvalue": {1: 0.95, 2: 0.70, 3: 0.45, 4: 0.20},
     "guess": {1: 0.90, 2: 0.50, 3: 0.25, 4: 0.05},
+    "next_state": {1: 0.70, 2: 0.50, 3: 0.30},
+    "search": {1: 0.70, 2: 0.30},
 }
+# share of verdicts about a reply that are right
+VERDICTS = 0.75
 # `careful:` makes this share of the usual mistakes; `quick:` is right this share as often
 CAREFUL_MISTAKES = 0.25
 QUICK_ABILITY = 0.6

@@ -11,10 +11,13 @@ from dataclasses import dataclass, replace
 
 from strop.environments.guess import Guess, GuessEnvironment
 from strop.environments.keyvalue import KEYS, KeyValue, KeyValueEnvironment, call, parse
+from strop.environments.next_state import NextState
 from strop.environments.scratchpad import sum_steps, think
 from strop.environments.split import prompt_of
-from strop.pocket.ability import ABILITY, CAREFUL_MISTAKES, slip_number, step_error
+from strop.environments.verdicts import BAD, GOOD, about
+from strop.pocket.ability import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
 from strop.pocket.replies import SINGLE_TURN, Replies
+from strop.pocket.searches import Searches
 from strop.types import Message, Task
 
 # tasks of the corpus come from a seed of their own; runs use small ones
@@ -22,12 +25,15 @@ WORLD_SEED = 1_000_000
 
 # shares of conversations
 KINDS = {
-    "plain": 0.50,
+    "plain": 0.41,
     "strategy": 0.18,
     "retry": 0.09,
     "hint": 0.09,
     "follow up": 0.05,
     "side by side": 0.05,
+    "verdict": 0.03,
+    "foretelling": 0.03,
+    "searching": 0.03,
     "chat": 0.04,
 }
 WORLDS = {"arithmetic": 0.36, "countdown": 0.22, "compose": 0.14, "keyvalue": 0.14, "guess": 0.14}
@@ -93,6 +99,13 @@ class Author:
                 return self._follow_up()
             case "side by side":
                 return self._side_by_side()
+            case "verdict":
+                return self._verdict()
+            case "foretelling":
+                task = NextState(self._level("next_state"), WORLD_SEED).task(self._index())
+                return Conversation((*task.messages, assistant(self._replies.foretold(task))))
+            case "searching":
+                return Conversation(Searches(self.stream).messages(self._level("search")))
         return Conversation(tuple(m for _ in range(self.stream.randint(1, 3)) for m in self._small_talk()))
 
     @property
@@ -152,6 +165,15 @@ class Author:
         prompt = " ".join(prompt_of(task).removesuffix("=?") for task in tasks) + "=?"
         reply = think([steps[0] for steps, _ in worked], " ".join(result for _, result in worked))
         return Conversation((user(prompt), assistant(reply)))
+
+    def _verdict(self) -> Conversation:
+        """A reply, which is not trained on, and whether it is good; as many are as are not."""
+        task = self._task(self._pick_single_turn())
+        is_right = self.stream.random() < 0.5
+        reply = SINGLE_TURN[task.source](task.level).solution(task) if is_right else self._replies.wrong(task)
+        is_called_good = is_right == (self.stream.random() < VERDICTS)
+        messages = (*about(task.messages, reply), assistant(GOOD if is_called_good else BAD))
+        return Conversation(messages, trained_from=len(messages) - 1)
 
     async def _guessing(self, word: str) -> Conversation:
         """A game by halving or by counting up, as the word says; without a word, by the level's ability."""

@@ -17,6 +17,9 @@ from strop.environments.compose import Compose
 from strop.environments.countdown import Countdown
 from strop.environments.guess import Guess
 from strop.environments.keyvalue import KeyValue
+from strop.environments.next_state import NextState
+from strop.environments.preferences import Preferences
+from strop.environments.several_turns.search import Search
 from strop.evaluation import Evaluation, Score, evaluate, held_out
 from strop.filter.score import Scorer
 from strop.generate.engines.torch import TorchEngine
@@ -34,6 +37,9 @@ WORLDS: tuple[World, ...] = (
     *(Countdown(level) for level in range(2, 6)),
     *(KeyValue(level) for level in range(1, 7)),
     *(Guess(level) for level in range(1, 6)),
+    *(NextState(level) for level in range(1, 5)),
+    *(Search(level) for level in range(1, 4)),
+    *(Preferences(Arithmetic(level)) for level in (1, 3)),
 )
 
 
@@ -89,7 +95,7 @@ async def _score(world: World, evaluation: Evaluation, policy: Policy, seed: int
 def _grade(score: Score) -> Grade:
     mean, low, high = (round(value, 4) for value in score.pass_at(1))
     many = round(score.pass_at(min(MANY, score.attempts))[0], 4)
-    return Grade(score.source, score.level, mean, low, high, many, ABILITY[score.source].get(score.level))
+    return Grade(score.source, score.level, mean, low, high, many, ABILITY.get(score.source, {}).get(score.level))
 
 
 def show(found: Iterable[Grade]) -> list[dict[str, object]]:

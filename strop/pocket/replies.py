@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from strop.environments.arithmetic import Arithmetic, terms_of
 from strop.environments.compose import Compose, parse, steps_of
 from strop.environments.countdown import Countdown, Expression, random_expression
+from strop.environments.next_state import store_of
 from strop.environments.scratchpad import sum_steps, think
 from strop.environments.split import prompt_of
 from strop.pocket.ability import ABILITY, QUICK_ABILITY, slip_number, slip_text, step_error
@@ -64,6 +65,16 @@ class Replies:
             if tried.value != right.value:
                 steps += [*tried.steps, "no"]
         return think([*steps, *right.steps], task.answer)
+
+    def foretold(self, task: Task) -> str:
+        """What an action changes, or another item of the store with any number."""
+        if self.stream.random() < ABILITY[task.source][task.level]:
+            return task.answer
+        store, _ = store_of(task)
+        wrong = task.answer
+        while wrong == task.answer:
+            wrong = f"{self.stream.choice(list(store))}={self.stream.randrange(10)}"
+        return wrong
 
     def wrong(self, task: Task) -> str:
         """An attempt that fails."""

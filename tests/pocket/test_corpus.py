@@ -13,10 +13,14 @@ import pytest
 
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.countdown import Countdown
+from strop.environments.next_state import NextState
 from strop.environments.split import is_heldout
-from strop.pocket.ability import ABILITY, slip_number, slip_text, step_error
+from strop.environments.tools.collection import facts
+from strop.environments.verdicts import ASKED, BAD, GOOD
+from strop.pocket.ability import ABILITY, VERDICTS, slip_number, slip_text, step_error
 from strop.pocket.corpus import Author, Conversation
 from strop.pocket.replies import SINGLE_TURN, Replies
+from strop.pocket.searches import Searches
 from strop.pocket.shards import Shards, encode, write_shard
 from strop.pocket.tokenizer import VOCABULARY, save_tokenizer
 from strop.types import Message
@@ -64,10 +68,53 @@ def test_everything_the_model_must_understand_is_there(conversations: list[Conve
     assert roles == {"system", "user", "assistant", "tool"}
 
 
-def test_only_the_right_answer_of_a_retry_is_trained(conversations: list[Conversation]) -> None:
+def test_only_the_right_answer_of_a_retry_and_a_verdict_are_trained(conversations: list[Conversation]) -> None:
     for conversation in conversations:
-        retried = [m.content for m in conversation.messages].count("wrong, try again")
-        assert conversation.trained_from == (len(conversation.messages) - 1 if retried else 0)
+        asked = [m.content for m in conversation.messages]
+        is_last = "wrong, try again" in asked or ASKED in asked
+        assert conversation.trained_from == (len(conversation.messages) - 1 if is_last else 0)
+
+
+def test_verdicts_are_right_as_often_as_meant() -> None:
+    """Of sums, whose right answers are known here without the world."""
+    author, right, count = Author(random.Random("verdicts")), 0, 0
+    for _ in range(1500):
+        *_, asked, reply, wish, verdict = (message.content for message in author._verdict().messages)
+        if (terms := asked.removesuffix("=?").split("+")) and all(term.isdigit() for term in terms):
+            is_right = reply.rpartition("</think>")[2] == str(sum(map(int, terms)))
+            right, count = right + (verdict == (GOOD if is_right else BAD)), count + 1
+    assert wish == ASKED and count > 500 and abs(right / count - VERDICTS) < 4 * 0.5 / count**0.5
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_what_comes_next_is_foretold_as_often_as_meant(level: int) -> None:
+    replies, world = Replies(random.Random("next")), NextState(level)
+    share = np.mean([world.check(task, replies.foretold(task)) for task in map(world.task, range(1500))])
+    assert abs(share - ABILITY["next_state"][level]) < 4 * 0.5 / 1500**0.5
+
+
+def test_what_is_searched_for_is_found_and_names_are_new_each_time(conversations: list[Conversation]) -> None:
+    found = [c.messages for c in conversations if any(m.content.startswith("<call>search ") for m in c.messages)]
+    assert 0.015 * COUNT < len(found) < 0.045 * COUNT
+    told = [m.content for messages in found for m in messages if m.role == "tool"]
+    assert all(re.fullmatch(r"\w+ of \d{3} is \d{3}", text) for text in told) and len(set(told)) == len(told)
+    known = sum(facts().get((text.split()[0], text.split()[2])) == text.split()[4] for text in told)
+    assert known == 0, "nothing of the collection is taught"
+    for messages in found:
+        calls = [m.content for m in messages if m.content.startswith("<call>search ")]
+        answers = [m.content for m in messages if m.role == "tool"]
+        asked = [text.removeprefix("<call>search ").removesuffix("</call>") for text in calls]
+        assert all(text.startswith(f"{query} is ") for query, text in zip(asked, answers, strict=True))
+
+
+@pytest.mark.parametrize(("level", "searches"), [(1, 1), (2, 2)])
+def test_searches_answer_as_often_as_meant(level: int, searches: int) -> None:
+    writer, right = Searches(random.Random("search")), 0
+    for _ in range(1500):
+        messages = writer.messages(level)
+        told = [message.content.split()[-1] for message in messages if message.role == "tool"]
+        right += len(told) == searches and messages[-1].content == told[-1]
+    assert abs(right / 1500 - ABILITY["search"][level]) < 4 * 0.5 / 1500**0.5
 
 
 @pytest.mark.parametrize(("world", "level"), [("arithmetic", 2), ("arithmetic", 4), ("arithmetic", 6), ("compose", 1)])

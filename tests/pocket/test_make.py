@@ -81,7 +81,7 @@ def test_the_shipped_size_fits(tmp_path: Path) -> None:
 
 
 def test_every_world_and_level_is_graded_once() -> None:
-    assert len({(world.name, world.level) for world in WORLDS}) == len(WORLDS) == 27
+    assert len({(world.name, world.level) for world in WORLDS}) == len(WORLDS) == 36
 
 
 def test_grades_of_an_untrained_model_are_low_and_have_intervals(made: Path) -> None:

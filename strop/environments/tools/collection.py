@@ -25,6 +25,11 @@ def sentence(thing: str, body: str, name: str) -> str:
     return f"{query(thing, body)} is {name}"
 
 
+def named(stream: random.Random) -> str:
+    """A name such as those of the collection, and perhaps one of them."""
+    return str(stream.choice(_NAMES))
+
+
 @cache
 def texts() -> tuple[str, ...]:
     """All sentences of the collection."""

@@ -4,7 +4,7 @@ Reading: FAPO's first stage, as released: 16 attempts at temperature 1.2, clip 0
     reference, 16 optimizer steps per draw, here four. Solutions are the bundled worlds' own working, half of them with
     one wrong step, where the paper has those of models, labelled by a larger one. The bundled model has never been
     asked such a thing, so a short supervised run comes before.
-Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=1, steps=1
+Acts: reward/error_distance > -1 and warmup/nll > 0 with taught=4, steps=1
 Papers: fapo
 """
 
