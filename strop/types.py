@@ -58,6 +58,7 @@ class Task:
     level: int = 0
     id: str = ""
     tools: tuple[Tool, ...] = ()
+    columns: str = ""  # what else its row of a table holds, as JSON: for rewards, never shown to the policy either
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -66,7 +67,7 @@ class Task:
     def _content_hash(self) -> str:
         """A stable name: the key of curricula, replay and the ledger."""
         content = [self.source, self.level, self.answer, [[m.role, m.content] for m in self.messages]]
-        content += [[tool.name, tool.description, tool.parameters] for tool in self.tools]
+        content += [*([t.name, t.description, t.parameters] for t in self.tools), *filter(None, [self.columns])]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 

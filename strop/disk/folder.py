@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from strop.errors import BusyError, ConfigurationError
 
-FORMAT = 3  # of run folders; one of another format is refused
+FORMAT = 4  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 
 

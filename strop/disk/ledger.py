@@ -63,8 +63,8 @@ class Ledger:
     def _know(self, task: Task) -> None:
         messages = json.dumps([plain_message(message) for message in task.messages])
         tools = json.dumps([vars(tool) for tool in task.tools])
-        row = (task.id, task.source, task.level, messages, task.answer, tools)
-        self._run("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", row)
+        row = (task.id, task.source, task.level, messages, task.answer, tools, task.columns)
+        self._run("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def finished(
         self, group: Group, kept: Group | None, reason: str, at: int, unused: Sequence[Trajectory] = ()
@@ -151,10 +151,11 @@ class Ledger:
         return dict(self._rows("SELECT number, version FROM groups WHERE fate='waiting' ORDER BY number"))
 
     def task(self, id_: str) -> Task:
-        query = "SELECT source, level, messages, answer, tools FROM tasks WHERE id=?"
-        source, level, messages, answer, tools = self._rows(query, (id_,))[0]
+        query = "SELECT source, level, messages, answer, tools, columns FROM tasks WHERE id=?"
+        source, level, messages, answer, tools, columns = self._rows(query, (id_,))[0]
         asked = tuple(message_from(message) for message in json.loads(messages))
-        return Task(asked, answer, source, level, id_, tuple(Tool(**tool) for tool in json.loads(tools)))
+        offered = tuple(Tool(**tool) for tool in json.loads(tools))
+        return Task(asked, answer, source, level, id_, offered, columns)
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""

@@ -9,10 +9,11 @@ ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
 # by the world, whatever other rewards added; by all where the world was not asked; NULL where an attempt does not count
 _BY_WORLD = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
 PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_WORLD} END"
+# the index of attempts holds what people filter and sort by, so that a look at a million of them reads no turns
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS tasks (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
-    tools TEXT NOT NULL);
+    tools TEXT NOT NULL, columns TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS groups (
     number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
@@ -24,7 +25,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     tokens INTEGER NOT NULL,
     fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
     turns BLOB NOT NULL, place INTEGER);
-CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number);
+CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number, fate, origin, outcome, reward, tokens, task);
 CREATE TABLE IF NOT EXISTS trainings (
     step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
     attempt TEXT NOT NULL REFERENCES attempts(id), credit BLOB, PRIMARY KEY (step, slot, place));

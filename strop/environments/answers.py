@@ -7,6 +7,7 @@ r"""How an answer is found in a reply, and when it is right: by a named rule, th
 | boxed | what stands in the last `\boxed{}` | equal, blanks aside, or as a number |
 | hashes | what stands after the last `####` | equal, blanks aside, or as a number |
 | math | the expression that math-verify finds | mathematically equal |
+| none | the whole reply | never: there is no answer, and rewards of your own judge |
 
 Of every reply, what stands before `</think>` is left out first.
 """
@@ -20,7 +21,7 @@ from typing import Literal, TypeAlias, get_args
 
 from strop.environments.scratchpad import final_answer
 
-Rule: TypeAlias = Literal["auto", "text", "number", "boxed", "hashes", "math"]
+Rule: TypeAlias = Literal["auto", "text", "number", "boxed", "hashes", "math", "none"]
 RULES: tuple[str, ...] = get_args(Rule)
 MEANINGS = {
     "text": "the whole reply must be the answer",
@@ -28,6 +29,7 @@ MEANINGS = {
     "boxed": "what a reply puts into its last \\boxed{} counts",
     "hashes": "what a reply says after its last #### counts",
     "math": "the expression that math-verify finds in a reply counts",
+    "none": "your rewards judge replies",
 }
 _NUMBER = re.compile(r"(?:(?<![\w)])[-\u2212])?\d[\d,]*(?:\.\d+)?")
 _PLAIN_NUMBER = re.compile(r"\$?\s*[-+\u2212]?\s*\$?\d[\d,]*(?:\.\d+)?\s*%?")
@@ -71,6 +73,8 @@ def is_right(rule: str, reply: str, answer: str) -> bool:
     """Whether the rule finds the answer in a reply. `math` reads it with math-verify, so only in a killable process."""
     if rule == "math":
         return _is_equal_mathematics(final_answer(reply), gold(rule, answer))
+    if rule == "none":
+        return False
     found, due = extracted(rule, reply), gold(rule, answer)
     if rule == "text":
         return found == due

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +22,26 @@ def dataset_rows(path: Path, split: str) -> Iterator[tuple[str, Any]]:
         yield f"{path}, row {number}", row
 
 
+def has_split(path: Path, split: str) -> bool:
+    """Whether a dataset has this split beside others."""
+    if not split or path.is_file():
+        return False
+    if (path / "dataset_dict.json").exists():
+        return (path / split).is_dir()
+    words = [re.split(r"[^a-zA-Z]+", file.stem) for file in _files(path, split)]  # or `latest` would be a test
+    return not any(path.rglob("dataset_info.json")) and any(split in each for each in words)
+
+
+def _files(path: Path, split: str) -> list[Path]:
+    return sorted(file for file in path.rglob(f"*{split}*") if file.suffix in _FORMATS)
+
+
 def _table(datasets: Any, path: Path, split: str) -> Any:
     if path.is_file():
         return _of_files(datasets, [path], path)
     if any(path.rglob("dataset_info.json")) or (path / "dataset_dict.json").exists():
         return _saved(datasets, path, split)
-    return _of_files(datasets, sorted(file for file in path.rglob(f"*{split}*") if file.suffix in _FORMATS), path)
+    return _of_files(datasets, _files(path, split), path)
 
 
 def _saved(datasets: Any, path: Path, split: str) -> Any:

@@ -34,6 +34,14 @@ class FixedTasks:
         train = tuple(task for task in tasks if _prompt(task) not in aside)
         return cls(origin, train, tuple(task for task in tasks if _prompt(task) in aside))
 
+    @classmethod
+    def apart(cls, tasks: Sequence[Task], heldout: Sequence[Task], origin: str) -> FixedTasks:
+        """Both sides as they are given; a prompt of both is held out."""
+        if not tasks or not heldout:
+            raise DataError(f"{origin} holds {len(tasks)} tasks to train on and {len(heldout)} to measure on")
+        aside = {_prompt(task) for task in heldout}
+        return cls(origin, tuple(task for task in tasks if _prompt(task) not in aside), tuple(heldout))
+
     def without(self, ids: frozenset[str]) -> FixedTasks:
         """The same, less some tasks; nobody changes sides."""
         train, heldout = (tuple(t for t in side if t.id not in ids) for side in (self.train, self.heldout))

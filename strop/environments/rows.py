@@ -1,7 +1,8 @@
-"""A row of a table as a task: which column asks, which one answers, chats as chats; other columns are left alone."""
+"""A row of a table as a task: which column asks, which one answers, chats as chats; the others are for rewards."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,20 +11,77 @@ from strop.types import Message, Task
 
 PROMPTS = ("prompt", "messages", "question", "problem")
 ANSWERS = ("answer", "solution", "ground_truth", "reward_model")  # the last holds `ground_truth` within
+COMPLETION, CHOSEN, REJECTED = "completion", "chosen", "rejected"  # replies that a table brings
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST = 200  # letters of a row in an error
 
 
 def task_of(row: Any, source: str, prompt: str = "", answer: str = "") -> Task:
-    """ValueError says what is wrong with the row; `prompt` and `answer` name columns, empty: the usual ones."""
+    """ValueError says what is wrong with the row; `prompt` and `answer` name columns, empty: the usual ones.
+
+    A row without an answer is answered by the reply that it brings, and else by nothing: then `answer` is empty.
+    """
     if not isinstance(row, Mapping):
         raise ValueError(f'need an object like {{"prompt": "2+2=?", "answer": "4"}}, got {type(row).__name__}')
     if not prompt and "prompt" in row and "messages" in row:
         raise ValueError("need either `prompt` or `messages`, not both")
-    asked, answered = _column(row, prompt, PROMPTS), _column(row, answer, ANSWERS)
+    row = _parted(row)
+    asked, answered = _column(row, prompt, PROMPTS), _answer_column(row, answer)
+    messages, given = _messages(row[asked], asked)
+    replies = given | {name: _reply(row[name], name) for name in (COMPLETION, CHOSEN, REJECTED) if name in row}
+    says = _answer(row[answered], answered) if answered else replies.get(COMPLETION, replies.get(CHOSEN, ""))
     level = row.get("level", 0)
     is_level = isinstance(level, int) and not isinstance(level, bool)  # else a column of somebody's own
-    return Task(_messages(row[asked], asked), _answer(row[answered], answered), source, level if is_level else 0)
+    others = {name: value for name, value in row.items() if name != asked} | replies
+    # one message of a user looks like plain text: rewards are told which it was
+    is_chat = len(messages) == 1 and not isinstance(row[asked], str)
+    columns = _columns(others | ({"prompt": row[asked]} if is_chat else {}))
+    return Task(messages, says, source, level if is_level else 0, columns=columns)
+
+
+def missing_answer(row: Mapping[str, Any], answer: str) -> str:
+    """What is said of a row that has no answer; empty where it has one, or brings a reply that stands for it."""
+    asked = row.get("messages", row.get("prompt"))
+    is_said = isinstance(asked, list | tuple) and asked and _message(asked[-1]).role == "assistant"
+    if is_said or answer or any(name in row for name in (*ANSWERS, COMPLETION, CHOSEN)):
+        return ""
+    return f"`answer` is missing ({also(ANSWERS)} will do); there is {', '.join(map(repr, row))}"
+
+
+def columns_of(task: Task) -> dict[str, Any]:
+    """What else the row of a task holds."""
+    found: dict[str, Any] = json.loads(task.columns) if task.columns else {}
+    return found
+
+
+def _parted(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A preference whose replies are whole chats: what they have in common was asked."""
+    pair = [row.get(CHOSEN), row.get(REJECTED)]
+    if not all(isinstance(each, list | tuple) and len(each) > 1 for each in pair):
+        return row
+    if pair[0][:-1] != pair[1][:-1]:  # type: ignore[index]
+        raise ValueError("`chosen` and `rejected` must differ in their last message alone")
+    apart = {CHOSEN: pair[0][-1:], REJECTED: pair[1][-1:]}  # type: ignore[index]
+    return {**{name: value for name, value in row.items() if name not in PROMPTS}, "prompt": pair[0][:-1], **apart}  # type: ignore[index]
+
+
+def _columns(row: Mapping[str, Any]) -> str:
+    """As JSON; empty where the answer is all there is. What JSON cannot hold, such as images, is left out."""
+    kept = {name: value for name, value in row.items() if _is_plain(value)}
+    is_bare = not kept or (set(kept) == {"answer"} and isinstance(kept["answer"], str))
+    return "" if is_bare else json.dumps(kept, sort_keys=True)
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _answer_column(row: Mapping[str, Any], named: str) -> str:
+    return _column(row, named, ANSWERS) if named else next((name for name in ANSWERS if name in row), "")
 
 
 def _column(row: Mapping[str, Any], named: str, usual: tuple[str, ...]) -> str:
@@ -33,26 +91,31 @@ def _column(row: Mapping[str, Any], named: str, usual: tuple[str, ...]) -> str:
         return named
     found = [name for name in usual if name in row]
     if not found:
-        raise ValueError(f"`{usual[0]}` is missing ({_also(usual)} will do); there is {', '.join(map(repr, row))}")
+        raise ValueError(f"`{usual[0]}` is missing ({also(usual)} will do); there is {', '.join(map(repr, row))}")
     return found[0]
 
 
-def _also(usual: tuple[str, ...]) -> str:
+def also(usual: tuple[str, ...]) -> str:
+    """Every name but the first, in words."""
     return ", ".join(usual[1:-1]) + f" or {usual[-1]}"
 
 
-def _messages(asked: Any, column: str) -> tuple[Message, ...]:
-    """A text is what the user says; a list is a chat, as TRL and verl keep it."""
+def _messages(asked: Any, column: str) -> tuple[tuple[Message, ...], dict[str, str]]:
+    """A text is what the user says; a list is a chat, as TRL and verl keep it. Where the assistant has the last word
+    it is the completion.
+    """
     if isinstance(asked, str):
-        return (Message("user", asked),)
+        return (Message("user", asked),), {}
     if not isinstance(asked, list | tuple):
         raise ValueError(f"`{column}` must be text or a list of messages, got {asked!r}"[:_LONGEST])
     if not asked:
         raise ValueError(f'`{column}` must be a list of {{"role": ..., "content": ...}} with at least one entry')
     messages = tuple(_message(entry) for entry in asked)
-    if messages[-1].role == "assistant":
-        raise ValueError(f"`{column}` ends with what the assistant said, and the policy is to write the next reply")
-    return messages
+    if messages[-1].role != "assistant":
+        return messages, {}
+    if len(messages) == 1:
+        raise ValueError(f"`{column}` holds what the assistant said and nothing that it was asked")
+    return messages[:-1], {COMPLETION: messages[-1].content}
 
 
 def _message(entry: Any) -> Message:
@@ -61,6 +124,16 @@ def _message(entry: Any) -> Message:
     if not isinstance(entry.get("content"), str):
         raise ValueError(f"the `content` of a message must be text, got {entry.get('content')!r}"[:_LONGEST])
     return Message(entry["role"], entry["content"])
+
+
+def _reply(said: Any, column: str) -> str:
+    """A reply as text, or as a chat of one message of the assistant."""
+    if isinstance(said, str):
+        return said
+    messages = [_message(entry) for entry in said] if isinstance(said, list | tuple) else []
+    if len(messages) != 1 or messages[0].role != "assistant":
+        raise ValueError(f"`{column}` must be text or one message of the assistant, got {said!r}"[:_LONGEST])
+    return messages[0].content
 
 
 def _answer(answer: Any, column: str) -> str:

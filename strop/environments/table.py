@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.environments import answers
-from strop.environments.dataset_rows import dataset_rows
+from strop.environments.dataset_rows import dataset_rows, has_split
 from strop.environments.fixed import FixedTasks
 from strop.environments.json_rows import json_rows
-from strop.environments.rows import task_of
+from strop.environments.rows import COMPLETION, columns_of, missing_answer, task_of
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
 from strop.roles import World
@@ -27,6 +27,7 @@ class Table(World):
     prompt_column: str = ""  # empty: the first of prompt, messages, question, problem
     answer_column: str = ""  # empty: the first of answer, solution, ground_truth, reward_model
     split: str = "train"  # of a dataset
+    heldout_split: str = "test"  # of a dataset, to measure on; where it has none, a share of `split`
     heldout_share: float = 0.1
 
     def __post_init__(self) -> None:
@@ -50,6 +51,10 @@ class Table(World):
     def pays(self) -> bool:
         return self.is_inline
 
+    @property
+    def is_answered(self) -> bool:
+        return self.chosen[0] != "none"  # or rewards of somebody's own must judge replies
+
     def task(self, index: int, heldout: bool = False) -> Task:
         return self._tasks.task(index, heldout)
 
@@ -66,14 +71,18 @@ class Table(World):
         return answers.spelled(self.chosen[0], reply)
 
     def solution(self, task: Task) -> str:
-        return answers.solution(self.chosen[0], task.answer)
+        """The reply that a row brings, or one that gives its answer."""
+        brought = columns_of(task).get(COMPLETION)
+        return brought if isinstance(brought, str) else answers.solution(self.chosen[0], task.answer)
 
     @cached_property
     def chosen(self) -> tuple[str, str]:
         """The rule by which answers are found, and why it was taken."""
         if self.rule != "auto":
             return self.rule, "as asked for"
-        return answers.chosen_rule([task.answer for task in self._all])
+        if self._read[1]:
+            return "none", self._read[1]
+        return answers.chosen_rule([task.answer for task in self._read[0]])
 
     def leave_out(self, ids: frozenset[str]) -> None:
         """Serve these no more."""
@@ -84,18 +93,28 @@ class Table(World):
 
     @cached_property
     def _tasks(self) -> FixedTasks:
-        return FixedTasks.split(self._all, self.heldout_share, self.path)
+        if has_split(Path(self.path), self.heldout_split) and self.heldout_split != self.split:
+            return FixedTasks.apart(self._read[0], self._rows(self.heldout_split)[0], self.path)
+        return FixedTasks.split(self._read[0], self.heldout_share, self.path)
 
     @cached_property
-    def _all(self) -> list[Task]:
+    def _read(self) -> tuple[list[Task], str]:
+        return self._rows(self.split)
+
+    def _rows(self, split: str) -> tuple[list[Task], str]:
+        """Tasks of a split, and what is said where none of them has an answer; some without are an error."""
         path = Path(self.path)
         if not path.exists():
             raise DataError(f"{path} does not exist")
         is_json = path.is_file() and path.suffix in (".jsonl", ".json")
-        tasks = []
-        for place, row in json_rows(path) if is_json else dataset_rows(path, self.split):
+        tasks, missing = list[Task](), list[str]()
+        for place, row in json_rows(path) if is_json else dataset_rows(path, split):
             try:
                 tasks.append(task_of(row, self.name, self.prompt_column, self.answer_column))
+                if self.rule != "none" and (said := missing_answer(row, self.answer_column)):
+                    missing.append(f"{place}: {said}")
             except ValueError as error:
                 raise DataError(f"{place}: {error}") from None
-        return tasks
+        if missing and (len(missing) < len(tasks) or self.rule != "auto"):
+            raise DataError(missing[0])
+        return tasks, missing[0] if missing else ""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from strop.disk.queries import Offered
-from strop.observe.overlay import MeanCurve, Panel
+from strop.observe.lessons import Count, LessonKind, Lessons
 
-_WINDOWS = 12  # points of a curve
-_LINES = 8  # levels that can be told apart by colour
 _DECILES = 10
 
 
@@ -87,43 +84,16 @@ class Curriculum:
             "pass_trained": pass_rate(chosen),
         }
 
-    def panels(self) -> list[Panel]:
-        """Curves by level: how often it was tried, how often solved, and that of what was trained, where it differs."""
-        trained = [group for group in self.groups if group.is_trained]
-        shown = [
-            Panel("Share of groups", "which levels were tried", self._lines(self.groups, is_share=True), True),
-            Panel("Pass rate, offered", "of the policy's own attempts", self._lines(self.groups), True),
-            Panel("Pass rate, trained", "of groups that gates let through", self._lines(trained), True),
-        ]
-        return shown if len(trained) < len(self.groups) else shown[:2]
-
     @property
-    def shown(self) -> list[str]:
-        """The levels that were tried most, in order."""
-        counts = Counter(group.name for group in self.groups)
-        most = {name for name, _ in counts.most_common(_LINES)}
-        return [name for name in self.levels if name in most]
-
-    def _lines(self, groups: Sequence[Offered], is_share: bool = False) -> tuple[MeanCurve, ...]:
-        windows = self._windows(groups)
-        lines = []
-        for name in self.shown:
-            points = []
-            for middle, held in windows:
-                own = [group for group in held if group.name == name]
-                value = len(own) / len(held) if is_share else pass_rate(own)
-                points += [] if value is None else [(middle, value, value, value)]
-            lines.append(MeanCurve(name, tuple(points)))
-        return tuple(lines)
-
-    def _windows(self, groups: Sequence[Offered]) -> list[tuple[float, list[Offered]]]:
-        """Groups by when they were admitted, in equal stretches of steps; those that hold none are left out."""
-        last = max((group.version for group in self.groups), default=0)
-        size = max((last + _WINDOWS) // _WINDOWS, 1)
-        held: dict[int, list[Offered]] = {}
-        for group in groups:
-            held.setdefault(group.version // size, []).append(group)
-        return [(window * size + (size - 1) / 2, held[window]) for window in sorted(held)]
+    def lessons(self) -> Lessons:
+        """The same as sums by kind and version, which can be drawn."""
+        found = Lessons()
+        for group in self.groups:
+            cell, count = (LessonKind(group.source, group.level), group.version), Count(1, group.right, group.tried)
+            found.offered[cell] += count
+            if group.is_trained:
+                found.trained[cell] += count
+        return found
 
 
 def curriculum_of(offered: Sequence[Offered]) -> Curriculum:

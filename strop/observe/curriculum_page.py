@@ -43,21 +43,23 @@ def section(curriculum: Curriculum, belief: str) -> Markup:
     """Curves by level where there are several, and how forecasts fared; `belief` is the class that made them."""
     if len(curriculum.levels) < 2 and belief in ("", Counts.__name__):  # which knows one figure for all
         return Markup("")
+    lessons = curriculum.lessons
     text = compiled(_TEMPLATE).render(
         words=_words(curriculum),
-        panels=curriculum.panels() if len(curriculum.levels) > 1 else [],
+        panels=lessons.panels() if len(curriculum.levels) > 1 else [],
         told=curriculum.calibration,
         cards=cards,
-        names=curriculum.shown,
+        names=lessons.shown,
     )
     return Markup(text)
 
 
 def _words(curriculum: Curriculum) -> str:
+    shown = curriculum.lessons.shown
     spent, levels = curriculum.without_gradient, len(curriculum.levels)
     said = f"By optimizer step. Of {spent['attempts']:,} attempts {spent['untrained']:,} were never trained on"
     said += f" and {spent['without_contrast']:,} stood beside siblings that were rewarded alike: no gradient where"
     said += " siblings are compared."
-    if levels > len(curriculum.shown):
-        said += f" Of {levels} levels those {len(curriculum.shown)} are drawn that were tried most."
+    if levels > len(shown):
+        said += f" Of {levels} levels those {len(shown)} are drawn that were tried most."
     return said

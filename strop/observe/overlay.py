@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -57,14 +58,19 @@ def write_page(path: Path, title: str, words: str, rows: Sequence[Row], panels: 
     text = compiled(_TEMPLATE).render(
         title=title,
         words=words,
-        rows=rows,
+        table=table(rows),
         panels=cards(panels, names),
         style=Markup(STYLE + STYLE_OF_LINES),
-        colour=lambda name: colour_of(name, names),
-        interval=interval,
     )
     path.write_text(text)
     return path
+
+
+def table(rows: Sequence[Row]) -> Markup:
+    """A line per arm."""
+    names = [row.name for row in rows]
+    colour = partial(colour_of, names=names)
+    return Markup(compiled(_TABLE).render(rows=rows, colour=colour, interval=interval))
 
 
 def interval(found: tuple[float, float | None, float | None], is_signed: bool = False) -> str:
@@ -168,6 +174,20 @@ STYLE_OF_LINES = (
 )
 
 
+_TABLE = """\
+<div class="card results">
+<table class="shares">
+<tr><th>arm</th><th>seeds</th><th>held-out before</th><th>after (95% over seeds)</th>
+  <th>against {{ rows[0].name }}</th><th>tokens</th><th>minutes</th></tr>
+{%- for row in rows %}
+<tr><td><i class="key {{ colour(row.name) }}"></i>{{ row.name }}</td><td>{{ row.seeds }}</td>
+  <td>{{ "{:.1%}".format(row.before) }}</td><td>{{ interval(row.after) }}</td>
+  <td>{{ interval(row.change, True) if row.change else "–" }}</td><td>{{ "{:,.0f}".format(row.tokens) }}</td>
+  <td>{{ "{:.1f}".format(row.minutes) }}</td></tr>
+{%- endfor %}
+</table>
+</div>
+"""
 _CARDS = """\
 <div class="panels">
 {%- for panel in panels %}
@@ -197,18 +217,7 @@ _TEMPLATE = """\
 <p class="eyebrow">strop compare</p>
 <h1>{{ title }}</h1>
 <p class="soft">{{ words }}</p>
-<div class="card results">
-<table class="shares">
-<tr><th>arm</th><th>seeds</th><th>held-out before</th><th>after (95% over seeds)</th>
-  <th>against {{ rows[0].name }}</th><th>tokens</th><th>minutes</th></tr>
-{%- for row in rows %}
-<tr><td><i class="key {{ colour(row.name) }}"></i>{{ row.name }}</td><td>{{ row.seeds }}</td>
-  <td>{{ "{:.1%}".format(row.before) }}</td><td>{{ interval(row.after) }}</td>
-  <td>{{ interval(row.change, True) if row.change else "–" }}</td><td>{{ "{:,.0f}".format(row.tokens) }}</td>
-  <td>{{ "{:.1f}".format(row.minutes) }}</td></tr>
-{%- endfor %}
-</table>
-</div>
+{{ table }}
 <h2>Curves</h2>
 <p class="lead">Over generated tokens. Lines are means over seeds, bands 95% intervals.</p>
 {{ panels }}

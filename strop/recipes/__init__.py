@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, cast
 
+from strop.abilities import inside
 from strop.catalogue.record import recipe_files
 from strop.errors import ConfigurationError, nearest
+from strop.filter.rewards.python_function import PythonFunction
 from strop.recipes.setting import Setting
 from strop.run import Run
 
@@ -77,4 +79,7 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
     if missing := [name for name, parameter in known.items() if parameter.is_required and name not in values]:
         said = (inspect.getdoc(recipe) or "").splitlines()
         raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(said[:1])}")
-    return recipe(**arguments)
+    run = recipe(**arguments)
+    if values.get("reward") and isinstance(run, Run) and not inside(run.rewards, PythonFunction):
+        raise ConfigurationError(f"{recipe.__name__} has rewards of its own, so reward={values['reward']} does nothing")
+    return run

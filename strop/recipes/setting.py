@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.generate.engines.choice import engine_on
+from strop.recipes.own_rewards import own_rewards
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
@@ -38,6 +40,9 @@ class Setting:
     max_tokens: int = 64  # of one reply
     temperature: float = 1.0  # of sampling
     answer: Rule = "auto"  # how it is found in a reply to a task of a file: text, number, boxed, hashes, math
+    reward: str = ""  # FILE.py:FUNCTION, several joined by +; `world` among them is the world's own judgement
+    columns: tuple[str, str] = ("", "")  # of a table: what is asked and the answer; empty: the usual names
+    splits: tuple[str, str] = ("train", "test")  # of a dataset: trained on and measured on
     isolation: Isolation = "walls"  # of programs that the model writes; process: none, they run with your rights
     lag: int = 0  # weight versions that generation may run ahead; 0: synchronous
     heldout_tasks: int = 128  # per world, to measure on
@@ -49,12 +54,14 @@ class Setting:
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
         """A run in this setting; `parts` are further fields of `Run`."""
-        worlds = parse_worlds(self.world, self.seed, self.answer, self.isolation)
-        if self.answer != "auto" and not any(isinstance(world, Table) for world in worlds):
-            raise ConfigurationError(f"answer={self.answer} is for tasks of files; {self.world} judges replies itself")
+        table = Table("", self.answer, *self.columns, *self.splits)
+        worlds = parse_worlds(self.world, self.seed, table, self.isolation)
+        self._check_tables([world for world in worlds if isinstance(world, Table)])
         judged: tuple[Reward, ...] = (Earned(),) if all(world.pays for world in worlds) else (Checked(worlds),)
+        rewards = own_rewards(self.reward, judged) if self.reward else judged
+        is_answered = all(world.is_answered for world in worlds if isinstance(world, Table))
         plain: dict[str, Any] = {
-            "rewards": judged,
+            "rewards": rewards,
             "budget": Fixed(self.group_size),
             "pace": BoundedLag(self.lag),
             "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
@@ -74,8 +81,20 @@ class Setting:
             seed=self.seed,
             steps=self.steps,
             groups_per_step=self.groups_per_step,
-            evaluation=Evaluation(self.heldout_every, self.heldout_tasks, rewards=judged),
+            evaluation=Evaluation(self.heldout_every, self.heldout_tasks, rewards=judged if is_answered else rewards),
             checkpoint_every=self.checkpoint_every,
             threads=self.threads,
             **chosen,
         )
+
+    def _check_tables(self, tables: Sequence[Table]) -> None:
+        """Whether what is said about files is about any, and whether replies to their tasks are judged by something."""
+        if not tables and (self.answer != "auto" or self.columns != ("", "")):
+            said = f"answer={self.answer}" if self.answer != "auto" else f"columns={','.join(self.columns)}"
+            raise ConfigurationError(f"{said} is for tasks of files; {self.world} judges replies itself")
+        for table in tables:
+            if not self.reward and not table.is_answered:
+                raise ConfigurationError(
+                    f"nothing judges replies to {table.path} ({table.chosen[1]}): name the columns "
+                    "(columns=PROMPT,ANSWER), or give a reward: reward=FILE.py:FUNCTION"
+                )

@@ -13,6 +13,7 @@ from strop import environments
 from strop.environments import several_turns
 from strop.environments.programs import Programs
 from strop.environments.several_turns.notebook import Notebook
+from strop.environments.table import Table
 from strop.environments.tools.cells import Cells
 from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
@@ -20,15 +21,18 @@ from strop.roles import World
 
 _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
+_AS_FOUND = Table("")  # columns by their usual names, the rule by the answers
 
 
-def parse_worlds(text: str, seed: int = 0, answer: str = "auto", isolation: Isolation = "walls") -> tuple[World, ...]:
-    """The worlds a text names, joined by +; `answer` is the rule by which answers to tasks of files are found.
+def parse_worlds(
+    text: str, seed: int = 0, table: Table = _AS_FOUND, isolation: Isolation = "walls"
+) -> tuple[World, ...]:
+    """The worlds a text names, joined by +; `table` says how files are read, whatever its own path.
 
     `isolation` is for worlds that run what a model writes.
     """
     parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
-    return tuple(_isolated(_parse(part.strip(), seed, answer), isolation) for part in parts)
+    return tuple(_isolated(_parse(part.strip(), seed, table), isolation) for part in parts)
 
 
 def _isolated(world: World, isolation: Isolation) -> World:
@@ -65,7 +69,7 @@ def _takes_level(kind: type) -> bool:
     return is_dataclass(kind) and fields(kind)[0].name == "level"
 
 
-def _parse(text: str, seed: int, answer: str) -> World:
+def _parse(text: str, seed: int, table: Table) -> World:
     if text.startswith("reasoning_gym/"):
         from strop.environments.reasoning_gym import ReasoningGym
 
@@ -81,9 +85,7 @@ def _parse(text: str, seed: int, answer: str) -> World:
         dataset, _, level = text.removeprefix("drill/").partition(":")
         return Drill(dataset, _level(text, level), seed)
     if text.startswith(_DATASET) or text.endswith(_TABLES):
-        from strop.environments.table import Table
-
-        return Table(text.removeprefix(_DATASET), answer)
+        return replace(table, path=text.removeprefix(_DATASET))
     return _levelled(text, seed)
 
 

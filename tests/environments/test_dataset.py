@@ -34,7 +34,10 @@ def test_a_saved_dataset_and_a_split_of_several(tmp_path: Path) -> None:
     table = datasets.Dataset.from_dict(ROWS)
     table.save_to_disk(tmp_path / "one")
     datasets.DatasetDict({"train": table, "test": table.select(range(3))}).save_to_disk(tmp_path / "two")
-    assert contents(Table(str(tmp_path / "one"))) == contents(Table(str(tmp_path / "two"))) == expected()
+    two = Table(str(tmp_path / "two"))
+    assert contents(Table(str(tmp_path / "one"))) == contents(two) == expected()
+    assert (two.num_tasks(), two.num_tasks(heldout=True)) == (27, 3), "those of the test split are not trained on"
+    assert Table(str(tmp_path / "two"), heldout_split="").num_tasks(heldout=True) != 3
     assert len(contents(Table(str(tmp_path / "two"), split="test"))) == 3
     with pytest.raises(DataError, match="no split 'tran'; did you mean train"):
         Table(str(tmp_path / "two"), split="tran").task(0)
@@ -46,6 +49,10 @@ def test_files_and_folders_of_files(tmp_path: Path) -> None:
     table.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
     table.select(range(2)).to_parquet(tmp_path / "data" / "test-00000-of-00001.parquet")
     table.to_json(tmp_path / "rows.jsonl")
+    (tmp_path / "latest").mkdir()
+    table.to_json(tmp_path / "latest" / "latest-train.jsonl")
+    assert contents(Table(str(tmp_path / "latest"))) == expected()
+    assert Table(str(tmp_path / "data")).num_tasks(heldout=True) == 2
     assert contents(Table(str(tmp_path / "data"))) == expected()
     assert contents(Table(str(tmp_path / "data" / "train-00000-of-00001.parquet"))) == expected()
     assert contents(Table(str(tmp_path / "rows.jsonl"))) == expected()

@@ -102,4 +102,4 @@ def test_without_a_wall_a_run_is_refused_unless_it_says_so_aloud(monkeypatch: py
     with pytest.raises(ConfigurationError, match=r"worlds.0.trials: this machine has no wall .* isolation=process"):
         check(run_with())
     check(run_with(isolation="process"))
-    assert [world.trials.isolation for world in parse_worlds("programs:1", 0, "auto", "process")] == ["process"]  # type: ignore[attr-defined]
+    assert [world.trials.isolation for world in parse_worlds("programs:1", isolation="process")] == ["process"]  # type: ignore[attr-defined]

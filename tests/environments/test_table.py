@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strop.environments.rows import columns_of
 from strop.environments.table import Table
 from strop.errors import ConfigurationError, DataError
 from strop.types import Message, Task
@@ -90,7 +91,7 @@ def test_the_final_answer_is_compared_and_can_be_shown(tmp_path: Path) -> None:
         ('{"messages": [], "answer": "y"}', "at least one"),
         ('{"prompt": [{"role": "robot", "content": "x"}], "answer": "y"}', "`role` of system, user.*robot"),
         ('{"prompt": [{"role": "user", "content": [{"type": "image"}]}], "answer": "y"}', "must be text, got .*image"),
-        ('{"messages": [{"role": "assistant", "content": "x"}], "answer": "y"}', "ends with what the assistant said"),
+        ('{"messages": [{"role": "assistant", "content": "x"}], "answer": "y"}', "nothing that it was asked"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path: Path, line: str, said: str) -> None:
@@ -113,13 +114,58 @@ def test_a_chat_in_the_prompt_is_read_as_a_chat(tmp_path: Path) -> None:
         assert (task.messages, task.answer) == (expected, "98")
 
 
-def test_columns_of_somebodys_own_are_left_alone_and_change_nothing(tmp_path: Path) -> None:
+def test_columns_of_somebodys_own_are_for_rewards_and_change_nothing_else(tmp_path: Path) -> None:
     plain = only(tmp_path, {"prompt": "2+2=?", "answer": "4"})
     row = {"id": 17, "source": "web", "level": "Level 5", "prompt": "2+2=?", "answer": 4, "tags": ["a"]}
-    assert only(tmp_path, row) == plain
-    assert only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="ask", answer_column="say") == plain
+    task = only(tmp_path, row)
+    assert (task.messages, task.answer, task.level) == (plain.messages, plain.answer, plain.level)
+    assert columns_of(plain) == {} and columns_of(task) == {k: v for k, v in row.items() if k != "prompt"}
+    assert task.id != plain.id, "other columns may earn another reward"
+    named = only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="ask", answer_column="say")
+    assert (named.messages, named.answer) == (plain.messages, plain.answer)
     with pytest.raises(DataError, match="no column 'aks'; did you mean ask"):
         only(tmp_path, {"ask": "2+2=?", "say": 4}, prompt_column="aks", answer_column="say")
+
+
+def test_a_reply_that_a_row_brings_is_shown_and_stands_for_an_answer(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "2+2=?"}, {"role": "assistant", "content": "2+2 is 4"}]
+    rows_ = (
+        {"prompt": "2+2=?", "completion": "2+2 is 4"},
+        {"prompt": chat[:1], "completion": chat[1:]},
+        {"messages": chat},
+        {"prompt": "2+2=?", "completion": "2+2 is 4", "answer": "4"},
+    )
+    for row, answer in zip(rows_, ("2+2 is 4",) * 3 + ("4",), strict=True):
+        world = Table(saved(tmp_path, row), heldout_share=0.0)
+        task = world.task(0)
+        assert task.messages == (Message("user", "2+2=?"),) and task.answer == answer
+        assert demonstrated(world, task)[0][0].content == "2+2 is 4"
+
+
+def test_pairs_are_read_in_all_three_forms(tmp_path: Path) -> None:
+    asked = [{"role": "system", "content": "short"}, {"role": "user", "content": "2+2=?"}]
+    good, bad = ({"role": "assistant", "content": text} for text in ("4", "5"))
+    texts = {"prompt": asked, "chosen": "4", "rejected": "5"}
+    messages = {"prompt": asked, "chosen": [good], "rejected": [bad]}
+    whole = {"chosen": [*asked, good], "rejected": [*asked, bad], "prompt": "2+2=?"}
+    for row in (texts, messages, whole):
+        task = only(tmp_path, row)
+        assert [message.content for message in task.messages] == ["short", "2+2=?"] and task.answer == "4"
+        assert columns_of(task) == {"chosen": "4", "rejected": "5"}
+    with pytest.raises(DataError, match="must differ in their last message alone"):
+        only(tmp_path, {"chosen": [asked[1], good], "rejected": [*asked, bad]})
+    with pytest.raises(DataError, match="`chosen` must be text or one message of the assistant, got 7"):
+        only(tmp_path, {"prompt": "x", "chosen": 7, "rejected": "y"})
+
+
+def test_tasks_without_answers_are_for_rewards_of_ones_own(tmp_path: Path) -> None:
+    world = Table(saved(tmp_path, *({"prompt": f"{n}?", "hint": n} for n in range(9))))
+    assert not world.is_answered and world.chosen[1].endswith(
+        "tasks.jsonl:1: `answer` is missing (solution, ground_truth or reward_model will do); there is 'prompt', 'hint'"
+    )
+    assert world.check(world.task(0), "") == 0.0 and Table(world.path, "none").task(0) == world.task(0)
+    with pytest.raises(DataError, match="`answer` is missing"):
+        Table(world.path, "number").task(0)
 
 
 def test_a_mark_before_the_text_and_arrays_are_read(tmp_path: Path) -> None:

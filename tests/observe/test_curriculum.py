@@ -85,12 +85,12 @@ def test_pass_rates_by_level_over_time() -> None:
     ]
     groups += [group(level=0, version=version, right=1.0) for version in range(0, 24, 2)]
     found = Curriculum(tuple(groups))
-    share, offered, trained = found.panels()
+    share, offered, trained = found.lessons.panels()
     assert [line.name for line in share.lines] == ["a level 0", "a level 1"]
     assert len(share.lines[0].points) == 12 and share.lines[0].points[0][:2] == (0.5, pytest.approx(1 / 3))
     assert {point[1] for point in offered.lines[1].points} == {0.5}
     assert {point[1] for point in trained.lines[1].points} == {1.0}
-    assert len(Curriculum((group(), group(level=1))).panels()) == 2  # all were trained
+    assert len(Curriculum((group(), group(level=1))).lessons.panels()) == 2  # all were trained
     by_level = found.plain()["pass_by_level"]
     assert by_level["a level 1"] == {"groups": 24, "trained": 12, "pass_offered": 0.5, "pass_trained": 1.0}
 
@@ -98,7 +98,7 @@ def test_pass_rates_by_level_over_time() -> None:
 def test_the_levels_that_were_tried_most_are_drawn() -> None:
     groups = [group(level=level) for level in range(10) for _ in range(1 if level in (3, 4) else 2)]
     found = Curriculum(tuple(groups))
-    assert found.shown == [f"a level {level}" for level in (0, 1, 2, 5, 6, 7, 8, 9)]
+    assert found.lessons.shown == [f"a level {level}" for level in (0, 1, 2, 5, 6, 7, 8, 9)]
     assert "Of 10 levels those 8 are drawn that were tried most" in section(found, "Counts")
 
 

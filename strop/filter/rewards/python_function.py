@@ -1,10 +1,11 @@
-"""A reward somebody wrote as a plain function in a file: `def reward(prompt, reply, answer): return 0.5`."""
+"""A reward that somebody wrote as a plain function in a file: `def reward(reply, answer): return 0.5`, or TRL's."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +13,17 @@ from types import ModuleType
 from typing import Any
 
 from strop.errors import ConfigurationError, nearest
+from strop.filter.calling import attempt_arguments, group_arguments, is_of_group, numbers
 from strop.roles import Reward
-from strop.types import FilePath, Group, Trajectory
+from strop.types import FilePath, Group
 
 
 @dataclass(frozen=True)
 class PythonFunction(Reward):
-    """Calls `path` ("file.py:function") with prompt, reply and answer once per attempt.
+    """Calls `path` ("file.py:function") with what its parameters name, once per attempt or once per group.
 
+    One of an attempt may name `prompt`, `reply`, `answer`, `messages` (the whole conversation) and any column of the
+    task's row; one of a group is TRL's: `fn(prompts, completions, **columns) -> list[float]`.
     What it prints is lost, and its process sees no keys of the environment: one that needs a key reads it from a file.
     """
 
@@ -41,19 +45,25 @@ class PythonFunction(Reward):
         """Run the file now, so that its imports are on no attempt's clock."""
         self._function  # noqa: B018
 
-    def __call__(self, group: Group) -> list[float]:
-        return [self._function(_prompt(attempt), attempt.reply, attempt.task.answer) for attempt in group.trajectories]
+    def __call__(self, group: Group) -> Sequence[Any] | Awaitable[Sequence[Any]]:
+        parameters = inspect.signature(self._function).parameters
+        if is_of_group(parameters):
+            marks: Sequence[Any] | Awaitable[Sequence[Any]] = numbers(
+                self._function(**group_arguments(group, parameters))
+            )
+            return marks
+        return [self._function(**attempt_arguments(attempt, parameters)) for attempt in group.trajectories]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "weight": self.weight}  # the loaded function stays in its process
 
     @cached_property
-    def _function(self) -> Callable[[str, str, str], float]:
+    def _function(self) -> Callable[..., Any]:
         members = vars(_module(Path(self.path.rpartition(":")[0])))
         if not callable(members.get(self.name)):
             hint = nearest(self.name, [name for name in members if not name.startswith("_")])
             raise ConfigurationError(f"{self.path}: the file has no function {self.name}; {hint}")
-        function: Callable[[str, str, str], float] = members[self.name]
+        function: Callable[..., Any] = members[self.name]
         return function
 
 
@@ -65,8 +75,3 @@ def _module(file: Path) -> ModuleType:
     sys.modules[module.__name__] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)
     return module
-
-
-def _prompt(attempt: Trajectory) -> str:
-    """What the task says to the policy, as text."""
-    return "\n".join(message.content for message in attempt.task.messages)

@@ -21,8 +21,12 @@ from starlette.routing import Route
 from strop.errors import StropError
 from strop.observe.page import SCRIPT, STYLE
 from strop.observe.report import STYLE_OF_SECTIONS
+from strop.observe.watch.attempt_page import attempt
+from strop.observe.watch.attempts_list import attempts
+from strop.observe.watch.compare_page import compare
 from strop.observe.watch.curves_page import curves
 from strop.observe.watch.frame import framed
+from strop.observe.watch.lessons_page import curriculum
 from strop.observe.watch.now_page import now
 from strop.observe.watch.runs_page import runs
 from strop.observe.watch.shelf import Shelf
@@ -40,7 +44,15 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-PAGES: Pages = {"": runs, "now": now, "curves": curves}
+PAGES: Pages = {
+    "": runs,
+    "now": now,
+    "curves": curves,
+    "attempts": attempts,
+    "attempt": attempt,
+    "curriculum": curriculum,
+    "compare": compare,
+}
 
 
 @dataclass

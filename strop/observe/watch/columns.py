@@ -32,8 +32,10 @@ class Column:
 
     size: int = 1
     bins: list[_Bin] = field(default_factory=list)
+    _points: tuple[Point, ...] | None = field(default=None, repr=False)  # kept while nothing is added
 
     def add(self, point: Point) -> None:
+        self._points = None
         found = _Bin(1, point.value, point)
         if self.bins and self.bins[-1].count < self.size:
             self.bins[-1] = self.bins[-1].joined(found)
@@ -47,7 +49,9 @@ class Column:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        return tuple(Point(b.last.step, b.total / b.count, b.last.low, b.last.high) for b in self.bins)
+        if self._points is None:
+            self._points = tuple(Point(b.last.step, b.total / b.count, b.last.low, b.last.high) for b in self.bins)
+        return self._points
 
     @property
     def last(self) -> float | None:

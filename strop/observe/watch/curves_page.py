@@ -50,7 +50,7 @@ def curves(shelf: Shelf, asked: PageQuery) -> WatchPage:
 
     def body() -> Markup:
         is_one = len(chosen) == 1 and along == "step"
-        shown = _of_one(chosen[0], bool(asked.one("all"))) if is_one else _of_many(chosen, along)
+        shown = _of_one(chosen[0], bool(asked.one("all"))) if is_one else overlaid(arms_of(chosen), along)
         words = "By optimizer step. Where a curve is noisy, the strong line is its moving average."
         if not is_one:
             words = f"Along {along}s." if along == "step" else f"Along {along}."
@@ -75,8 +75,8 @@ def _of_one(run: LiveRun, with_others: bool) -> Markup:
     return Markup(text)
 
 
-def _of_many(runs: Sequence[LiveRun], along: str) -> Markup:
-    arms = arms_of(runs)
+def overlaid(arms: Mapping[str, Sequence[LiveRun]], along: str) -> Markup:
+    """The curves that people look for, a line per arm."""
     panels = [Panel(c.title, c.note, _lines(arms, c.metrics, along), c.is_share) for c in CURVES]
     return panel_cards([panel for panel in panels if any(line.points for line in panel.lines)], list(arms))
 

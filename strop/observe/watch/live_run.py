@@ -8,13 +8,18 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from strop.disk.folder import RunFolder
+from strop.models.names import POCKET
 from strop.observe.facts import constants, worlds_of
 from strop.observe.status import read_status
+from strop.observe.transcripts import Reader
 from strop.observe.watch.columns import Columns
+from strop.observe.watch.live_lessons import LiveLessons
 from strop.observe.watch.tail import Tail
+from strop.observe.watch.task_kinds import TaskKinds
 
 _RECENT = 50  # steps whose time says how long the next ones take
 _FRESH = 10.0  # seconds since the status was written: a run writes it every second, even when it hangs
@@ -33,6 +38,18 @@ class LiveRun:
     def __post_init__(self) -> None:
         self._metrics, self._timing = Tail(self.folder.metrics), Tail(self.folder.timing)
         self._written: tuple[int, int] | None = None  # when status.json was, and its size
+        self._reader = Reader(None)
+        self.life = 0  # the process that writes it; another one may have taken back what was read
+        self.kinds, self.lessons = TaskKinds(), LiveLessons()
+
+    @property
+    def reader(self) -> Reader:
+        """Tokens as text, by the tokenizer of a checkpoint or of the model; looked for until one is there."""
+        if self._reader.tokenizer is None:
+            model = str(self.settings.get("model", ""))
+            bundled = [POCKET] if model == "pocket" else []
+            self._reader = Reader.of([*self.folder.checkpoints.glob("step-*"), Path(model), *bundled])
+        return self._reader
 
     @property
     def name(self) -> str:
@@ -78,6 +95,8 @@ class LiveRun:
             return
         if (written := (found.st_mtime_ns, found.st_size)) != self._written:
             self._written, self.status = written, read_status(self.folder.status)
+        if (life := int(self.status.get("pid", 0))) != self.life:
+            self.life, self.kinds, self.lessons = life, TaskKinds(), LiveLessons()
 
     @property
     def step(self) -> int:

@@ -9,17 +9,17 @@ Acts: kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.pairing import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.ipo import Ipo
-from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def ipo(
     setting: Setting = Setting(),
     tau: float = 0.1,  # the margin to reach is 1 / (2 tau)
+    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
 ) -> Run:
-    """The best and the worst of fresh attempts as a pair."""
-    return setting.run("ipo", Constant(), (Ipo(tau),), gates=(BestAndWorst(),), reduction=SequenceMean())
+    """The best and the worst of fresh attempts as a pair, or pairs that a table brings."""
+    return setting.run("ipo", Constant(), (Ipo(tau),), **pairing(pairs))

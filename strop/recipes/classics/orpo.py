@@ -9,17 +9,17 @@ Acts: kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.pairing import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.orpo import Orpo
-from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def orpo(
     setting: Setting = Setting(),
     odds: float = 0.1,  # weight of the odds beside the likelihood
+    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
 ) -> Run:
-    """The best and the worst of fresh attempts as a pair."""
-    return setting.run("orpo", Constant(), (Orpo(odds),), gates=(BestAndWorst(),), reduction=SequenceMean())
+    """The best and the worst of fresh attempts as a pair, or pairs that a table brings."""
+    return setting.run("orpo", Constant(), (Orpo(odds),), **pairing(pairs))

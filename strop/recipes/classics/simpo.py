@@ -9,18 +9,18 @@ Acts: kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.recipes.pairing import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.simpo import SimPo
-from strop.training.reductions.sequence_mean import SequenceMean
 
 
 def simpo(
     setting: Setting = Setting(),
     beta: float = 2.0,  # scale of mean log-probabilities
     gamma: float = 1.0,  # the margin to reach
+    pairs: Pairs = "sampled",  # given: `chosen` and `rejected` of a table, nothing is sampled
 ) -> Run:
-    """The best and the worst of fresh attempts as a pair."""
-    return setting.run("simpo", Constant(), (SimPo(beta, gamma),), gates=(BestAndWorst(),), reduction=SequenceMean())
+    """The best and the worst of fresh attempts as a pair, or pairs that a table brings."""
+    return setting.run("simpo", Constant(), (SimPo(beta, gamma),), **pairing(pairs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,18 @@ from strop.filter.score import Scorer, Scores
 from strop.types import Group, Outcome
 from tests.filter.test_score import group_of
 
+NAMED = """
+def seen(reply, messages, unit, factor=2): return len(messages) * 100 + len(unit) * 10 + factor
+def everything(**offered): return sum(name in offered for name in ("prompt", "reply", "answer", "messages", "unit"))
+def unknown(reply, untis): return 1.0
+def of_group(prompts, completions, unit, answer, **kwargs):
+    assert prompts == ["1+1="] * 3 and answer == ["2"] * 3 and set(kwargs) == {"completion_ids"}
+    return [None if said == "what" else float(said) + len(of) for said, of in zip(completions, unit)]
+async def later(completions, **kwargs): return [len(said) for said in completions]
+def of_chat(prompts, completions, **kwargs):
+    assert all(asked == [{"role": "user", "content": "1+1="}] for asked in prompts)
+    return [float(said[0]["content"]) for said in completions if said[0]["role"] == "assistant"]
+"""
 CODE = """
 from dataclasses import dataclass
 @dataclass
@@ -66,3 +79,29 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         score(PythonFunction(f"{saved(tmp_path)}:closenes"), group_of("2"))
     with pytest.raises(RewardError, match=r"PythonFunction cannot be loaded.*SyntaxError"):
         score(PythonFunction(f"{saved(tmp_path, 'def reward(:')}:reward"), group_of("2"))
+
+
+def with_columns(columns: str, *replies: str) -> Group:
+    group = group_of(*replies)
+    group.task = replace(group.task, columns=columns)
+    for attempt in group.trajectories:
+        attempt.task = group.task
+    return group
+
+
+def test_a_function_is_given_what_its_parameters_name(tmp_path: Path) -> None:
+    path, group = saved(tmp_path, NAMED), with_columns('{"unit": "kg"}', "2")
+    assert PythonFunction(f"{path}:seen")(group) == [222]
+    assert PythonFunction(f"{path}:everything")(group) == [5]
+    with pytest.raises(TypeError, match=r"asks for 'untis', and there is no such column: did you mean unit"):
+        PythonFunction(f"{path}:unknown")(group)
+
+
+def test_functions_of_trl_are_rewards_as_they_are(tmp_path: Path) -> None:
+    """Lists in and a list out; None counts nothing; prompts and completions are chats where the row has a chat."""
+    path, group = saved(tmp_path, NAMED), with_columns('{"unit": "kg"}', "2", "5", "what")
+    assert PythonFunction(f"{path}:of_group")(group) == [4.0, 7.0, 0.0]
+    score(PythonFunction(f"{path}:later"), group)
+    assert [attempt.reward for attempt in group.trajectories] == [1.0, 1.0, 4.0]
+    chat = with_columns('{"prompt": [{"role": "user", "content": "1+1="}]}', "2", "5")
+    assert PythonFunction(f"{path}:of_chat")(chat) == [2.0, 5.0]

@@ -1,0 +1,122 @@
+"""*attempt*: a conversation with what is known of every token, a sibling beside it, and the tree of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from markupsafe import Markup
+
+from strop.disk.browsing import LedgerBrowser
+from strop.disk.ledger import Ledger
+from strop.errors import ConfigurationError
+from strop.observe.attempts_page import conversations, readable
+from strop.observe.groups import shown_group
+from strop.observe.groups_page import trees
+from strop.observe.report import rules_of
+from strop.observe.templates import compiled
+from strop.observe.visible import visible
+from strop.observe.watch.live_run import LiveRun
+from strop.observe.watch.shelf import Shelf
+from strop.observe.watch.watch_page import PageQuery, WatchPage, address
+from strop.types import Group, Trajectory
+
+_NOBODY = "nobody"
+_TEMPLATE = """\
+<p class="eyebrow">group {{ group.number }} · version {{ group.version }}</p>
+<h1>Attempt {{ attempt.id }}</h1>
+<p class="soft">{{ told }}</p>
+<form class="card choice" action="attempt">
+  <input type="hidden" name="run" value="{{ run.name }}"><input type="hidden" name="id" value="{{ attempt.id }}">
+  <label>beside it <select name="beside"><option>{{ nobody }}</option>{% for each in siblings %}
+    <option value="{{ each.id }}"{{ " selected" if beside and each.id == beside.id }}>{{ each.id }}, reward
+      {{ "{:.3g}".format(each.reward) if each.is_scored else "–" }}</option>{% endfor %}</select></label>
+  <button>show</button>
+  <a href="{{ address("attempts", run=run.name, task=attempt.task.id) }}">all attempts at this task</a>
+</form>
+{{ conversations }}
+<h2>The group</h2>
+<p class="lead">A branch stands below its parent, the pale part of its bar is what it read from it; a bar's length is in
+  tokens, its colour says how the attempt was rewarded.</p>
+{{ tree }}
+"""
+
+
+def attempt(shelf: Shelf, asked: PageQuery) -> WatchPage:
+    run = shelf.run(asked.one("run"))
+    name = asked.one("id")
+    return WatchPage(f"attempt {name}", "", lambda: _body(run, name, asked.one("beside")), run.name)
+
+
+def _body(run: LiveRun, name: str, beside: str) -> Markup:
+    group, fates = _group(run, name)
+    one = next(each for each in group.trajectories if each.id == name)
+    siblings = [each for each in group.trajectories if each.id != name]
+    other = _beside(one, siblings, beside)
+    shown = [_credited(run, each) for each in (one, other) if each is not None]
+    reader, rules = run.reader, rules_of(run.folder)
+    columns = [(f"{each.id}, {fates.get(each.id, '')}", [readable(each, reader, rules)]) for each in shown]
+    link = _link(run)
+    text = compiled(_TEMPLATE).render(
+        run=run,
+        group=group,
+        attempt=one,
+        told=visible(_told(one, fates)),
+        nobody=_NOBODY,
+        siblings=siblings,
+        beside=other,
+        conversations=conversations(columns, link),
+        tree=trees([shown_group(group, fates)], link),
+        address=address,
+    )
+    return Markup(text)
+
+
+def _group(run: LiveRun, name: str) -> tuple[Group, dict[str, str]]:
+    if not run.folder.ledger.is_file():
+        raise ConfigurationError(f"{run.name} has no ledger yet")
+    with LedgerBrowser(run.folder.ledger) as browser:
+        number = browser.number_of(name)
+        if number is None:
+            raise ConfigurationError(f"the ledger of {run.name} has no attempt {name!r}")
+        fates = browser.fates(number)
+    ledger = Ledger(run.folder.ledger, read_only=True)
+    try:
+        return ledger.whole(number), fates
+    finally:
+        ledger.close()
+
+
+def _credited(run: LiveRun, attempt: Trajectory) -> Trajectory:
+    """With the credit that it had when it was trained last."""
+    ledger = Ledger(run.folder.ledger, read_only=True)
+    try:
+        return ledger.attempt(attempt.id)
+    finally:
+        ledger.close()
+
+
+def _beside(one: Trajectory, siblings: Sequence[Trajectory], wanted: str) -> Trajectory | None:
+    """The one that is asked for, or else the one whose reward differs most."""
+    if wanted == _NOBODY or not siblings:
+        return None
+    found = next((each for each in siblings if each.id == wanted), None)
+    return found or max(siblings, key=lambda each: (each.is_scored, abs(each.reward - one.reward)))
+
+
+def _told(attempt: Trajectory, fates: dict[str, str]) -> str:
+    """What is known of it beside its words."""
+    rewards = [f"{name} {value:.3g}" for name, value in attempt.rewards.items()]
+    facts = [f"{name} {value:.3g}" for name, value in sorted(attempt.facts.items())]
+    by_turn = [f"{value:.3g}" for value in attempt.turn_rewards]
+    known = [attempt.origin.value, attempt.outcome.value, fates.get(attempt.id, "")]
+    known += [f"branch of {attempt.parent}"] if attempt.parent else []
+    known += [f"family {attempt.family}"] if attempt.family else []
+    known += [f"rewards: {', '.join(rewards)}"] if rewards else []
+    known += [f"by turn: {', '.join(by_turn)}"] if any(attempt.turn_rewards) else []
+    known += [f"facts: {', '.join(facts)}"] if facts else []
+    known += [f"error: {attempt.error}"] if attempt.error else []
+    return " · ".join(each for each in known if each)
+
+
+def _link(run: LiveRun) -> Callable[[str], str]:
+    return lambda name: address("attempt", run=run.name, id=name)

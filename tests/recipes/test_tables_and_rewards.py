@@ -1,0 +1,75 @@
+"""Files, columns and rewards of somebody's own in a setting: what is asked for is what a run has, or it is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from strop.disk.ledger import Ledger
+from strop.environments.rows import columns_of
+from strop.errors import ConfigurationError, DataError
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.python_function import PythonFunction
+from strop.recipes import build, recipe_named
+from strop.recipes.classics.dpo import dpo
+from strop.recipes.classics.grpo import grpo
+from strop.recipes.setting import Setting
+from strop.start.launch import launch
+from strop.start.preflight import check
+from tests.models import save_pocket_like
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def one(reply): return 1.0\ndef two(reply): return 2.0\n")
+    rows = [{"prompt": f"{n}+1", "chosen": str(n + 1), "rejected": "0"} for n in range(40)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "bare.jsonl").write_text("\n".join(json.dumps({"ask": f"{n}?", "say": n}) for n in range(40)))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("here")
+def test_rewards_of_ones_own_join_or_replace_that_of_the_world() -> None:
+    own, other = PythonFunction("mine.py:one"), PythonFunction("mine.py:two")
+    assert grpo(Setting(reward="mine.py:one")).rewards == (own,)
+    both = grpo(Setting(reward="world+mine.py:one + mine.py:two"))
+    assert both.rewards == (Earned(), own, other) and both.evaluation.rewards == (Earned(),)
+    with pytest.raises(ConfigurationError, match=r"rlsc has rewards of its own, so reward=mine.py:one does nothing"):
+        build(recipe_named("rlsc"), {"reward": "mine.py:one"})
+    with pytest.raises(ConfigurationError, match=r"there is no file other.py"):
+        grpo(Setting(reward="other.py:one"))
+
+
+@pytest.mark.usefixtures("here")
+def test_what_judges_replies_is_the_answer_or_a_reward() -> None:
+    with pytest.raises(DataError, match="`prompt` is missing"):
+        grpo(Setting(world="bare.jsonl"))
+    named = grpo(Setting(world="bare.jsonl", columns=("ask", "say")))
+    assert named.worlds[0].task(0).answer.isdigit() and named.rewards == (Earned(),)
+    with pytest.raises(
+        ConfigurationError, match=r"nothing judges replies to bare.jsonl \(as asked for\): name the col"
+    ):
+        grpo(Setting(world="bare.jsonl", columns=("ask", ""), answer="none"))
+    judged = grpo(Setting(world="bare.jsonl", columns=("ask", ""), reward="mine.py:one"))
+    assert judged.evaluation.rewards == judged.rewards == (PythonFunction("mine.py:one"),)
+    assert columns_of(judged.worlds[0].task(0)).keys() == {"say"}
+    with pytest.raises(ConfigurationError, match="columns=ask,say is for tasks of files; arithmetic:4 judges"):
+        grpo(Setting(columns=("ask", "say")))
+
+
+def test_given_pairs_are_trained_and_nothing_is_sampled(here: Path) -> None:
+    save_pocket_like(here / "model")
+    small = Setting(world="pairs.jsonl", model="model", steps=1, groups_per_step=3, heldout_tasks=0, heldout_every=0)
+    launch(dpo(small, pairs="given"), here / "runs", "run")
+    ledger = Ledger(here / "runs" / "run" / "ledger.db")
+    groups = [ledger.group(number) for number in range(3)]
+    ledger.close()
+    for group in groups:
+        columns = columns_of(group.task)
+        said = [(attempt.reply, attempt.reward, attempt.num_sampled) for attempt in group.trajectories]
+        assert said == [(columns["chosen"], 1.0, 0), (columns["rejected"], 0.0, 0)]
+    with pytest.raises(ConfigurationError, match="strategy: arithmetic brings no pairs: each row needs the columns"):
+        check(dpo(Setting(), pairs="given"))
