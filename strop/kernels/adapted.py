@@ -1,8 +1,9 @@
-"""Adapters of low rank beside a linear layer (LoRA, Hu et al., 2106.09685), rounded at the same places for everybody.
+"""A linear layer with an adapter of low rank beside it (LoRA, Hu et al., 2106.09685), rounded alike by all who use it.
 
-y = x W' is rounded, m = x A' is rounded, and y + s m B' once more; sums are as wide as those of any product. Layers
-that read the same input are one: their A lie below one another and their B along a diagonal, so that what is not a
-layer's own adds exact zeros. W has no gradient.
+m = x A' is rounded, d = b + s m B' is rounded, and y = d + x W' is: the small part first, so that it loses least and
+the large product adds to it as it writes. Sums are as wide as those of any product. Layers that read the same input are
+one: their A lie below one another and their B along a diagonal, so that what is not a layer's own adds exact zeros. W
+has no gradient.
 """
 
 from __future__ import annotations
@@ -46,18 +47,23 @@ class Adapter:
         return found
 
 
-def add_adapter(output: Tensor, state: Tensor, adapter: Adapter | None) -> Tensor:
-    """output [T, O] of a linear layer of state [T, I], in place."""
-    if adapter is None:
-        return output
-    return output.addmm_(torch.mm(state, adapter.down.t()), adapter.up.t(), alpha=adapter.scale)
+def adapted(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter) -> Tensor:
+    """state [T, I], weight [O, I], bias [O] -> [T, O]."""
+    middle = torch.mm(state, adapter.down.t())
+    return _scaled(middle, adapter.up.t(), adapter.scale, bias).addmm_(state, weight.t())
 
 
-def state_pull(d_state: Tensor, d_output: Tensor, adapter: Adapter) -> Tensor:
-    """Add to d_state [T, I], in place, what d_output [T, O] pulls through the adapter; returns the middle's [T, R]."""
-    d_middle = torch.mm(d_output, adapter.up)  # without the scale, which its readers bring
-    d_state.addmm_(d_middle, adapter.down, alpha=adapter.scale)
-    return d_middle
+def state_pull(d_output: Tensor, weight: Tensor, adapter: Adapter) -> tuple[Tensor, Tensor]:
+    """Gradients of the state [T, I], rounded likewise, and of the middle [T, R] but for the scale."""
+    d_middle = torch.mm(d_output, adapter.up)
+    return _scaled(d_middle, adapter.down, adapter.scale, None).addmm_(d_output, weight), d_middle
+
+
+def _scaled(one: Tensor, other: Tensor, scale: float, bias: Tensor | None) -> Tensor:
+    """bias + scale * one @ other, rounded once."""
+    if bias is not None:
+        return torch.addmm(bias, one, other, alpha=scale)
+    return one.new_empty(len(one), other.shape[1]).addmm_(one, other, beta=0, alpha=scale)
 
 
 def adapter_pulls(

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from strop.abilities import Closes, Lends, outermost
+from strop.abilities import Closes, outermost
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
@@ -26,7 +26,7 @@ from strop.pipeline import learn
 from strop.run import Run
 from strop.start.launch import open_learners, warmed
 from strop.training.learners import learners_of
-from strop.weights.delivery import as_held
+from strop.weights.delivery import as_held, lent_by
 from strop.weights.fingerprint import fingerprint
 
 
@@ -92,7 +92,7 @@ def _open(run: Run) -> None:
 
 def _name(run: Run, whole: str, published: str) -> str:
     """As the run named its weights: whole, or as what was lent to the engine and the adapters beside it."""
-    lent = run.trainer.lend() if isinstance(run.trainer, Lends) and published != whole else None
+    lent = lent_by(run.trainer) if published != whole else None
     name = "" if lent is None else lent.published(as_held(lent.adapters, [run.engine]))
     return published if name == published else whole
 

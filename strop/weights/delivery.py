@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from strop.abilities import Borrows, Lends, Typed, inside
+from strop.abilities import Borrows, Lends, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
 from strop.machines import Engine, Trainer, WeightVersion
 from strop.weights.lent import Lent
@@ -30,12 +30,17 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
         )
 
 
+def lent_by(trainer: Trainer) -> Lent | None:
+    """Weights that may be read in place, where one trainer alone has them."""
+    lenders = outermost(trainer, Lends)
+    return lenders[0][1].lend() if len(lenders) == 1 else None
+
+
 def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Lent | None:
     """What a trainer lends to its only engine; None where that holds weights of its own."""
-    if len(engines) != 1 or not isinstance(trainer, Lends) or not isinstance(engines[0], Borrows):
-        return None
-    lent = trainer.lend()
-    return lent if lent is not None and engines[0].borrow(lent) else None
+    readers = outermost(list(engines), Borrows)
+    lent = lent_by(trainer) if len(readers) == 1 else None
+    return lent if lent is not None and readers[0][1].borrow(lent) else None
 
 
 @torch.no_grad()

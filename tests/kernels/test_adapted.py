@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.kernels.adapted import Adapter, adapter_pulls, add_adapter, state_pull
+from strop.kernels.adapted import Adapter, adapted, adapter_pulls, state_pull
 
 SHAPES = [(2, 5), (3, 4), (2, 1)]  # rank and width of three layers that read the same input
 SCALE = 2.0
@@ -25,7 +25,7 @@ def filled(dtype: torch.dtype, inputs: int = 7) -> Adapter:
     return adapter
 
 
-def looped(state: Tensor, weight: Tensor, adapter: Adapter, dtype: torch.dtype) -> Tensor:
+def looped(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter, dtype: torch.dtype) -> Tensor:
     """Each layer by itself, number by number, rounded to `dtype` at the three places."""
 
     def rounded(number: float) -> float:
@@ -37,9 +37,10 @@ def looped(state: Tensor, weight: Tensor, adapter: Adapter, dtype: torch.dtype) 
             row = state[token].double().tolist()
             middle = [rounded(sum(x * a for x, a in zip(row, each.tolist(), strict=True))) for each in down.double()]
             for place in range(len(up)):
-                plain = rounded(sum(x * w for x, w in zip(row, weight[top + place].double().tolist(), strict=True)))
                 beside = sum(m * b for m, b in zip(middle, up[place].double().tolist(), strict=True))
-                found[token, top + place] = rounded(plain + SCALE * beside)
+                small = rounded(SCALE * beside + (0.0 if bias is None else float(bias[top + place])))
+                plain = sum(x * w for x, w in zip(row, weight[top + place].double().tolist(), strict=True))
+                found[token, top + place] = rounded(small + plain)
         top += len(up)
     return found
 
@@ -47,9 +48,16 @@ def looped(state: Tensor, weight: Tensor, adapter: Adapter, dtype: torch.dtype) 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_it_is_rounded_at_three_places(dtype: torch.dtype) -> None:
     state, weight, adapter = drawn(6, 7, dtype=dtype), drawn(10, 7, dtype=dtype), filled(dtype)
-    output = add_adapter(state @ weight.t(), state, adapter)
-    assert torch.equal(output.double(), looped(state, weight, adapter, dtype))
-    assert torch.equal(add_adapter(state @ weight.t(), state, None), state @ weight.t())
+    for bias in (None, drawn(10, dtype=dtype)):
+        output = adapted(state, weight, bias, adapter)
+        assert torch.equal(output.double(), looped(state, weight, bias, adapter, dtype))
+
+
+def test_an_empty_adapter_changes_no_bit() -> None:
+    state, weight, bias = (torch.randn(shape, dtype=torch.bfloat16) for shape in ((6, 7), (10, 7), (10,)))
+    adapter = Adapter.empty(torch.zeros(1, 7), SHAPES, torch.bfloat16, SCALE)
+    adapter.down.normal_()
+    assert torch.equal(adapted(state, weight, bias, adapter), torch.addmm(bias, state, weight.t()))
 
 
 def test_it_is_the_merged_weight() -> None:
@@ -57,7 +65,7 @@ def test_it_is_the_merged_weight() -> None:
     state, weight, adapter = drawn(6, 7), drawn(10, 7), filled(torch.float64)
     parts = adapter.parts
     merged = torch.cat([up @ down for down, up in zip(parts[::2], parts[1::2], strict=True)]) * SCALE + weight
-    torch.testing.assert_close(add_adapter(state @ weight.t(), state, adapter), state @ merged.t())
+    torch.testing.assert_close(adapted(state, weight, None, adapter), state @ merged.t())
 
 
 def test_its_gradient_is_that_of_the_merged_weight() -> None:
@@ -72,9 +80,8 @@ def test_its_gradient_is_that_of_the_merged_weight() -> None:
     assert torch.autograd.gradcheck(total, (state, *parts))
     wanted = torch.autograd.grad(total(state, *parts), (state, *parts))
     with torch.no_grad():
-        d_output = add_adapter(state @ weight.t(), state, adapter).cos()
-        d_state = d_output @ weight
-        d_middle = state_pull(d_state, d_output, adapter)
+        d_output = adapted(state, weight, None, adapter).cos()
+        d_state, d_middle = state_pull(d_output, weight, adapter)
         found = [d_state, *adapter_pulls(d_output, d_middle, state, adapter, torch.float64)]
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)

@@ -49,6 +49,15 @@ def test_the_plan_of_a_known_model() -> None:
     assert bytes_needed(model.requires_grad_(False), 1, 1, True, False)["moments"] == 0
 
 
+def test_weights_beside_adapters_need_no_gradient_and_no_copy() -> None:
+    frozen = smollm2().to(torch.bfloat16).requires_grad_(False)
+    needed = bytes_needed(frozen, 8192, 1024, is_quick=True, is_checkpointed=True)
+    assert needed["gradients"] == needed["moments"] == needed["rounded weights"] == 0
+    assert needed["logits"] == 1024 * 49152 * 2  # no gradient of the output layer
+    # of each token a float32 stream for each layer, what one layer keeps, and what it works with
+    assert needed["activations"] > 8192 * 30 * 576 * 4
+
+
 def test_layers_are_computed_again_only_where_memory_asks() -> None:
     needed = {False: {"activations": 10 * GIB, "moments": GIB}, True: {"activations": 2 * GIB, "moments": GIB}}
     assert settle(20 * GIB, needed.__getitem__, "auto") is False

@@ -12,14 +12,22 @@ from torch import Tensor
 
 from strop.errors import DeliveryError
 from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.paged_llama import PagedLlama
+from strop.generate.engines.told import Told
+from strop.generate.engines.torch import TorchEngine, copy_weights
+from strop.generate.engines.with_reference import WithReference
+from strop.kernels.decode import Plain, TokenPlaces
 from strop.machines import Completion, WeightVersion
-from strop.models.model import unadapted
+from strop.models.attention import Packed
+from strop.models.model import load_model, unadapted
 from strop.training.losses.likelihood import Likelihood
+from strop.training.machine.llama import llama_forward
+from strop.training.machine.lora import add_adapters, learning
 from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.stable_then_decay import StableThenDecay
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
@@ -118,6 +126,28 @@ def test_the_engine_samples_as_from_merged_weights(folder: Path) -> None:
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_in_half_precision_both_have_the_same_bits(family: str, tmp_path: Path) -> None:
+    """Tokens that see only themselves, so that attention has no sum whose order could differ on a CPU."""
+    model = load_model(save_tiny_model(tmp_path, family, head_dim=16), torch.bfloat16)
+    add_adapters(model, 4, 0)
+    generator = torch.Generator().manual_seed(0)
+    for each in learning(model).values():
+        each.data = torch.randn(each.shape, generator=generator) * 0.2
+    quick, llama = llama_forward(model, torch.bfloat16, says_why_not=True), PagedLlama(model, Plain(), 64)
+    assert quick is not None
+    count = 13
+    tokens, first = torch.arange(count), torch.zeros(count, dtype=torch.int64)
+    where = TokenPlaces(tokens.int(), first.int(), torch.arange(1, count + 1).int().unsqueeze(1))
+    states = []
+    with torch.no_grad():
+        for adapters in ({}, learning(model)):
+            copy_weights(adapters, llama.adapters(model) if adapters else {})
+            states.append(llama.states(tokens, where, llama.cache(count + 1)))
+        trained = quick.hidden_states(tokens, first, Packed([1] * count, "cpu"))
+    assert torch.equal(states[1], trained) and not torch.equal(states[0], trained)
+
+
 def test_what_is_held_is_proven(folder: Path) -> None:
     """Another weight, another adapter, or weights where adapters belong stop the run; so does what was cut off."""
     trainer, engine, channel = opened(folder)
@@ -139,6 +169,20 @@ def test_what_is_held_is_proven(folder: Path) -> None:
     with torch.no_grad():
         weight[3] = before
     asyncio.run(channel.publish(4))
+
+
+def test_wrappers_pass_them_on_and_two_engines_have_their_own(folder: Path) -> None:
+    """A schedule around the trainer and a temperature around the engine change nothing; a second engine does."""
+    trainer = StableThenDecay(TorchTrainer(lora=4, fused="on"), decay=2)
+    engines = [PagedEngine(rows=2, device="cpu", dtype="float32") for _ in range(2)]
+    trainer.open(folder, 0)
+    for engine, is_lent in ((Told(engines[0]), True), (WithReference(*engines), False)):
+        engines[0]._lent = engines[0]._model = None
+        channel = Memory()
+        channel.connect(trainer, [engine])
+        engine.open(folder)
+        version = asyncio.run(channel.publish(0))
+        assert (version.location.keys() == trainer.weights().keys()) != is_lent
 
 
 def test_an_engine_that_cannot_read_them_has_its_own(folder: Path) -> None:

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of, products_of
-from strop.kernels.adapted import Adapter, add_adapter
+from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.fused import Linear
@@ -51,7 +51,7 @@ def _adapters_of(module: Any, dtype: torch.dtype) -> LayerAdapters:
 
 
 def _linear(state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
-    return add_adapter(F.linear(state, *linear), state, adapter)
+    return F.linear(state, *linear) if adapter is None else adapted(state, *linear, adapter)
 
 
 @dataclass(eq=False)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.kernels import norm, swiglu
-from strop.kernels.adapted import Adapter, adapter_pulls, add_adapter, state_pull
+from strop.kernels.adapted import Adapter, adapted, adapter_pulls, state_pull
 from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.linear import weight_gradient
 from strop.models.attention import AttentionPlan
@@ -64,11 +64,10 @@ class AdaptedProjection(Projection):
         return self.masters
 
     def __call__(self, state: Tensor) -> Tensor:
-        return add_adapter(super().__call__(state), state, self.adapter)
+        return adapted(state, self.cast, self.bias, self.adapter)
 
     def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
-        d_state = torch.mm(d_output, self.cast)
-        return d_state, state_pull(d_state, d_output, self.adapter)
+        return state_pull(d_output, self.cast, self.adapter)
 
     def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
         return adapter_pulls(d_output, middle, state, self.adapter, self.masters[0].dtype)
@@ -148,6 +147,11 @@ class Layer:
         ]  # fmt: skip
 
     def forward(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor, Kept]:
+        after, kept = self.up_to_gate(residual, delta, where)
+        return after, self.down(swiglu.forward(kept.gate_up)), kept
+
+    def up_to_gate(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Kept]:
+        """The stream after attention, and all that going backward needs: not what the layer adds last."""
         stream, normed, scale = self.before_attention(residual, delta)
         fused = self.fused(normed)
         if self.is_flash(where):
@@ -158,9 +162,7 @@ class Layer:
         added = self.output(attended)
         after, normed, second_scale = self.before_feed_forward(stream, added)
         gate_up = self.gate_up(normed)
-        return after, self.down(swiglu.forward(gate_up)), Kept(
-            stream, scale, fused, attended, level, added, second_scale, gate_up
-        )  # fmt: skip
+        return after, Kept(stream, scale, fused, attended, level, added, second_scale, gate_up)
 
     def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: PassTokens) -> list[Tensor]:
         """Gradients of the residual, of what was added to it, and of every parameter."""
@@ -222,13 +224,14 @@ class _Run(torch.autograd.Function):
         after, added, kept = layer.forward(residual, delta, where)
         ctx.layer, ctx.where, ctx.has_delta = layer, where, delta is not None
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*((residual, delta) if where.is_checkpointed else kept))
+        ctx.save_for_backward(*(kept[:1] if where.is_checkpointed else kept))
         return after, added
 
     @staticmethod
     def backward(ctx: Any, d_after: Tensor | None, d_delta: Tensor) -> tuple[Tensor | None, ...]:
         layer, where = ctx.layer, ctx.where
-        kept = Kept(*ctx.saved_tensors) if not where.is_checkpointed else layer.forward(*ctx.saved_tensors, where)[2]
+        saved = ctx.saved_tensors
+        kept = layer.up_to_gate(saved[0], None, where)[1] if where.is_checkpointed else Kept(*saved)
         residual, delta, *rest = layer.backward(d_after, d_delta, kept, where)
         wanted = [each if is_wanted else None for each, is_wanted in zip(rest, ctx.needs_input_grad[4:], strict=True)]
         return None, None, residual, delta if ctx.has_delta else None, *wanted

@@ -83,8 +83,8 @@ class _Shape:
 
     @property
     def stream(self) -> int:
-        """Bytes of a token between two layers: float32, and what is still to be added."""
-        return 6 * self.hidden
+        """Bytes of a token between two layers: float32."""
+        return 4 * self.hidden
 
     def per_token(self, is_quick: bool) -> tuple[int, int]:
         """Bytes a layer keeps of a token, and those it uses for a moment going backward."""
