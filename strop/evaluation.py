@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -71,6 +71,11 @@ class Score:
     # compare
     votes: tuple[tuple[tuple[int, int], ...], ...] = ()
     tasks: str = ""  # a name of the tasks in their order: scores with the same one can be paired
+
+    def plain(self, is_unseen: bool) -> dict[str, Any]:
+        """What heldout.jsonl keeps of it."""
+        kept: dict[str, Any] = {"world": self.source, "level": self.level, "tasks": self.tasks, "is_unseen": is_unseen}
+        return kept | {"right": self.right, "counted": self.counted, "truncated": self.truncated}
 
     @property
     def shares(self) -> list[float]:

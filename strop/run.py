@@ -89,6 +89,7 @@ class Run:
     evaluation: Evaluation = field(default_factory=Evaluation)  # how held-out tasks are measured
     trackers: tuple[Tracker, ...] = ()  # where else figures go
     checkpoint_every: int = 20  # steps between two checkpoints
+    keep_checkpoints: int = 2  # the newest, and beside them the best by held-out accuracy; 0: all
     rescore_every: int = 20  # steps at which some tokens are scored again under their version; 0: never
     stall_seconds: float = 60.0  # without any movement, before it says who waits for whom; 0: never
     threads: int = 1  # bits depend on it, so it is part of the run

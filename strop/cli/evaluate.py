@@ -110,8 +110,9 @@ def parse_ks(text: str) -> list[int]:
 
 
 def _run_of(model: str) -> Run | None:
-    """The run whose folder was named, if it is one; its recipe.py is executed, as by --resume."""
-    folder = RunFolder(Path(model))
+    """The run whose folder or checkpoint was named, if it is one; its recipe.py is executed, as by --resume."""
+    path = Path(model)
+    folder = RunFolder(path.parent.parent if path.parent.name == "checkpoints" else path)
     if not folder.recipe.is_file():
         return None
     folder.read_origin()

@@ -145,6 +145,7 @@ def ending(summary: dict[str, Any]) -> str:
         f"{short(summary['tokens_generated'])} tokens generated, {short(summary['tokens_trained'])} trained, "
         f"peak memory {summary['peak_rss_bytes'] / 1e9:.2f} GB"
     )
+    lines += best_checkpoint(summary)
     lines.append(f"report: {escape(str(Path(summary['folder']) / 'report.html'))}")
     return "\n".join(lines)
 
@@ -155,7 +156,23 @@ def _change(summary: dict[str, Any]) -> str:
         return "not measured"
     low, high = summary["heldout_after_low"], summary["heldout_after_high"]
     spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
-    return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {100 * (after - before):+.1f} points"
+    gain = summary["heldout_gain"]
+    paired = f" ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f}, task by task)" if gain else ""
+    points = f"{100 * (after - before):+.1f} points{paired}"
+    return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {points}"
+
+
+def best_checkpoint(summary: dict[str, Any]) -> list[str]:
+    """Where it is, and that its figure is too high, where it is better than the last one."""
+    best = summary.get("best")
+    if best is None or best["heldout"] <= summary["heldout_after"]:
+        return []
+    where = escape(str(Path(summary["folder"]) / "checkpoints" / "best"))
+    return [
+        f"best checkpoint: step {best['step']} with {best['heldout']:.1%}, chosen as the highest of {best['measured']} "
+        f"measurements and so up to {100 * best['bias']:.1f} points too high; measure it on other tasks: strop eval "
+        f"{where} --fresh"
+    ]
 
 
 def _say_how_to_resume(path: Path) -> None:

@@ -52,10 +52,11 @@ def _place(checkpoint: Path, path: str) -> Path:
     return checkpoint if path == "trainer" else checkpoint / path
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints."""
-    for path in listed(folder)[:-keep]:
-        shutil.rmtree(path)
+def prune(folder: Path, keep: int, spared: Path | None = None) -> None:
+    """Remove all but the newest `keep` checkpoints (0: none) and the one that is spared."""
+    for path in listed(folder)[:-keep] if keep else ():
+        if path != spared:
+            shutil.rmtree(path)
 
 
 def listed(folder: Path) -> list[Path]:

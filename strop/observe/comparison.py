@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,7 +14,8 @@ from strop.disk.folder import RunFolder, read_rows
 from strop.errors import DataError
 from strop.observe.curves import Curve, area, curve
 from strop.observe.facts import read_summary
-from strop.observe.intervals import Spread, over_seeds, share_over_seeds
+from strop.observe.heldout_journal import between, last_rows
+from strop.observe.intervals import Difference, Spread, over_seeds, share_over_seeds
 from strop.observe.overlay import MeanCurve, Panel, Row, interval, write_page
 
 Arms: TypeAlias = Mapping[str, Sequence[RunFolder]]  # the runs of each arm by its name; in the same order of seeds
@@ -69,8 +71,18 @@ def _mean(values: Sequence[float], form: str) -> str:
 def summarize(arms: Arms) -> dict[str, Any]:
     """Held-out accuracy of every arm by seed, with intervals, and paired differences against the first."""
     found = {name: [figures_of(folder) for folder in folders] for name, folders in arms.items()}
-    first = next(iter(found.values()))
-    return {name: _of_arm(runs, None if runs is first else first) for name, runs in found.items()}
+    first = next(iter(found))
+    summary = {name: _of_arm(runs, None if name == first else found[first]) for name, runs in found.items()}
+    for name, folders in arms.items():
+        gain = _by_task(folders, arms[first]) if name != first else None
+        summary[name]["tasks_against_first"] = None if gain is None else asdict(gain)
+    return summary
+
+
+def _by_task(folders: Sequence[RunFolder], first: Sequence[RunFolder]) -> Difference | None:
+    """How the models at the end differ on the same tasks: an interval over tasks, and not over seeds."""
+    rows, others = ([row for folder in each for row in last_rows(folder)] for each in (folders, first))
+    return between(rows, others) if len(rows) == len(others) == len(folders) else None
 
 
 def figures_of(folder: RunFolder) -> dict[str, Any]:
@@ -118,7 +130,7 @@ def page_of(path: Path, arms: Arms, summary: Mapping[str, Any], words: str) -> P
             len(found["by_seed"]),
             found["before"],
             _unnamed(found["after"]),
-            _unnamed(found["against_first"]) if found["against_first"] else None,
+            _change(found),
             sum(run["tokens_generated"] for run in found["runs"]) / len(found["runs"]),
             sum(run["seconds"] for run in found["runs"]) / 60,
         )
@@ -134,6 +146,14 @@ def page_of(path: Path, arms: Arms, summary: Mapping[str, Any], words: str) -> P
         for title, metric, note, is_share in _PANELS
     ]
     return write_page(path, " vs ".join(arms), words, rows, panels)
+
+
+def _change(found: Mapping[str, Any]) -> Spread | None:
+    """Over seeds; over tasks where there is one seed, which has no spread of its own."""
+    by_seed, by_task = found["against_first"], found["tasks_against_first"]
+    if by_task is not None and len(found["by_seed"]) == 1:
+        return _unnamed(by_task)
+    return _unnamed(by_seed) if by_seed else None
 
 
 def _unnamed(found: Mapping[str, Any]) -> Spread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from strop.disk.folder import RunFolder, read_rows
 from strop.disk.kinds import KindFates, kinds_of, tries_and_tasks
 from strop.disk.ledger import Ledger
 from strop.disk.queries import Offered
+from strop.observe.heldout_journal import gain_of
+from strop.observe.intervals import Difference
 from strop.observe.parting import sure_slope
 from strop.observe.run_settings import settings_of
 from strop.types import Trajectory
@@ -33,6 +35,7 @@ class History:
     tries: tuple[int, int] = (0, 0)  # groups, and the different tasks they were about
     attempts: Sequence[Trajectory] = ()  # some of the last step
     specials: Mapping[int, str] = field(default_factory=dict)  # tokens that are no text, by id
+    gain: Difference | None = None  # of held-out accuracy, task by task
     siblings: Sequence[tuple[float, float]] = ()  # held-out before and after, of each seed of the same settings
 
     @property
@@ -80,7 +83,8 @@ def read_history(folder: RunFolder) -> History:
     times = {row["step"]: row for row in read_rows(folder.timing)}
     rows = [{**times.get(row["step"], {}), **row} for row in read_rows(folder.metrics)]
     settings = settings_of(folder.recipe)
-    plain = History(rows, settings, specials=_specials(folder), siblings=_siblings(folder, settings))
+    gain, siblings = gain_of(folder), _siblings(folder, settings)
+    plain = History(rows, settings, specials=_specials(folder), gain=gain, siblings=siblings)
     if not folder.ledger.is_file():
         return plain
     ledger = Ledger(folder.ledger, read_only=True)
@@ -90,7 +94,7 @@ def read_history(folder: RunFolder) -> History:
     finally:
         ledger.close()
     kinds, tries = kinds_of(folder.ledger), tries_and_tasks(folder.ledger)
-    return History(rows, settings, kinds, groups, tries, attempts, plain.specials, plain.siblings)
+    return replace(plain, kinds=kinds, groups=groups, tries=tries, attempts=attempts)
 
 
 def _specials(folder: RunFolder) -> dict[int, str]:

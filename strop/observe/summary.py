@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
+from strop.observe.best_checkpoint import read_best
 from strop.observe.curriculum import curriculum_of
 from strop.observe.curves import area, curve, tokens_to
 from strop.observe.examination import examine
+from strop.observe.heldout_journal import gain_of
 from strop.observe.metrics import Tally
 from strop.observe.selection import selection_of
 
@@ -44,6 +46,8 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "tokens_advised": tally.tokens_advised,
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
         **_on_the_way(folder, run.evaluation.target),
+        "heldout_gain": None if (gain := gain_of(folder)) is None else asdict(gain),
+        "best": None if (best := read_best(folder)) is None else {**asdict(best), "bias": best.bias},
         **_from_ledger(folder),
         "folder": str(folder.path),
         **_of_warmup(folder),

@@ -27,8 +27,10 @@ from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
 from strop.models.names import model_folder
+from strop.observe.best_checkpoint import BestCheckpoint
 from strop.observe.contrast import Contrast
 from strop.observe.facts import read_summary
+from strop.observe.heldout_journal import HeldOutJournal
 from strop.observe.journal import Journal
 from strop.observe.report import write_report
 from strop.observe.status import STOP, Status
@@ -37,12 +39,12 @@ from strop.pipeline import train
 from strop.progress import Flow, Progress, Watcher, is_spent
 from strop.run import Run
 from strop.start.advice import advice
+from strop.start.heap import heap_at_rest
 from strop.start.origin import check_origin, differences, write_origin
 from strop.start.ready import fit, make_ready
+from strop.start.saving import Saving
 from strop.start.stopping import gentle_stop
 from strop.types import Metrics
-
-_KEPT = 2  # checkpoints; the one before the newest serves if the newest is damaged
 
 
 @runtime_checkable
@@ -174,23 +176,6 @@ def _conduct(
         raise StropError(f"{error}: mend it, then go on with: strop train --resume {folder.path}") from error
 
 
-@contextmanager
-def heap_at_rest() -> Iterator[None]:
-    """What lives as long as a run is not looked through for garbage within its steps, which took 15 ms each time.
-
-    Where somebody has put it to rest before, it is theirs to wake.
-    """
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool) -> dict[str, Any]:
     model = model_folder(run.model)
     policy = _open(run, model, folder)
@@ -208,22 +193,19 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     async def heldout() -> Metrics:
         scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.world_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
+        by_task.note([score.plain(place >= len(measured)) for place, score in enumerate(scores)])
         return heldout_metrics(scores[: len(measured)], scores[len(measured) :])
 
-    def save(step: int) -> None:
-        ledger.sync()
-        checkpoint.write(folder.checkpoints, step, run, {"tally": progress.tally.state()})
-        checkpoint.prune(folder.checkpoints, _KEPT)
-
+    by_task, save = HeldOutJournal(folder), Saving(run, folder, ledger, progress)
     for tracker in run.trackers:
         tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
-    everyone = Watchers([journal, *watchers, *run.trackers, Contrast(run, ledger)])
+    everyone = Watchers([journal, by_task, *watchers, *run.trackers, Contrast(run, ledger), save.best])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread, heldout=ids_of(asked))
     with Status(folder, flow), gentle_stop(progress), heap_at_rest():
         try:
-            await (_restore(flow, folder, journal) if resume else _begin(flow))
+            await (_restore(flow, folder, [journal, by_task], save.best) if resume else _begin(flow))
             await train(flow)
         finally:
             # from here on within a bound
@@ -269,11 +251,14 @@ async def _begin(flow: Flow) -> None:
     flow.checkpoint(0)
 
 
-async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
+async def _restore(
+    flow: Flow, folder: RunFolder, journals: list[Journal | HeldOutJournal], best: BestCheckpoint
+) -> None:
     """Put everything where it was at the newest whole checkpoint and forget what came after."""
     if not checkpoint.listed(folder.checkpoints):
         flow.ledger.rollback(0)
-        journal.forget_after(-1)
+        for journal in journals:
+            journal.forget_after(-1)
         return await _begin(flow)
     newest, problems = checkpoint.newest_whole(folder.checkpoints)
     for problem in problems:
@@ -281,7 +266,9 @@ async def _restore(flow: Flow, folder: RunFolder, journal: Journal) -> None:
     step = int(newest.name.removeprefix("step-"))
     flow.ledger.rollback(step)
     saved = checkpoint.read(newest, flow.run, flow.ledger.group)
-    journal.forget_after(step)
+    for journal in journals:
+        journal.forget_after(step)
+    best.restore()
     progress = flow.progress
     progress.step, progress.next_number = step, flow.ledger.next_number
     progress.tally.restore(saved["tally"])

@@ -40,6 +40,7 @@ def check(run: Run) -> None:
 
 def _counts(run: Run) -> list[str]:
     floors = {"steps": 0, "groups_per_step": 1, "minibatches": 1, "epochs": 1, "checkpoint_every": 1, "threads": 1}
+    floors |= {"keep_checkpoints": 0}
     problems = [f"need {n} >= {low}, got {getattr(run, n)}" for n, low in floors.items() if getattr(run, n) < low]
     if run.threads > (most := _THREADS * (os.cpu_count() or 1)):
         problems.append(f"threads={run.threads} is too many for {os.cpu_count()} processors: at most {most}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from strop.start.launch import heap_at_rest
+from strop.start.heap import heap_at_rest
 
 
 def test_the_heap_rests_while_a_run_lasts() -> None:

@@ -25,6 +25,8 @@ class FewSeeds(HealthRule):
         change = end["heldout"] - begin["heldout"]
         downwards = math.hypot(end["heldout"] - end["heldout_low"], begin["heldout_high"] - begin["heldout"])
         upwards = math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
+        if history.gain is not None:  # on the same tasks, which is surer
+            upwards, downwards = history.gain.high - change, change - history.gain.low
         if abs(change) < _SMALL or not change - downwards <= 0 <= change + upwards:
             return None
         evidence = (

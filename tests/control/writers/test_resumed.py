@@ -43,7 +43,7 @@ def test_written_tasks_survive(recipe: str, tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     launch(make(model, recipe), tmp_path, "whole")
     expected = left(tmp_path / "whole")
-    before, last = checkpoint.listed(tmp_path / "whole" / "checkpoints")
+    *_, before, last = checkpoint.listed(tmp_path / "whole" / "checkpoints")
     assert json.loads((before / "roles.json").read_text())["roles"]["sampler"]["waiting"], "or nothing is shown here"
     shutil.rmtree(last)
     relaunch(tmp_path / "whole")

@@ -1,0 +1,34 @@
+"""When a checkpoint is written, and which ones stay: the newest, and the best by held-out accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder
+from strop.disk.ledger import Ledger
+from strop.observe.best_checkpoint import BestCheckpoint
+from strop.progress import Progress
+from strop.run import Run
+
+
+@dataclass
+class Saving:
+    """Called between two steps, when nothing else can happen; `best` may have asked for the same one just before."""
+
+    run: Run
+    folder: RunFolder
+    ledger: Ledger
+    progress: Progress
+    best: BestCheckpoint = field(init=False)
+    _saved: int = -1  # the last step that was
+
+    def __post_init__(self) -> None:
+        self.best = BestCheckpoint(self.folder, self)
+
+    def __call__(self, step: int) -> None:
+        if step != self._saved:
+            self.ledger.sync()
+            checkpoint.write(self.folder.checkpoints, step, self.run, {"tally": self.progress.tally.state()})
+            self._saved = step
+        checkpoint.prune(self.folder.checkpoints, self.run.keep_checkpoints, self.best.kept)
