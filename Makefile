@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit slow clients benchmark chaos attack mutants pages clean
+.PHONY: demo test lint types unit slow clients benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -57,6 +57,10 @@ mutants: $(VENV)/dev
 pages: $(VENV)/run
 	$(BIN)/python -m strop.catalogue
 
+# the documentation as a site, in site/; its examples are executed by tests/docs
+docs: $(VENV)/docs
+	$(BIN)/mkdocs build --strict
+
 # torch first and by its exact version: that takes a CPU build where one lies at hand instead of gigabytes of CUDA
 $(VENV)/torch:
 	$(PYTHON) -m venv $(VENV)
@@ -79,5 +83,10 @@ $(VENV)/benchmark: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmark]'
 	touch $@
 
+$(VENV)/docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.5'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -69,7 +69,8 @@ def find_experiment(word: str, folder: Path | None = None) -> Path:
         if (path := each / f"{word}.py").is_file():
             return path.resolve()
     found = sorted({path.stem for each in folders for path in each.glob("*.py")})
-    hint = nearest(word, found) if found else "it holds none; name a file, or its folder with --effects"
+    none = "experiments are not installed with the package; name a file, or the folder of a checkout with --effects"
+    hint = nearest(word, found) if found else none
     raise ConfigurationError(f"there is no experiment {word!r} in {folders[-1]}: {hint}")
 
 

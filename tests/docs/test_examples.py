@@ -1,0 +1,61 @@
+"""Every code block of the pages for users is executed, as it stands, on the bundled model."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import DOCS, blocks_of, execute
+
+# how many blocks each page has: one that loses its fence is noticed
+EXECUTED = {
+    "asynchronous-runs": 3,
+    "coming-from-trl": 4,
+    "grpo-in-one-file": 1,
+    "one-gpu-and-adapters": 3,
+    "read-a-report": 4,
+    "train-your-model": 8,
+    "when-it-fails": 1,
+    "write-a-reward": 9,
+    "write-a-world": 4,
+}
+IN_NEW_FILES = {"add-a-mechanism", "add-a-strategy", "add-a-world"}  # executed by tests/test_docs.py
+OF_OTHERS = {"programs", "simulate", "effects"}  # other people's tools, servers that stay, runs of minutes
+WITHOUT_CODE = {"index", "map", "papers"}
+
+
+def test_every_page_is_executed_or_it_is_said_why_not() -> None:
+    known = {*EXECUTED, *IN_NEW_FILES, *OF_OTHERS, *WITHOUT_CODE}
+    assert {path.stem for path in DOCS.glob("*.md")} <= known
+    assert {name: len(blocks_of(DOCS / f"{name}.md")) for name in EXECUTED} == EXECUTED
+    assert not [name for name in WITHOUT_CODE if (DOCS / f"{name}.md").exists() and blocks_of(DOCS / f"{name}.md")]
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for path in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\((?!http)([\w./-]+\.\w+)", path.read_text()):
+            assert (DOCS / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("name", EXECUTED)
+def test_a_page_can_be_followed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "docs").symlink_to(DOCS)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks_of(DOCS / f"{name}.md"):
+        execute(block, names, lambda: "\n".join(capfd.readouterr()))
+
+
+@pytest.mark.parametrize("name", sorted(OF_OTHERS))
+def test_programs_of_other_pages_are_python(name: str) -> None:
+    for block in blocks_of(DOCS / f"{name}.md"):
+        if block.language == "python":
+            compile(block.text, name, "exec")
