@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -95,8 +95,30 @@ def compare(words: Sequence[str], seeds: int, tokens: int, jobs: int, root: Path
     chosen = f" · {' '.join(plan.shared)}" if plan.shared else ""
     told = f"{tokens:,} generated tokens per run, {plan.seeds} seeds{chosen}" if wanted else "runs as they are"
     page = page_of(plan.folder / "compare.html", plan.folders(), summary["arms"], told)
+    for line in told_apart(summary["arms"]):
+        console.print(line, soft_wrap=True, markup=False)
     console.print(f"written to {page} and {plan.folder / 'summary.json'}", soft_wrap=True)
     return summary
+
+
+def told_apart(arms: Mapping[str, Any]) -> list[str]:
+    """Each arm against the first: over seeds, and task by task; whether that tells them apart."""
+    first, *others = arms
+    return [f"{name} less {first}: {_told(arms[name])}" for name in others]
+
+
+def _told(arm: Mapping[str, Any]) -> str:
+    by_seed, by_task = arm["against_first"], arm["tasks_against_first"]
+    ways = {f"over {len(arm['by_seed'])} seeds": by_seed, "over the tasks of these runs": by_task}
+    known = {way: found for way, found in ways.items() if found is not None and found["low"] is not None}
+    if not known:
+        return "no interval: it takes 2 seeds, or runs that were measured on the same tasks"
+    told = [
+        f"{100 * f['mean']:+.1f} points ({100 * f['low']:+.1f} to {100 * f['high']:+.1f}) {w}" for w, f in known.items()
+    ]
+    first = next(iter(known.values()))
+    is_open = first["low"] <= 0 <= first["high"]
+    return "; ".join(told) + (": too few to tell them apart" if is_open else "")
 
 
 def plan_of(words: Sequence[str], seeds: int, tokens: int, root: Path, name: str) -> ComparisonPlan:

@@ -158,7 +158,8 @@ def _change(summary: dict[str, Any]) -> str:
     spread = f" (95% interval {low:.1%} to {high:.1%})" if low is not None else ""
     gain = summary["heldout_gain"]
     paired = f" ({100 * gain['low']:+.1f} to {100 * gain['high']:+.1f}, task by task)" if gain else ""
-    points = f"{100 * (after - before):+.1f} points{paired}"
+    cut = f", {share:.0%} of its replies cut" if (share := summary["heldout_truncated"]) else ""
+    points = f"{100 * (after - before):+.1f} points{paired}{cut}"
     return f"[bold]{before:.1%} → [green]{after:.1%}[/green][/bold]{spread}, {points}"
 
 

@@ -41,6 +41,7 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "heldout_after": last.get("heldout"),
         "heldout_after_low": last.get("heldout_low"),
         "heldout_after_high": last.get("heldout_high"),
+        "heldout_truncated": last.get("heldout_truncated"),
         "tokens_generated": tally.tokens_generated,
         "tokens_trained": tally.tokens_trained,
         "tokens_advised": tally.tokens_advised,

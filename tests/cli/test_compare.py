@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.cli.compare import compare, plan_of
+from strop.cli.compare import compare, plan_of, told_apart
 from strop.errors import ConfigurationError, DataError
 from tests.models import save_pocket_like
 
@@ -38,6 +38,10 @@ def test_two_recipes_over_two_seeds_and_then_a_third(tmp_path: Path) -> None:
     runs = [str(tmp_path / "both" / f"{name}-seed1") for name in ("rloo", "grpo")]  # as they are: nothing is run
     again = compare(runs, seeds=1, tokens=1, jobs=1, root=tmp_path, name="as-they-are")
     assert list(again["arms"]) == ["rloo-seed1", "grpo-seed1"]
+    gain = again["arms"]["grpo-seed1"]["tasks_against_first"]  # both were measured on the same 4 tasks
+    assert gain["low"] < gain["mean"] < gain["high"] and gain["mean"] == pytest.approx(
+        again["arms"]["grpo-seed1"]["by_seed"][0] - again["arms"]["rloo-seed1"]["by_seed"][0]
+    )
     assert again["arms"]["grpo-seed1"]["by_seed"] == summary["arms"]["grpo"]["by_seed"][1:]
     assert not list((tmp_path / "as-they-are").glob("*-seed*"))
     pairs = [" ".join(str(tmp_path / "both" / f"{name}-seed{seed}") for seed in (0, 1)) for name in ("grpo", "rloo")]
@@ -55,6 +59,21 @@ def test_settings_of_one_recipe(tmp_path: Path) -> None:
     assert plan.folder == tmp_path / "grpo-minibatches-1-grpo-minibatches-2-learning_rate-1e-3"
     summary = compare(words, seeds=1, tokens=100, jobs=1, root=tmp_path, name="")
     assert list(summary["arms"]) == words[:2]
+
+
+def test_what_tells_arms_apart_is_said() -> None:
+    sure, open_ = {"mean": 0.1, "low": 0.05, "high": 0.15}, {"mean": 0.1, "low": -0.05, "high": 0.25}
+    alone = {"mean": 0.1, "low": None, "high": None}
+    arms = {
+        "a": {},
+        "b": {"by_seed": [0.5, 0.6], "against_first": sure, "tasks_against_first": open_},
+        "c": {"by_seed": [0.5], "against_first": alone, "tasks_against_first": open_},
+        "d": {"by_seed": [0.5], "against_first": alone, "tasks_against_first": None},
+    }
+    b, c, d = told_apart(arms)
+    assert b.startswith("b less a: +10.0 points (+5.0 to +15.0) over 2 seeds; +10.0 points (-5.0 to +25.0) over the")
+    assert "too few" not in b and c.endswith("over the tasks of these runs: too few to tell them apart")
+    assert d.startswith("d less a: no interval: it takes 2 seeds")
 
 
 def test_mistakes_show_before_anything_starts(tmp_path: Path) -> None:

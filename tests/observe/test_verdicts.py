@@ -18,6 +18,7 @@ from strop.disk.kinds import KindFates, kinds_of, tries_and_tasks
 from strop.disk.queries import Offered
 from strop.observe.examination import examine, judged, rules
 from strop.observe.history import History, read_history
+from strop.observe.intervals import Difference
 from strop.observe.report import render
 from strop.observe.verdicts import RunVerdict
 from strop.recipes import build, recipe_named
@@ -276,6 +277,10 @@ def test_too_few_to_tell(tmp_path: Path) -> None:
     assert "from -7 to +19" in several.evidence
     near = [(0.5, 0.52), (0.5, 0.53), (0.5, 0.54)]
     assert found("too few to tell", History(rows(heldout=(0.5, 0.54)), siblings=near)) is None, "three that agree"
+    still = [(0.5, 0.5), (0.5, 0.501), (0.5, 0.499)]
+    assert found("too few to tell", History(rows(heldout=(0.5, 0.54)), siblings=still)) is None, "nothing changed"
+    paired = History(rows(heldout=(0.5, 0.54)), gain=Difference(0.04, 0.01, 0.07))
+    assert found("too few to tell", paired) is None, "on the same tasks it is sure"
     for seed in (0, 1):
         folder = run_folder(tmp_path / f"seed{seed}", steps=4)
         folder.recipe.write_text(folder.recipe.read_text().replace("seed=0", f"seed={seed}"))

@@ -9,7 +9,7 @@ from strop.observe.intervals import over_seeds
 from strop.observe.verdicts import HealthRule, RunVerdict
 
 _LEAST = 20  # steps, before a gain is expected at all
-_SMALL = 0.005  # of accuracy: no change that anybody would tell of
+_SMALL = 0.03  # of accuracy: an interval around 0 that is no wider tells that nothing changed
 
 
 class FewSeeds(HealthRule):
@@ -27,7 +27,7 @@ class FewSeeds(HealthRule):
         upwards = math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
         if history.gain is not None:  # on the same tasks, which is surer
             upwards, downwards = history.gain.high - change, change - history.gain.low
-        if abs(change) < _SMALL or not change - downwards <= 0 <= change + upwards:
+        if not _is_open(change - downwards, change + upwards):
             return None
         evidence = (
             f"held-out accuracy changed by {100 * change:+.1f} points in one run, and its 95% interval goes from "
@@ -40,7 +40,7 @@ class FewSeeds(HealthRule):
 
     def _of_seeds(self, changes: list[float]) -> RunVerdict | None:
         mean, low, high = over_seeds(changes)
-        if low is None or high is None or not low <= 0 <= high:
+        if low is None or high is None or not _is_open(low, high):
             return None
         evidence = (
             f"held-out accuracy changed by {100 * mean:+.1f} points on average over {len(changes)} seeds, and its 95% "
@@ -49,3 +49,8 @@ class FewSeeds(HealthRule):
         return RunVerdict(
             "too few to tell", evidence, "more seeds, or a setting whose effect is larger than their spread"
         )
+
+
+def _is_open(low: float, high: float) -> bool:
+    """Whether it may have become better, worse or stayed as it was."""
+    return low <= 0 <= high and max(-low, high) > _SMALL
