@@ -54,6 +54,13 @@ class Learns(Protocol):
 
 
 @runtime_checkable
+class Teaches(Protocol):
+    """Lets what it holds learn itself, from other groups or at another time; anything else learns by itself."""
+
+    teaches: ClassVar[bool]
+
+
+@runtime_checkable
 class Meets(Protocol):
     """Is introduced to the policy before the first attempt."""
 
@@ -189,6 +196,13 @@ class Relates(Protocol):
 
 
 @runtime_checkable
+class ReadsCalls(Protocol):
+    """A world that finds calls in replies by itself, beside those of tools that somebody else put there."""
+
+    reads_calls: ClassVar[bool]
+
+
+@runtime_checkable
 class Dated(Protocol):
     """A world that changes while the policy learns: what an attempt finds depends on where it starts."""
 
@@ -249,6 +263,20 @@ def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
         if plays(part, kind) or isinstance(part, Sends):
             closed.append(path)
     return found
+
+
+def learners_in(value: Any) -> list[Learns]:
+    """Those within a value, inside others too, but for what a part teaches itself or has sent away."""
+    found: dict[int, Learns] = {}
+    closed: list[str] = []
+    for path, part in parts(value):
+        if any(not outer or path.startswith(f"{outer}.") for outer in closed):
+            continue
+        if isinstance(part, Learns):
+            found.setdefault(id(part), part)
+        if isinstance(part, Teaches | Sends):
+            closed.append(path)
+    return list(found.values())
 
 
 def plays(part: Any, kind: type) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from strop.abilities import Closes, Settles, generated, outermost
+from strop.abilities import Closes, Settles, generated, learners_in, outermost
 from strop.generate.engines.scripted import Scripted
 from strop.placement.process import LocalProcess
 from strop.placement.ray import RayActor
@@ -48,3 +48,27 @@ def test_what_works_in_another_process_is_asked_nothing_here() -> None:
     engine = Counting({"": "1"})
     assert generated(Plain(engine)) == 7 and generated(Plain(RayActor(engine))) is None
     assert generated(Plain(LocalProcess(engine))) == 0  # it counts itself, and has heard nothing yet
+
+
+@dataclass(eq=False)
+class Learning:
+    """Learns, and holds others that may."""
+
+    inner: object = None
+
+    def learn(self, groups: Any) -> dict[str, float]:
+        return {}
+
+
+@dataclass(eq=False)
+class Teaching(Learning):
+    teaches: ClassVar[bool] = True
+
+
+def test_whoever_learns_hides_nobody_who_does_but_those_it_teaches() -> None:
+    """A learner within another learned nothing; one that stands in two places learns once."""
+    inner = Learning()
+    outer, teacher = Learning(Plain(inner)), Teaching((inner, Learning()))
+    assert learners_in(outer) == [outer, inner] and learners_in((inner, outer)) == [inner, outer]
+    assert learners_in(Plain(teacher)) == [teacher]
+    assert learners_in((RayActor(inner), outer)) == [outer, inner], "what is sent away learns there"  # type: ignore[arg-type]

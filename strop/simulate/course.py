@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strop.abilities import Learns, Observes, inside, outermost
+from strop.abilities import Observes, inside, learners_in
 from strop.control.scores import Doubles
 from strop.errors import StarvationError
 from strop.filter.verdicts import passes
@@ -50,7 +50,7 @@ class Course:
         self.chance = np.random.default_rng([self.seed, 2])
         parts = (self.control.sampler, self.control.budget, self.control.belief)
         self.observers = inside(parts, Observes)
-        self.learners = [part for _, part in outermost(parts, Learns)]
+        self.learners = learners_in(parts)
         if self.scenario.bias:
             self._show(self._rumours())
 

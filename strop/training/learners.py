@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns, outermost
+from strop.abilities import Learns, learners_in
 from strop.types import Group, Metrics
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def learners_of(run: Run) -> list[Learns]:
     """All of them, each once, wherever it stands; whoever asks does so once, because the whole run is walked."""
-    return list({id(part): part for _, part in outermost(run, Learns)}.values())
+    return learners_in(run)
 
 
 def teach(learners: Sequence[Learns], groups: Sequence[Group]) -> Metrics:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.abilities import Learns, outermost
 from strop.control.evidence import successes
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler
@@ -55,10 +54,7 @@ class Unsolved(Sampler):
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing itself; says how many tasks are solved, and how often one of them was passed over, so far."""
-        found = {"solved_tasks": float(len(self._solved)), "passed_over": float(self._passed_over)}
-        for _, part in outermost(self.inner, Learns):
-            found |= part.learn(groups)
-        return found
+        return {"solved_tasks": float(len(self._solved)), "passed_over": float(self._passed_over)}
 
     def state(self) -> dict[str, Any]:
         return {"solved": list(self._solved), "passed_over": self._passed_over}

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strop.abilities import Hints, Learns, outermost
+from strop.abilities import Hints
 from strop.environments.hints import without_hints
 from strop.environments.json_rows import json_rows
 from strop.environments.of_task import world_of
@@ -71,10 +71,7 @@ class Where(Sampler):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing itself; says which scores the draw has, and how many tasks were passed over so far."""
         known = [self.score(group.task) for group in groups]
-        found = {"task_score": sum(known) / max(len(known), 1), "passed_over": float(self._passed_over)}
-        for _, part in outermost(self.inner, Learns):
-            found |= part.learn(groups)
-        return found
+        return {"task_score": sum(known) / max(len(known), 1), "passed_over": float(self._passed_over)}
 
     def state(self) -> dict[str, Any]:
         return {"passed_over": self._passed_over}

@@ -35,6 +35,7 @@ class PerSource(Reward):
 
     is_inline: ClassVar[bool] = True  # where those it holds are
     name: ClassVar[str] = "per_source"
+    teaches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for each in self.verifiers:
@@ -56,6 +57,8 @@ class PerSource(Reward):
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Rewards of the draw by source, and what verifiers say of their own groups; nothing is remembered here."""
         told: Metrics = {}
+        for _, part in outermost(self.layout, Learns):
+            told |= part.learn(groups)
         for verifier in self.verifiers:
             own = [group for group in groups if group.task.source == verifier.source]
             marks = [attempt.reward for group in own for attempt in group.scored]

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.abilities import Learns, outermost
 from strop.environments.scratchpad import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.filter.paid import Paid
@@ -64,13 +63,10 @@ class ThoughtBlind(Reward):
         shown = sum(
             len(reply if response is None else response) for reply, response in zip(replies, responses, strict=True)
         )
-        told = {
+        return {
             "malformed_share": sum(response is None for response in responses) / max(len(replies), 1),
             "hidden_share": 1 - shown / max(sum(map(len, replies)), 1),
         }
-        for _, part in outermost(self.inner, Learns):
-            told |= part.learn(groups)
-        return told
 
 
 def response_of(reply: str) -> str | None:

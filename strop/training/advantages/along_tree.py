@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.abilities import Learns, outermost
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
 from strop.training.arithmetic.lineage import counts, lines
@@ -53,12 +52,9 @@ class AlongTree(Advantage):
                 attempt.advantages = total.astype(np.float32)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of written tokens that stand in more than one attempt, and what is learned within."""
+        """The share of written tokens that stand in more than one attempt."""
         times = np.concatenate([np.zeros(0), *(each for group in groups for each in counts(group).values())])
-        figures = {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
-        for _, part in outermost(self.inner, Learns):
-            figures |= part.learn(groups)
-        return figures
+        return {"shared_token_share": float((times > 1).mean()) if len(times) else 0.0}
 
 
 def _credit(attempt: Trajectory) -> float:

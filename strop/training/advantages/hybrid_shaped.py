@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.abilities import Learns, outermost
 from strop.roles import Advantage
 from strop.training.needs import Note
 from strop.training.tops import confidences, entropies, top
@@ -51,12 +50,9 @@ class HybridShaped(Advantage):
         return np.asarray(1 + self.weight * np.clip(shape, -_BOUND, _BOUND))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How far the factors are from 1 on average, and what is learned within."""
+        """How far the factors are from 1 on average."""
         is_there = any(attempt.num_tokens for group in groups for attempt in group.scored)
-        figures = {"shaped": float(np.abs(self._factors(groups) - 1).mean()) if is_there else 0.0}
-        for _, part in outermost(self.inner, Learns):
-            figures |= part.learn(groups)
-        return figures
+        return {"shaped": float(np.abs(self._factors(groups) - 1).mean()) if is_there else 0.0}
 
 
 def _z(values: NDArray[np.float64]) -> NDArray[np.float64]:

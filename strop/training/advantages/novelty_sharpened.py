@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.abilities import Learns, outermost
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.types import Group, Metrics, Trajectory
@@ -51,16 +50,13 @@ class NoveltySharpened(Advantage):
         return [self.novelty * (1 - float(np.exp(each - middle))) for each in likely]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """The share of attempts with a bonus that their credit could take, and what is learned within."""
+        """The share of attempts with a bonus that their credit could take."""
         found = []
         for group in groups:
             spoken = [attempt for attempt in group.scored if attempt.num_sampled and attempt.advantages is not None]
             credited = [float(np.max(t.advantages, initial=0.0)) > 0 for t in spoken if t.advantages is not None]
             found += [is_right and bonus > 0 for is_right, bonus in zip(credited, self._bonuses(spoken), strict=True)]
-        figures = {"sharpened_share": sum(found) / max(len(found), 1)}
-        for _, part in outermost(self.inner, Learns):
-            figures |= part.learn(groups)
-        return figures
+        return {"sharpened_share": sum(found) / max(len(found), 1)}
 
 
 def _mean_logprob(attempt: Trajectory) -> float:

@@ -14,7 +14,6 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from strop.abilities import Learns, outermost
 from strop.roles import Advantage
 from strop.types import Group, Metrics, Trajectory
 
@@ -42,16 +41,13 @@ class SiblingTokens(Advantage):
                         _add(attempt, depth, credit)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
-        """How many forks a group has, how large the credit at them is, and what is learned within."""
+        """How many forks a group has, and how large the credit at them is."""
         found = [credit for group in groups for _, fork in forks(group.scored) for credit in credits(fork).values()]
         count = sum(1 for group in groups for _ in forks(group.scored))
-        figures = {
+        return {
             "forks": count / max(len(groups), 1),
             "fork_credit": float(np.mean(np.abs(found))) if found else 0.0,
         }
-        for _, part in outermost(self.inner, Learns):
-            figures |= part.learn(groups)
-        return figures
 
 
 def forks(attempts: Sequence[Trajectory]) -> list[tuple[int, Fork]]:

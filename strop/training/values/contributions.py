@@ -37,6 +37,7 @@ class Contributions(ValueModel):
     window: int = 32  # draws
 
     needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
+    teaches: ClassVar[bool] = True
 
     _slopes: Table | None = field(default=None, init=False, repr=False, compare=False)  # [H + 1]
     _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)

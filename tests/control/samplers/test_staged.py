@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from strop.abilities import learners_in
 from strop.control.samplers.mixture import Mixture
 from strop.control.samplers.staged import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.disk.checkpoint import parts
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
+from strop.training.learners import teach
 from tests.control.samplers.trying import draws, group_of
 
 STAGES = (Uniform((Arithmetic(1),)), Uniform((Arithmetic(2), Arithmetic(3))), Uniform((Arithmetic(4),)))
@@ -29,7 +31,7 @@ def test_it_says_the_stage_of_groups_by_their_version_and_lets_stages_learn() ->
     mixed = Mixture((Arithmetic(1), Arithmetic(2)), (1.0, 1.0))
     staged = Staged((mixed, STAGES[2]), (5,))
     groups = [group_of(Arithmetic(1).task(number), [1.0], version) for number, version in enumerate((4, 5, 9, 0))]
-    told = staged.learn(groups)
+    told = teach(learners_in(staged), groups)
     assert told["stage"] == 0.5 and told["drawn/arithmetic-1"] == 1.0 and told["uneven"] == 0.5
 
 

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from strop.abilities import learners_in
 from strop.control.beliefs.counts import Counts
 from strop.control.samplers.few import Few
 from strop.control.samplers.mixture import Mixture
 from strop.control.samplers.unsolved import Unsolved
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
+from strop.training.learners import teach
 from strop.types import Origin
 from tests.control.samplers.trying import Noting, draws, group_of, restored
 
@@ -76,7 +78,7 @@ def test_after_a_thousand_solved_ones_the_next_is_tried_whatever_it_is() -> None
 
 def test_goes_on_where_it_was_and_lets_its_inner_one_learn() -> None:
     mixed = Unsolved(Mixture((WORLD,), (1.0,)), 0.5)
-    assert mixed.learn([])["uneven"] == 0.0
+    assert teach(learners_in(mixed), [])["uneven"] == 0.0
     first = sampler()
     draws(first, 3)
     first.observe(group_of(TASKS[3], [1.0]))

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import pytest
 
+from strop.abilities import learners_in
 from strop.environments.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.paid import Paid, Span
@@ -21,6 +22,7 @@ from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.roles import Reward
+from strop.training.learners import teach
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.clock import run_virtually
@@ -119,7 +121,7 @@ def test_what_it_tells() -> None:
     told = ThoughtBlind(Flat()).learn([group])
     assert told == pytest.approx({"malformed_share": 0.5, "hidden_share": 16 / 20})
     assert ThoughtBlind(Flat()).learn([saying("1")]) == {"malformed_share": 1.0, "hidden_share": 0.0}
-    assert "flipped_share" in ThoughtBlind(Flipped(Flat(), (WORLD,))).learn([group])
+    assert "flipped_share" in teach(learners_in(ThoughtBlind(Flipped(Flat(), (WORLD,)))), [group])
 
 
 def test_in_a_run_the_response_alone_is_judged(tmp_path: Path) -> None:

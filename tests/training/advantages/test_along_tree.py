@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.abilities import learners_in
 from strop.errors import ConfigurationError
 from strop.generate.pieces import cut, given
 from strop.roles import Advantage
@@ -20,6 +21,7 @@ from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.advantages.signed import Signed
 from strop.training.arithmetic.lineage import lines
+from strop.training.learners import teach
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group
 from tests.training.tiny import make_turn
@@ -210,7 +212,7 @@ def test_less_doubt_counts_more() -> None:
     found = [None if each.advantages is None else each.advantages.tolist() for each in group.trajectories]
     assert found == [[pytest.approx(0.75)], [pytest.approx(-0.25)] * 2, [0.0] * 3, None]
     assert EntropyReshaped(GroupMean()).learn([group]) == {"reshaped": pytest.approx(1 / 3)}
-    both = AlongTree(EntropyReshaped(GroupMean())).learn([group])
+    both = teach(learners_in(AlongTree(EntropyReshaped(GroupMean()))), [group])
     assert both == {"shared_token_share": 0.0, "reshaped": pytest.approx(1 / 3)}
 
 
