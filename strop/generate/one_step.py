@@ -16,7 +16,10 @@ from strop.types import Message, Origin, Task
 
 @dataclass(frozen=True)
 class OneStep(Agent):
-    """The world is brought to where the given turns lead, and one more is taken; what comes of it is not asked."""
+    """The world is brought to where the given turns lead, and one more is taken; what comes of it is not asked.
+
+    Where the given turns fill the context, there is no room for one more.
+    """
 
     said: str | None = None  # in place of the policy's reply
 
@@ -24,6 +27,8 @@ class OneStep(Agent):
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
         await where_it_stands(task, dialogue, environment)
+        if dialogue.is_cut:
+            return ()
         if self.said is None:
             await dialogue.reply()
         else:

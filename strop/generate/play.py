@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from strop.abilities import Dated
+from strop.environments.at_start import environment_at
 from strop.environments.demonstrating import demonstrating
 from strop.errors import StropError
 from strop.generate.talk import Paused, Talk
@@ -152,7 +152,7 @@ async def play(
 
 def _build(world: World, start: Start) -> Environment:
     try:
-        return world.at(start) if isinstance(world, Dated) else world.environment()
+        return environment_at(world, start)
     except StropError:
         raise
     except Exception as error:

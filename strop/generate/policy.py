@@ -68,17 +68,18 @@ class Policy:
 
     def message(self, reply: IntArray, tools: Sequence[Tool]) -> Message:
         """A reply as a message: all its text, and what it calls of these tools."""
-        calls = self._calls.read(reply, tools).told if tools and self._calls is not None else ()
+        calls = self.calls.read(reply, tools).told if tools and self.calls is not None else ()
         return Message("assistant", self.template.text(reply), calls)
 
     def called(self, message: Message) -> str:
         """What a message says with its calls behind it, as this model writes them."""
-        if self._calls is None:
+        if self.calls is None:
             raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
-        return message.content + "".join(map(self._calls.written, message.tool_calls))
+        return message.content + "".join(map(self.calls.written, message.tool_calls))
 
     @cached_property
-    def _calls(self) -> CallFormat | None:
+    def calls(self) -> CallFormat | None:
+        """How the model writes calls; found once, by rendering some. None: its template shows none."""
         return CallFormat.of(self.template)
 
     def retold(self, turns: Sequence[Turn], messages: Sequence[Message], task: Task) -> tuple[Turn, ...]:

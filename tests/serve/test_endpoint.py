@@ -69,6 +69,13 @@ def within(policy: Policy, work: Callable[[str, Attempts, str, Any], Awaitable[N
     return asyncio.run(play())
 
 
+def test_how_calls_are_written_is_found_once_for_all_attempts(policy: Policy) -> None:
+    attempts = Attempts()
+    first, second = (attempts.admit(dialogue(policy, task_of(number), number))[1] for number in range(2))
+    assert first.format is not None and first.format is second.format is policy.calls
+    assert Public(policy, "pocket", "token").visit("token").format is policy.calls
+
+
 def test_keys_open_their_own_attempt_alone(policy: Policy) -> None:
     async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
         other, talk = attempts.admit(dialogue(policy, task_of(1), 1))

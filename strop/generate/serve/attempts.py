@@ -6,7 +6,6 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from strop.generate.call_format import CallFormat
 from strop.generate.serve.app import Guests
 from strop.generate.serve.asks import Refusal
 from strop.generate.serve.visit import Visit
@@ -26,7 +25,7 @@ class Attempts(Guests):
     def admit(self, talk: Talk) -> tuple[str, Visit]:
         """A key for this attempt."""
         key = f"sk-strop-{secrets.token_urlsafe(24)}"
-        self._open[key] = Visit(talk, CallFormat.of(talk.policy.template))
+        self._open[key] = Visit(talk, talk.policy.calls)
         return key, self._open[key]
 
     async def end(self, key: str) -> None:

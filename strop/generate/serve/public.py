@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from strop.generate.call_format import CallFormat
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.serve.app import Guests
 from strop.generate.serve.asks import Refusal
@@ -26,13 +24,9 @@ class Public(Guests):
     seed: int = 0
     _number: int = field(default=0, init=False)
 
-    @cached_property
-    def _format(self) -> CallFormat | None:
-        return CallFormat.of(self.policy.template)
-
     def visit(self, key: str) -> Visit:
         if not secrets.compare_digest(key.encode(), self.token.encode()):
             raise Refusal(401, "this key is not the token that the server was started with")
         self._number += 1
         start = Start(f"served/{self._number}", attempt_key(self.seed, f"served/{self._number}"))
-        return Visit(self.policy.dialogue(_NOTHING, start), self._format, is_free=True)
+        return Visit(self.policy.dialogue(_NOTHING, start), self.policy.calls, is_free=True)

@@ -15,16 +15,20 @@ from strop.environments.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.scripted import Scripted
+from strop.generate.one_step import OneStep
+from strop.generate.pieces import given
+from strop.generate.play import play
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.expert_steps import ExpertSteps
 from strop.pocket.tokenizer import END
 from strop.roles import Agent, Environment
 from strop.training.advantages.discriminated import Discriminated, features
-from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
+from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 from tests.building import TASK, turn
 from tests.generate.talking import policy_of
 from tests.models import save_pocket_like
 
+START = Start("0/0", 1)
 SECRET = {"store": {"red": 3, "blue": 4}, "total": 7}
 SUM = Task((Message("user", "sum red blue"),), json.dumps(SECRET), "keyvalue", 2)
 
@@ -84,6 +88,19 @@ def test_each_step_is_proposed_behind_the_experts_history(model: Path) -> None:
 def test_as_many_steps_are_compared_as_there_are_starts(model: Path) -> None:
     made, _ = brought(model, SCRIPT, ExpertSteps(Demonstrate()), count=2)
     assert [each.facts["noted"] for each in made] == [1.0, 0.0, 1.0, 0.0] and len({each.family for each in made}) == 2
+
+
+def test_a_step_behind_a_full_context_is_not_taken(model: Path) -> None:
+    """The given turns are as long as the context: neither side has room for one more, and no run ends for it."""
+    engine = Scripted(SCRIPT)
+    engine.open(model)
+    shown = asyncio.run(play(Demonstrate(), KeyValue(2), policy_of(model, engine, context=256).dialogue(SUM, START)))
+    before = given(shown.turns[:2])
+    full = sum(len(each.prompt) + len(each.tokens) for each in before)
+    for context, said in ((full, None), (full, "7"), (256, None), (256, "7")):
+        talk = policy_of(model, engine, context=context).dialogue(SUM, replace(START, turns=before))
+        made = asyncio.run(play(OneStep(said), KeyValue(2), talk))
+        assert len(made.turns) == 2 + (context > full) and made.outcome is not Outcome.FAILED
 
 
 @dataclass(frozen=True)
