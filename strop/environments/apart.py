@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from strop.environments.at_start import check_undated
 from strop.environments.staging.staged import asked, is_alone, nothing, observation, started
 from strop.processes.answers import NoAnswer
 from strop.processes.child import Child
@@ -28,6 +29,9 @@ class Apart(World):
     world: World
     seconds: float = 60.0
     _idle: list[Child] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_undated(self.world, "Apart")
 
     @property
     def name(self) -> str:

@@ -110,6 +110,7 @@ class KeyValue(World):
     seed: int = 0
     name: ClassVar[str] = "keyvalue"
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, 1, _MOST_LOOKUPS)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from strop.abilities import Closes, Learns
 from strop.environments.around import Around
+from strop.environments.at_start import check_undated
 from strop.environments.staging.blocks import Blocks
 from strop.environments.staging.staged import WorldRaised, asked, is_alone, nothing, observation, started
 from strop.errors import ConfigurationError
@@ -46,6 +47,7 @@ class Pooled(Around, Closes, Learns):
                 "Pooled needs processes >= 1, batch >= 1 and seconds > 0, "
                 f"got {self.processes}, {self.batch} and {self.seconds:g}"
             )
+        check_undated(self.inner, "Pooled")
         self._blocks.append(Blocks(self.batch))
 
     def check(self, task: Task, reply: str) -> float:

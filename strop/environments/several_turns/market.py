@@ -29,6 +29,7 @@ class Market(World):
     seed: int = 0
     name: ClassVar[str] = "market"
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, 1, len(_SUMS))

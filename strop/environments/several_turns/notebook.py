@@ -53,6 +53,7 @@ class Notebook(World):
     cells: Cells = field(default_factory=Cells)  # where code runs
     name: ClassVar[str] = "notebook"
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, min(FIGURES), max(FIGURES))

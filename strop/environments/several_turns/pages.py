@@ -84,6 +84,7 @@ class TextPages(World):
     seed: int = 0
     name: ClassVar[str] = "pages"
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, 1, _MOST_LINKS - 1)

@@ -35,6 +35,7 @@ class Search(World):
     tool: Instrument = field(default_factory=Retrieval)
     name: ClassVar[str] = "search"
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require_level(self.name, self.level, min(_CHAINS), max(_CHAINS))

@@ -41,6 +41,7 @@ class Practice(World):
     seed: int = 0
 
     is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.skill not in SKILLS:

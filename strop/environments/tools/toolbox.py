@@ -2,7 +2,8 @@
 
 A wrong call is told to the policy. A tool that crashes, or does not answer within its deadline, fails the attempt,
 where the release answers in its name and trains on that. Each attempt has tools of its own where calls leave something
-behind, and waits for nobody else's.
+behind, and waits for nobody else's. Where the world reads calls of its own, it is
+handed replies that call none of these tools.
 Papers: verltool
 """
 
@@ -11,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
+from strop.abilities import ReadsCalls, inside
 from strop.environments.around import Around
 from strop.environments.demonstrating import demonstrating
 from strop.environments.scratchpad import final_answer
@@ -35,6 +37,8 @@ class Toolbox(Around):
     longest: int = 512  # characters of an answer; of a longer one the middle is left out
     seconds: float = 10.0  # within which a call is answered
 
+    reads_calls: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         names = [tool.name for tool in self.tools]
         if not names or len(set(names)) < len(names) or self.longest < 8 or not self.seconds > 0:
@@ -49,7 +53,8 @@ class Toolbox(Around):
         return replace(task, tools=(*task.tools, *map(offered, self.tools)))
 
     def environment(self) -> ToolboxEnvironment:
-        return ToolboxEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds)
+        is_read = bool(inside(self.inner, ReadsCalls))
+        return ToolboxEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds, is_read)
 
 
 @dataclass
@@ -60,6 +65,7 @@ class ToolboxEnvironment(Environment):
     tools: tuple[Instrument, ...]
     longest: int = 512
     seconds: float = 10.0
+    hands_on: bool = False  # whether a reply that calls other tools than these is for the world to read
     task: Task = field(init=False, repr=False, compare=False)
     heard: list[str] = field(default_factory=list, init=False, repr=False, compare=False)  # what tools answered
     _own: dict[str, Instrument] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -69,7 +75,8 @@ class ToolboxEnvironment(Environment):
         await self.inner.reset(task)
 
     async def step(self, reply: Message) -> Observation:
-        if not reply.tool_calls:
+        is_other = self.hands_on and not any(call.name in self._own for call in reply.tool_calls)
+        if not reply.tool_calls or is_other:
             return await self.inner.step(reply)
         answers = [await self._answer(call) for call in reply.tool_calls]
         self.heard += answers

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from strop.environments.apart import Apart
+from strop.environments.around import Around
+from strop.environments.pooled import Pooled
 from strop.environments.several_turns.search import Search
 from strop.environments.split import prompt_of
+from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.collection import facts
 from strop.environments.tools.search_rules import found
 from strop.environments.tools.simulated_search import SimulatedSearch
+from strop.environments.tools.toolbox import Toolbox
 from strop.errors import ConfigurationError
 from strop.generate.advisers.procedural import Procedural
 from strop.generate.agents.chat import Chat
@@ -20,6 +25,7 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.play import play
 from strop.generate.policy import Policy
 from strop.recipes.agent.zerosearch import zerosearch
+from strop.roles import World
 from strop.types import Group, Sampling, Start, Trajectory
 from tests.models import save_pocket_like
 
@@ -45,7 +51,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_pocket_like(tmp_path_factory.mktemp("model"))
 
 
-def searched(model: Path, world: SimulatedSearch, version: int, count: int) -> list[Trajectory]:
+def searched(model: Path, world: World, version: int, count: int) -> list[Trajectory]:
     """Attempts that search twice for what is asked, at this version of the weights."""
     query = prompt_of(world.task(0)).removesuffix("?")
     engine = Scripted(lambda prompt, key: f"<call>search {query}</call>" if prompt.count("<|tool|>") < 2 else "x")
@@ -102,3 +108,17 @@ def test_what_cannot_be_is_refused() -> None:
     for changes in ({"total": 0}, {"end": 1.5}, {"start": -0.1}, {"base": 0.0}, {"seconds": 0.0}):
         with pytest.raises(ConfigurationError, match="chances from 0 to 1"):
             SimulatedSearch(**{"inner": Search(1), "simulator": RULES, "total": 5} | changes)  # type: ignore[arg-type]
+
+
+def test_versions_are_seen_through_worlds_around_it(model: Path) -> None:
+    """No noise at version 0 and nothing else from the last one on, however many worlds stand around."""
+    plain = SimulatedSearch(Search(1), RULES, total=4, end=1.0)
+    for world in (Around(plain), Toolbox(plain, (Calculator(),)), Around(Toolbox(Around(plain), (Calculator(),)))):
+        for version in (0, 4):
+            found, expected = (searched(model, each, version, 6) for each in (world, plain))
+            assert list(map(told, found)) == list(map(told, expected)) and any(map(told, expected))
+    noisy, useful = (list(map(told, searched(model, Around(plain), version, 6))) for version in (4, 0))
+    assert noisy != useful
+    for holder in (Apart, Pooled):
+        with pytest.raises(ConfigurationError, match=f"use it without {holder.__name__}"):
+            holder(Around(plain))

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from strop.environments.arithmetic import Arithmetic
+from strop.environments.keyvalue import KeyValue
+from strop.environments.split import prompt_of
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.files import Files
 from strop.environments.tools.instrument import Instrument
@@ -198,6 +200,30 @@ def test_other_models_write_the_same_call_as_json(tmp_path: Path, template: str)
 def test_a_template_without_calls_cannot_be_shown_any(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="shows no tool calls"):
         plays(save_folder(tmp_path), Toolbox(Arithmetic(4), (Calculator(),)), saying(""), 1, Demonstrate())
+
+
+def test_a_world_that_reads_calls_itself_goes_on_doing_so(model: Path) -> None:
+    """Look-ups of a store and sums of a calculator in one attempt; calls of nobody are told by the store."""
+    world = Toolbox(KeyValue(2), (Calculator(),))
+    task = next(each for index in range(99) if " to " not in prompt_of(each := world.task(index)))
+    one, other = prompt_of(task).split()[1:]
+    secret = json.loads(task.answer)
+    values = [str(secret["store"][key]) for key in (one, other)]
+    said = [f"<call>get {one}</call>", f"<call>get {other}</call>", f"<call>calc {'+'.join(values)}</call>"]
+    engine = Scripted(saying(*said, "<call>sing</call>", str(secret["total"])))
+    engine.open(model)
+    policy = Policy.load(model, engine, Sampling(max_tokens=200), 512)
+    attempt = asyncio.run(play(Chat(), world, policy.dialogue(task, Start("0/0", 1))))
+    assert answers(attempt) == [*values, str(secret["total"]), "error: get KEY or set KEY NUMBER"]
+    assert sum(attempt.turn_rewards) == 1.0 and attempt.outcome is Outcome.FINISHED
+
+
+def test_tools_beside_tools_are_all_answered(model: Path) -> None:
+    world = Toolbox(Toolbox(Arithmetic(1), (Retrieval(texts=("red fox",)),)), (Calculator(),))
+    script = saying("<call>calc 1+1</call>", "<call>search red</call>", "<call>sing 3</call>", "x")
+    ((attempt,), _) = plays(model, world, script, 1)
+    first, second, third = answers(attempt)
+    assert first == "2" and "red fox" in second and third.startswith("error: no call of search(")
 
 
 def test_what_cannot_work_is_refused() -> None:
