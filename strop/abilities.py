@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strop.roles import Environment
     from strop.run import Run
     from strop.training.batch import Batch
-    from strop.weights.lent import Lent
+    from strop.weights.lent import Loan
 
 Kind = TypeVar("Kind")
 
@@ -149,14 +149,14 @@ class Settles(Protocol):
 class Lends(Protocol):
     """A trainer whose weights may be read in place, for only adapters beside them learn; None where that cannot be."""
 
-    def lend(self) -> Lent | None: ...
+    def lend(self) -> Loan | None: ...
 
 
 @runtime_checkable
 class Borrows(Protocol):
-    """An engine that can read a trainer's weights in place; answers whether it will, once it is opened."""
+    """Can read a trainer's weights in place, an engine or another trainer; answers whether it will, once opened."""
 
-    def borrow(self, lent: Lent) -> bool: ...
+    def borrow(self, lent: Loan | None) -> bool: ...
 
 
 @runtime_checkable

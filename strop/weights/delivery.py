@@ -11,7 +11,7 @@ from torch import Tensor
 from strop.abilities import Borrows, Lends, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
 from strop.machines import Engine, Trainer, WeightVersion
-from strop.weights.lent import Lent
+from strop.weights.lent import Loan
 
 
 async def deliver(version: WeightVersion, engines: Sequence[Engine]) -> None:
@@ -30,13 +30,13 @@ def check(version: WeightVersion, answer: str, name: str) -> None:
         )
 
 
-def lent_by(trainer: Trainer) -> Lent | None:
+def lent_by(trainer: Trainer) -> Loan | None:
     """Weights that may be read in place, where one trainer alone has them."""
     lenders = outermost(trainer, Lends)
     return lenders[0][1].lend() if len(lenders) == 1 else None
 
 
-def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Lent | None:
+def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Loan | None:
     """What a trainer lends to its only engine; None where that holds weights of its own."""
     readers = outermost(list(engines), Borrows)
     lent = lent_by(trainer) if len(readers) == 1 else None

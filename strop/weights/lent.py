@@ -5,11 +5,13 @@ A version is then the adapters alone; its name is made of both, of the weights a
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from strop.models.adapters import is_adapter
@@ -17,8 +19,16 @@ from strop.models.model import unadapted
 from strop.weights.fingerprint import fingerprint
 
 
+class Loan(Protocol):
+    """What a channel knows of weights that are lent."""
+
+    @property
+    def adapters(self) -> dict[str, Tensor]: ...
+    def published(self, adapters: Mapping[str, Tensor]) -> str: ...
+
+
 @dataclass(eq=False)
-class Lent:
+class Lent(Loan):
     """A model whose adapters are its owner's; whoever reads its weights has adapters of his own."""
 
     model: Any
@@ -38,6 +48,15 @@ class Lent:
         """The owner's, by name."""
         return {name: each.detach() for name, each in self.model.named_parameters() if is_adapter(name)}
 
+    @property
+    def rank(self) -> int:
+        return min(next(iter(self.adapters.values())).shape)
+
+    def another(self) -> Any:
+        """A model over the same weights, with adapters of its own that begin as these are now."""
+        shared = {id(each): each for name, each in self.model.named_parameters() if not is_adapter(name)}
+        return copy.deepcopy(self.model, shared)
+
     def published(self, adapters: Mapping[str, Tensor]) -> str:
         """The name of a version: of the weights as they were lent, and of these adapters."""
         return _joined(self.name, adapters)
@@ -53,6 +72,14 @@ class Lent:
 
     def _counts(self) -> list[int]:
         return [count for each in self.weights.values() for count in (each.data_ptr(), each._version)]
+
+
+def readable(lent: Loan | None, device: str, dtype: torch.dtype) -> Lent | None:
+    """What is lent, where its weights lie on this device and in this type."""
+    if not isinstance(lent, Lent):
+        return None
+    weight = lent.model.get_input_embeddings().weight
+    return lent if weight.device == torch.empty(0, device=device).device and weight.dtype == dtype else None
 
 
 def _joined(name: str, adapters: Mapping[str, Tensor]) -> str:

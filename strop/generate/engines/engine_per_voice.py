@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-
-from strop.abilities import Refuses
-from strop.errors import ConfigurationError, DeliveryError
+from strop.abilities import Borrows, Refuses
+from strop.errors import DeliveryError
 from strop.machines import Completion, Engine, WeightVersion
 from strop.types import IntArray, Sampling
-from strop.weights.by_voice import check_voices, place_of
+from strop.weights.by_voice import LentByVoice, check_voices, part_of, place_of
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint
+from strop.weights.lent import Loan
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -26,11 +24,13 @@ if TYPE_CHECKING:
 class EnginePerVoice(Engine, Refuses):
     """Weights come under the prefix of a voice (`VOICE/`), from `TrainerPerVoice`; the first voice is everybody else's.
 
-    Every engine begins with the run's model and keeps a copy of all of it, adapters or not.
+    Every engine begins with the run's model; where only adapters learn, all of them may read one copy of it.
     """
 
     voices: tuple[str, ...]
     engines: tuple[Engine, ...]  # one for each
+
+    _lent: LentByVoice | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_voices(self.voices, len(self.engines), "engines")
@@ -38,6 +38,18 @@ class EnginePerVoice(Engine, Refuses):
     def problems(self, run: Run) -> list[str]:
         is_near = isinstance(run.channel, Memory)
         return [] if is_near else ["EnginePerVoice takes weights by name within one process: use channel=Memory()"]
+
+    def borrow(self, lent: Loan | None) -> bool:
+        """All engines read what is lent to their voices, or none does."""
+        found = lent if isinstance(lent, LentByVoice) else LentByVoice({})
+        pairs = zip(self.voices, self.engines, strict=True)
+        fits = [isinstance(engine, Borrows) and engine.borrow(found.parts.get(voice)) for voice, engine in pairs]
+        if not all(fits):
+            for engine in self.engines:
+                if isinstance(engine, Borrows):
+                    engine.borrow(None)
+        self._lent = found if all(fits) else None
+        return self._lent is not None
 
     def open(self, model: Path) -> None:
         for engine in self.engines:
@@ -48,8 +60,9 @@ class EnginePerVoice(Engine, Refuses):
 
     async def load(self, version: WeightVersion) -> str:
         """Each engine proves that it holds its own part; all parts together are the version."""
-        parts = [_part(version.location, voice) for voice in self.voices]
-        names = [fingerprint(part) for part in parts]
+        parts, lent = [part_of(version.location, voice) for voice in self.voices], self._lent
+        pairs = zip(self.voices, parts, strict=True)
+        names = [fingerprint(part) if lent is None else lent.parts[voice].published(part) for voice, part in pairs]
         asked = [WeightVersion(version.step, name, part) for name, part in zip(names, parts, strict=True)]
         told = await asyncio.gather(*(engine.load(part) for engine, part in zip(self.engines, asked, strict=True)))
         for voice, name, answer in zip(self.voices, names, told, strict=True):
@@ -57,7 +70,7 @@ class EnginePerVoice(Engine, Refuses):
                 raise DeliveryError(
                     f"the engine of voice {voice!r} holds {answer} after step {version.step}, not {name}"
                 )
-        return fingerprint(version.location)
+        return fingerprint(version.location) if lent is None else lent.published(version.location)
 
     def forget(self) -> None:
         for engine in self.engines:
@@ -66,11 +79,3 @@ class EnginePerVoice(Engine, Refuses):
     def abort(self, key: int) -> None:
         for engine in self.engines:
             engine.abort(key)
-
-
-def _part(location: Any, voice: str) -> Mapping[str, Tensor]:
-    prefix = f"{voice}/"
-    part = {name.removeprefix(prefix): each for name, each in location.items() if name.startswith(prefix)}
-    if not part:
-        raise ConfigurationError(f"no weights were published for voice {voice!r}: use trainer=TrainerPerVoice(...)")
-    return part

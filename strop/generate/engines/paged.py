@@ -33,7 +33,7 @@ from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import context_length, load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
-from strop.weights.lent import Lent
+from strop.weights.lent import Lent, Loan, readable
 
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 _PREFILL = 16384  # tokens of prompts between two looks
@@ -91,11 +91,10 @@ class PagedEngine(Engine):
         self._strings = StopStrings(model)
         self._seating = Seating(self.rows, pages)
 
-    def borrow(self, lent: Lent) -> bool:
+    def borrow(self, lent: Loan | None) -> bool:
         """Read these weights in place, with adapters of its own, where they are what it would hold and it has none."""
-        weight, place = lent.model.get_input_embeddings().weight, torch.empty(0, device=self.device).device
-        fits = self._model is None and weight.device == place and weight.dtype == named_dtype(self.dtype)
-        self._lent = lent if fits and not why_not(lent.model) else None
+        found = readable(lent, self.device, named_dtype(self.dtype)) if self._model is None else None
+        self._lent = None if found is None or why_not(found.model) else found
         return self._lent is not None
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:

@@ -32,7 +32,7 @@ from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.training.needs import Logits, Logprobs, Need, Note, folders, listed
 from strop.training.notes import take_notes
 from strop.types import FilePath, Group, Metrics
-from strop.weights.lent import Lent
+from strop.weights.lent import Lent, Loan, readable
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -63,6 +63,7 @@ class TorchTrainer(Trainer):
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters (peft) that learn in place of the weights, 10 times as fast; 0: none
 
+    _borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -187,6 +188,12 @@ class TorchTrainer(Trainer):
     def weights(self) -> dict[str, Tensor]:
         return parameters(self._ready().model)
 
+    def borrow(self, lent: Loan | None) -> bool:
+        """Learn beside weights that are read in place, where its adapters are like those that are there."""
+        found = readable(lent, self.device, _DTYPES[self.dtype])
+        self._borrowed = found if found is not None and found.rank == self.lora else None
+        return self._borrowed is not None
+
     def lend(self) -> Lent | None:
         """The weights beside the adapters, where the quick path reads them."""
         opened = self._ready()
@@ -218,7 +225,8 @@ class TorchTrainer(Trainer):
         if not self.lora:
             model = load_model(folder, device=self.device)
         else:
-            model = before or open_adapted(source, self.lora, seed, forward)
+            borrowed = self._borrowed.another() if self._borrowed is not None else None
+            model = before or borrowed or open_adapted(source, self.lora, seed, forward)
             if folder != source:
                 load_adapters(model, folder)
         optimizer = Optimizer(learning(model), self.betas, self.weight_decay, self.clip_norm)

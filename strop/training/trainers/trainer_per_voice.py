@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.abilities import Borrows, Lends
 from strop.errors import ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.training.batch import Batch
 from strop.training.needs import Logprobs, Need, Note
 from strop.types import Group, Metrics
-from strop.weights.by_voice import check_voices, place_of
+from strop.weights.by_voice import LentByVoice, check_voices, place_of, together
+from strop.weights.lent import Lent
 
 _FOLDER = "voices"
 _MEANT = ("learning_rate", "step_scale")  # figures that do not add up over voices
@@ -43,8 +45,19 @@ class TrainerPerVoice(Trainer):
         return min(trainer.max_tokens for trainer in self.trainers)
 
     def open(self, model: Path, seed: int) -> None:
-        for trainer in self.trainers:
+        """Where only adapters learn, all voices read the first one's weights."""
+        first, *others = self.trainers
+        first.open(model, seed)
+        lent = first.lend() if isinstance(first, Lends) else None
+        for trainer in others:
+            if isinstance(trainer, Borrows):
+                trainer.borrow(lent)
             trainer.open(model, seed)
+
+    def lend(self) -> LentByVoice | None:
+        parts = [trainer.lend() if isinstance(trainer, Lends) else None for trainer in self.trainers]
+        found = {voice: lent for voice, lent in zip(self.voices, parts, strict=True) if isinstance(lent, Lent)}
+        return LentByVoice(found) if len(found) == len(self.voices) else None
 
     def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         """Each token's note is that of whoever wrote it."""
@@ -93,8 +106,7 @@ class TrainerPerVoice(Trainer):
         return found
 
     def weights(self) -> dict[str, Tensor]:
-        pairs = zip(self.voices, self.trainers, strict=True)
-        return {f"{voice}/{name}": each for voice, trainer in pairs for name, each in trainer.weights().items()}
+        return together({voice: each.weights() for voice, each in zip(self.voices, self.trainers, strict=True)})
 
     def save(self, folder: Path) -> None:
         for trainer, place in zip(self.trainers, self._folders(folder), strict=True):

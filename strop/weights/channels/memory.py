@@ -13,14 +13,14 @@ from strop.errors import ConfigurationError
 from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.weights.delivery import as_held, deliver, lent_to
 from strop.weights.fingerprint import fingerprint
-from strop.weights.lent import Lent
+from strop.weights.lent import Loan
 
 
 @dataclass
 class Memory(Channel):
     """A version's location is the trainer's tensors, by name; rounded once where engines hold another type."""
 
-    _lent: Lent | None = field(default=None, init=False, repr=False, compare=False)
+    _lent: Loan | None = field(default=None, init=False, repr=False, compare=False)
 
     _trainer: Trainer | None = field(default=None, init=False, repr=False, compare=False)
     _engines: tuple[Engine, ...] = field(default=(), init=False, repr=False, compare=False)
