@@ -48,6 +48,7 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     place: Annotated[str, typer.Option("--place", help="Where engines compute: inline, process or ray.")] = "inline",
     engines: Annotated[int, typer.Option("--engines", min=1, help="How many, where they are placed.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, show the run, start nothing.")] = False,
     debug: Debug = False,
 ) -> None:
     """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
@@ -59,13 +60,13 @@ def train(
         return
     if resume is None:
         refuse_mistyped(wish)
-    from strop.cli.train import resume_run, start_run
+    from strop.cli.train import StartedAs, resume_run, start_run
 
     if resume is not None:
         moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
         code = resume_run(resume, [*(words or []), *moved], quiet, changed_anyway)
     else:
-        code = start_run(wish, name, runs, track, quiet, place, engines)
+        code = start_run(wish, StartedAs(name, runs, track, place, engines, dry_run), quiet)
     raise typer.Exit(code)
 
 
@@ -239,7 +240,8 @@ def papers(
     show_papers(key, as_json)
 
 
-from strop.cli import trials as trials  # noqa: E402 (help shows commands in the order in which they are made)
+from strop.cli import outputs as outputs  # noqa: E402 (help shows commands in the order in which they are made)
+from strop.cli import trials as trials  # noqa: E402
 
 
 def main() -> None:

@@ -17,10 +17,11 @@ _FIRST = ("pocket", "grpo", "dr_grpo", "rloo", "ppo", "dapo", "dpo", "sft", "exp
 _OPTIONS = (
     ("--name NAME", "of the run folder; default RECIPE-seedN"),
     ("--runs DIR", "where run folders are made; default runs"),
-    ("--resume RUN", "go on with a run from its newest checkpoint"),
+    ("--resume RUN", "go on with a run from its newest checkpoint; steps=N gives it more steps"),
     ("--place WHERE", "where engines compute: inline (default), process or ray"),
     ("--engines N", "how many engines share the work, where they are placed"),
     ("--track NAMES", "also log to tensorboard, wandb or trackio"),
+    ("--dry-run", "check everything and show the run; nothing is started"),
     ("--quiet", "print the result only"),
     ("--debug", "show the traceback of an error"),
 )

@@ -17,7 +17,7 @@ from strop.cli.output import forgiving_output
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.words import Wish
 from strop.disk.folder import RunFolder, fresh_folder
-from strop.disk.source import from_source
+from strop.disk.source import from_source, to_source
 from strop.environments.answers import MEANINGS, gold
 from strop.environments.table import Table
 from strop.errors import ConfigurationError, nearest
@@ -31,6 +31,7 @@ from strop.observe.trackers import Tracker
 from strop.placement.place import place
 from strop.progress import Watcher
 from strop.run import Run
+from strop.start.extension import extend
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
 from strop.types import Metrics
@@ -39,34 +40,60 @@ INTERRUPTED = 130
 _SHOWN = 60  # letters of an answer
 
 
-def start_run(
-    wish: Wish, name: str, root: Path, track: str, quiet: bool, where: str = "inline", engines: int = 1
-) -> int:
+@dataclass(frozen=True)
+class StartedAs:
+    """How a new run is started, beside what it is."""
+
+    name: str  # of its folder; empty: that of the recipe, and the seed
+    root: Path
+    track: str
+    where: str  # engines compute
+    engines: int
+    is_dry: bool  # only show what it would be
+
+
+def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     """Train a new run; returns the exit code."""
     run = make_run(find_recipe(wish.recipe), wish.overrides)
-    if track:
-        run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in track.split(","))))
-    run = place(run, where, engines)
+    if start.track:
+        run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in start.track.split(","))))
+    run = place(run, start.where, start.engines)
     check(run)
     check_model_folder(model_folder(run.model))
     if slow := warning(run):
         print(f"warning: {slow}", file=sys.stderr)
-    folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
-    return _train(run, folder, quiet, lambda watchers: launch(run, root, folder.path.name, watchers))
+    if start.is_dry:
+        print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
+        return 0
+    folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")
+    return _train(run, folder, quiet, lambda watchers: launch(run, start.root, folder.path.name, watchers))
 
 
 def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool = False) -> int:
     """Go on with a run; returns the exit code."""
-    if words:
-        raise ConfigurationError(f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set")
+    steps = _more_steps(words)
     folder = RunFolder(path)
     if not folder.recipe.is_file():
         within, beside = ([str(each.path) for each in find_runs(place)] for place in (path, path.parent))
         hint = nearest(str(path), within or beside) if within or beside else f"{path.parent} holds no run"
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
     folder.read_origin()  # one of another version is refused before its code is executed
+    if steps is not None:
+        extend(path, steps)
     run: Run = from_source(folder.recipe)
     return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway))
+
+
+def _more_steps(words: list[str]) -> int | None:
+    """How many a run shall have, which is all that can be set when it goes on."""
+    name, _, value = words[0].partition("=") if words else ("", "", "")
+    if name == "steps" and value.isdigit() and len(words) == 1:
+        return int(value)
+    if words:
+        raise ConfigurationError(
+            f"a resumed run is what its recipe.py says, so {' '.join(words)!r} cannot be set; steps=NUMBER can"
+        )
+    return None
 
 
 def _train(run: Run, folder: RunFolder, quiet: bool, go: Callable[[list[Watcher]], dict[str, Any]]) -> int:

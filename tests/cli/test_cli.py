@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Interrupts:
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         if step == self.step:
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)  # a thread hears it, which may wait for a processor
 
     def end(self) -> None:
         pass
@@ -92,7 +94,7 @@ def test_help_lists_recipes_and_fields(strop: Any) -> None:
         (["train", "model=nowhere"], "nowhere"),
         (["train", "--track", "tensorbord"], "did you mean tensorboard"),
         (["train", "--resume", "runs/none"], "no recipe.py"),
-        (["train", "--resume", "runs/none", "steps=3"], "cannot be set"),
+        (["train", "--resume", "runs/none", "seed=3"], "cannot be set"),
         (["eval", "nowhere"], "there is no model 'nowhere'"),
         (["eval", "MODEL", "--k", "1,x"], "1,4,16"),
         (["eval", "MODEL", "--k", "8", "--attempts", "4"], "at least 8 attempts per task, got 4"),

@@ -1,0 +1,43 @@
+"""`strop clean`: checkpoints that no run needs any more, counted first and removed only when that is wanted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from strop.disk import checkpoint
+from strop.disk.folder import RunFolder
+from strop.errors import CheckpointError, ConfigurationError
+from strop.observe.facts import find_runs, is_running
+
+
+def clean(root: Path, is_wanted: bool) -> None:
+    """Of every run that stands still: checkpoints but its newest whole one and its best, and what a crash left."""
+    folders = [RunFolder(root)] if RunFolder(root).recipe.is_file() else find_runs(root)
+    if not folders:
+        raise ConfigurationError(f"{root} is no run, and holds none")
+    total = 0
+    for folder in folders:
+        found = [] if is_running(folder) else list(needless(folder.path))
+        size = sum(file.stat().st_size for each in found for file in each.rglob("*") if file.is_file())
+        if found:
+            names = ", ".join(str(each.relative_to(folder.path)) for each in found)
+            print(f"{folder.path}: {names}, {size / 1e6:,.1f} MB")
+        for each in found if is_wanted else ():
+            shutil.rmtree(each)
+        total += size
+    then = "removed" if is_wanted else "could go: strop clean --yes removes them"
+    print(f"{total / 1e6:,.1f} MB {then}; the newest whole checkpoint of each run and its best one stay")
+
+
+def needless(path: Path) -> Iterator[Path]:
+    """Of the run in this folder, and of runs that it began with; nothing where no checkpoint is whole."""
+    for place in (each for each in path.rglob("checkpoints") if each.is_dir()):
+        try:
+            newest, _ = checkpoint.newest_whole(place)
+        except CheckpointError:
+            continue
+        spared = (newest.name, (place / "best").resolve().name)
+        yield from (each for each in checkpoint.listed(place) if each.name not in spared)
+        yield from place.glob(".step-*.building")
