@@ -17,6 +17,7 @@ from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.generate.engines.choice import engine_on
+from strop.recipes.chosen_model import chosen_model
 from strop.recipes.own_rewards import own_rewards
 from strop.recipes.worlds import parse_worlds
 from strop.roles import Advantage, Loss, Reward
@@ -31,7 +32,7 @@ class Setting:
     """Fields that any recipe takes."""
 
     world: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER
-    model: str = "pocket"  # a Hugging Face folder, or the bundled model
+    model: str = "pocket"  # a Hugging Face folder or id, a run, or the bundled model
     seed: int = 0  # of tasks, sampling and whatever else is left to chance
     steps: int = 100  # each trains on one draw and makes one version of the weights
     groups_per_step: int = 8  # tasks of one step
@@ -77,7 +78,7 @@ class Setting:
             advantage=advantage,
             losses=losses,
             recipe=recipe,
-            model=self.model,
+            model=chosen_model(self.model),
             seed=self.seed,
             steps=self.steps,
             groups_per_step=self.groups_per_step,

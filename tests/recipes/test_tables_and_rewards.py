@@ -71,5 +71,6 @@ def test_given_pairs_are_trained_and_nothing_is_sampled(here: Path) -> None:
         columns = columns_of(group.task)
         said = [(attempt.reply, attempt.reward, attempt.num_sampled) for attempt in group.trajectories]
         assert said == [(columns["chosen"], 1.0, 0), (columns["rejected"], 0.0, 0)]
+    assert grpo(Setting(model="runs/run")).model == "runs/run/checkpoints/step-1"
     with pytest.raises(ConfigurationError, match="strategy: arithmetic brings no pairs: each row needs the columns"):
         check(dpo(Setting(), pairs="given"))
