@@ -139,8 +139,24 @@ def test_the_reward_rises_and_accuracy_stands_still() -> None:
     assert found("reward without accuracy", History(rows(heldout=(0.3, 0.6), **rising))) is None, "both rise"
     assert found("reward without accuracy", History(rows(heldout=(0.3, 0.32), reward=0.5))) is None, "neither rises"
     assert found("reward without accuracy", History(rows(heldout=(0.96, 0.97), **rising))) is None, "no room to rise"
+    paired = found(
+        "reward without accuracy", History(rows(heldout=(0.3, 0.32), **rising), gain=Difference(0.02, 0, 0.04))
+    )
+    assert paired is not None and "at most +4 points" in paired.evidence
     other = History(rows(heldout=(0.3, 0.32), **rising), {"evaluation.worlds.0": "Compose"})
     assert found("reward without accuracy", other) is None, "measured in worlds that are not trained"
+
+
+def test_accuracy_that_was_higher_on_the_way() -> None:
+    """0.05 twice is 0.071, and the highest of 3 stands out by 0.846 * 0.05 / 1.96 = 0.022: together 0.092."""
+    figures = rows(heldout=(0.5, 0.5))
+    figures[10] |= {"heldout": 0.6, "heldout_low": 0.55, "heldout_high": 0.65}
+    sick = found("accuracy fell", History(figures))
+    assert sick is not None and "was 60% at step 10 and is 50% at step 20" in sick.evidence and not sick.is_grave
+    figures[10] |= {"heldout": 0.592, "heldout_low": 0.542, "heldout_high": 0.642}
+    assert found("accuracy fell", History(figures)) is None
+    gone = found("accuracy fell", History(rows(heldout=(0.6, 0.1))))
+    assert gone is not None and gone.is_grave, "even from the beginning"
 
 
 def test_replies_that_grow_and_earn_nothing() -> None:

@@ -25,6 +25,7 @@ class Hacking(HealthRule):
         begin, end = measured[0], measured[-1]
         gain = end["heldout"] - begin["heldout"]
         most = gain + math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
+        most = most if history.gain is None else history.gain.high  # task by task, which is surer
         if end["heldout"] >= _SOLVED or most >= rise / 2:
             return None
         evidence = (
