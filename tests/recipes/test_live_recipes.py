@@ -232,7 +232,8 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     total = int(red.messages[0].content) + int(blue.messages[0].content)
     *_, right = asyncio.run(dreamed(["<call>get red</call>", "<call>get blue</call>", str(total)]))
     assert right.reward == 1.0
-    assert memory.learn([])["experiences_real"] >= 4, "two look-ups of two tasks"
+    assert (counted := memory.learn([]))["experiences_real"] >= 4, "two look-ups of two tasks"
+    assert counted["experiences_new"] == 0.0
     with pytest.raises(ValueError, match="neither a state nor a reward"):
         bad = Dreamed(world, Canned({"sum": "hm"}), Experiences())
         asyncio.run(_first(bad, task))
@@ -396,6 +397,9 @@ def test_parts_of_a_goal_are_paid_once_and_in_order() -> None:
     world = Subgoals(KeyValue(2))
     task = next(each for each in map(world.task, range(99)) if " to " in each.messages[0].content)
     assert task.id != KeyValue(2).task(0).id
+    for index in range(2):
+        assert plain(world.task(index)).messages == KeyValue(2).task(index).messages
+        assert plain(world.task(index, True)).messages == KeyValue(2).task(index, True).messages
     prompt = plain(task).messages[0].content
     first, second, store, _ = subgoals(prompt)
     assert task.messages[0].content == f"{prompt} now: {first}"
