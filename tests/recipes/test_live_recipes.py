@@ -48,7 +48,7 @@ from strop.training.learners import learners_of
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.values.turn_critic import TurnCritic, expectile_weights
-from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn
+from strop.types import Group, Message, Observation, Origin, Outcome, Start, Task, Trajectory, Turn
 from tests.building import TASK, make_group
 from tests.generate.talking import Recording, policy_of, save_folder
 
@@ -240,12 +240,14 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     with pytest.raises(ConfigurationError, match="turns >= 1"):
         replace(dream, turns=0)
     assert dream.pays and dream.is_inline
+    short = replace(dream, turns=1)
+    assert asyncio.run(_first(short, task, "<call>get red</call>")).done and not red.done, "its turns are used up"
 
 
-async def _first(world: Dreamed, task: Task) -> None:
+async def _first(world: Dreamed, task: Task, reply: str = "7") -> Observation:
     environment = world.environment()
     await environment.reset(task)
-    await environment.step(Message("assistant", "7"))
+    return await environment.step(Message("assistant", reply))
 
 
 def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
@@ -304,11 +306,15 @@ def test_a_number_is_described_to_a_partner_within_the_rules(tmp_path: Path) -> 
     assert talked(world, task, tmp_path, "17+0").turn_rewards == (0.0,), "it was said"
     partner = replace(world, partner=Canned({"8+9=?": "<think>y</think>17", "1+1=?": "no number"}))
     assert talked(partner, task, tmp_path, "1+1", "8+9").turn_rewards == (0.0, 0.5)
-    for index in range(20):
-        each = world.task(index)
-        policy = policy_of(save_folder(tmp_path), Recording([]))
+    policy = policy_of(save_folder(tmp_path), Recording([]))
+    for each in map(world.task, range(20)):
         shown = asyncio.run(play(Demonstrate(), world, policy.dialogue(each, Start("0/0", 1))))
-        assert shown.turn_rewards == (1.0,)
+        assert shown.turn_rewards == (1.0,) and 10 <= int(each.answer) < 100
+    for number, said in (("17", "10+7"), ("50", "10+40"), ("10", "9+1"), ("3", "1+2"), ("100", "99+1")):
+        each = Task((Message("user", f"describe {number}"),), number, "describe", len(number))
+        shown = asyncio.run(play(Demonstrate(), Describe(1), policy.dialogue(each, Start("0/0", 1))))
+        assert shown.reply == said
+    assert {int(Describe(1).task(index).answer) for index in range(60)} <= set(range(3, 10))
 
 
 def test_an_aborted_game_counts_as_not_played_and_not_as_badly_played(tmp_path: Path) -> None:
@@ -317,6 +323,8 @@ def test_an_aborted_game_counts_as_not_played_and_not_as_badly_played(tmp_path: 
     won = talked(world, task, tmp_path, task.answer)
     aborted = talked(world, task, tmp_path, "what?")
     assert won.turn_rewards == (1.0,) and aborted.turn_rewards == (0.0,) and len(aborted.turns) == 1
+    later = talked(world, task, tmp_path, "1", "what?")
+    assert Played((world,))(Group(0, task, [later])) == [0.0], "a game is aborted in any turn"
     lost = replace(won, id="2", turns=(replace(won.turns[0], message=Message("assistant", "1")),))
     attempts, part = [won, aborted, lost], Played((world,))
     marks = part(Group(0, task, attempts))
@@ -336,6 +344,12 @@ def test_games_are_imitated_that_were_won_in_any_round() -> None:
     assert isinstance(pairs.losses[0], Dpo) and isinstance(playpen(learns="sft").losses[0], Likelihood)
     alone = playpen(describe=0)
     assert len(alone.worlds) == 1 and alone.warmup is not None and len(alone.warmup.worlds) == 1
+    both = playpen().warmup
+    assert both is not None and [(each.name, each.level) for each in both.worlds] == [
+        ("guess", 2),
+        ("describe", 2),
+        ("arithmetic", 3),
+    ], "a partner is asked sums of two numbers of two digits"
 
 
 # ---- imagined-conversations
@@ -351,6 +365,9 @@ def test_personas_talk_well_and_badly(tmp_path: Path) -> None:
             assert attempt.origin is Origin.TEACHER and attempt.num_sampled == 0
             ends.setdefault(persona, []).append(sum(attempt.turn_rewards))
     assert np.mean(ends["halves"]) == 1.0 > np.mean(ends["wanders"]) > np.mean(ends["counts"]) > 0
+    low = Task((Message("user", "guess 1..8 in 4"),), "1", "guess", 3)
+    said = asyncio.run(play(Imagined(("halves",)), world, policy.dialogue(low, Start("0/0", 1))))
+    assert [each.message.content.rpartition(">")[2] for each in said.turns] == ["4", "2", "1"], "what is left, halved"
     with pytest.raises(ConfigurationError, match="at least 1 persona"):
         Imagined(())
 
@@ -368,6 +385,10 @@ def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
     assert ExponentialWeights().learn([Group(0, TASK, [attempt])]) == pytest.approx(
         {"weight_lost": (40 + math.exp(-9)) / 3}
     )
+    silent = made()
+    silent.notes["turn_advantages"] = np.zeros(0)
+    ExponentialWeights()([Group(0, TASK, [silent])])
+    assert ExponentialWeights().learn([Group(0, TASK, [silent])]) == {}, "nothing was said"
     attempt.notes = {}
     with pytest.raises(ConfigurationError, match="TurnCritic"):
         ExponentialWeights()([Group(0, TASK, [attempt])])
@@ -438,6 +459,13 @@ def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
     AlsoBest(Constant(), share=0.5, weight=2.0)([group])
     assert [None if a.advantages is None else float(a.advantages[0]) for a in group.trajectories] == [1, 3, 1, 3, None]
     assert AlsoBest(Constant(), weight=2.0).learn([group]) == {"cloned_share": 0.5, "stepwise_share": 1.0}
+    whole = make_group([1.0] * 7 + [0.0] * 3)
+    AlsoBest(Constant(), share=0.7)([whole])
+    assert AlsoBest(Constant()).learn([whole])["cloned_share"] == 0.7, "7 of 10, though 0.7 is a little less"
+    alone = make_group([1.0])
+    AlsoBest(Constant())([alone])
+    assert AlsoBest(Constant()).learn([alone]) == {"cloned_share": 1.0, "stepwise_share": 1.0}
+    assert AlsoBest(Constant()).learn([]) == {"cloned_share": 0.0, "stepwise_share": 0.0}
     group.trajectories[1].credit(2.0)
     group.trajectories[0].credit(0.0)
     assert AlsoBest(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5

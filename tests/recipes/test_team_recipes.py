@@ -51,7 +51,12 @@ def test_a_graph_takes_valid_actions_and_no_others() -> None:
     assert graph and graph.after("exit") is None, "nobody is there yet"
     graph = graph.after("solve")
     assert graph and graph.after("exit") is graph and graph.after("careful 2") is None and graph.after("sing") is None
-    assert graph.after("quick 1 1") is None and graph.after("delete 2") is None and graph.after("") is None
+    assert (
+        graph.after("quick 0001") is None
+        and graph.after("quick 1 1") is None
+        and graph.after("delete 2") is None
+        and graph.after("") is None
+    )
     graph = graph.after("careful 1")
     assert graph and graph.agents == {1: ("solve", ()), 2: ("careful", (1,))} and graph.after("quick") is None, "full"
     graph = graph.after("delete 1")
@@ -207,6 +212,7 @@ def test_roles_keep_the_memory_and_what_is_shown_is_right(tmp_path: Path) -> Non
     shown = asyncio.run(play(DemonstrateMemory(), world, policy.dialogue(task, Start("0/0", 1))))
     assert world.check(task, shown.reply) == 1.0 and shown.origin is Origin.TEACHER
     assert sum(shown.turn_rewards) > 0.8 > sum(attempt.turn_rewards)
+    assert shown.turn_rewards[::2] == attempt.turn_rewards[::2] == (0.0,) * 3, "the manager is paid"
 
 
 def scored(*scores: float, name: str = "0", family: str = "") -> Trajectory:
@@ -233,6 +239,11 @@ def test_sessions_are_compared_with_the_same_session_of_siblings() -> None:
     found = credits_of(SessionStandard("global"), scored(0.9), scored(0.3, 0.1), scored(0.3, 0.4))
     assert found[0] == [-0.801] * 3, "broke off: 0 against 0.1 and 0.4"
     assert credits_of(SessionStandard("global"), scored(), scored()) == [[], []], "nobody could say anything"
+    assert credits_of(SessionStandard(), scored(0.0), scored(2e-6)) == [[-0.414] * 3, [0.414] * 3], "1 / (2^0.5 + 1)"
+    local = scored(0.5, family="session 0")
+    local.facts["local"] = 1.0
+    group = Group(0, TASK, [local, scored(0.5), scored(0.5), scored(0.5)])
+    assert SessionStandard().learn([group]) == {"local_share": 0.25} and SessionStandard().learn([])["local_share"] == 0
 
 
 class Plays:

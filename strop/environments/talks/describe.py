@@ -56,9 +56,9 @@ class DescribeEnvironment(Environment):
         return final_number(said)
 
     def demonstrate(self) -> Message:
-        """The first part depends on the number alone, so that a demonstration is always the same."""
-        number = int(self._task.answer)
-        first = 1 + (number * 7) % max(number - 1, 1)
+        """1 of the first digit apart: 10+7, 10+40; where that is the number itself, 1 apart: 9+1."""
+        number, first = int(self._task.answer), 10 ** (len(self._task.answer) - 1)
+        first = first if number > first else number - 1
         return Message("assistant", f"{first}+{number - first}")
 
 

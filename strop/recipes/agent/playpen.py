@@ -6,8 +6,9 @@ Claim: Imitation and preferences help with instances of known games, GRPO helps 
 Reading: A game's own score is the reward and an aborted game earns 0; learns=grpo, or dpo (the best against the worst
     game of one instance) and sft (won games, in whichever round). A reply that is no move aborts a game; a description
     that says its number is a move, and loses it. Games are the bundled ones: guessing a number, and describing one to
-    a partner, who is the policy as it stands; his words are in no attempt and nobody is trained on them. Sums are the
-    game that is held out. A first stage shows how games are played.
+    a partner, who is the policy as it stands; his words are in no attempt and nobody is trained on them. A first stage
+    shows how games are played, and the sums that a partner is asked, which it would forget otherwise. The game that is
+    held out is a store of keys.
 Left out: The games of clembench, and games of three or more.
 Acts: games_played > 0 and games_quality > 0 and tokens_advised > 0 and reward/outcome > 0
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from strop.environments.arithmetic import Arithmetic
 from strop.environments.talks.describe import Describe
 from strop.environments.talks.refereed import Refereed
 from strop.filter.gates.best_and_worst import BestAndWorst
@@ -35,6 +37,7 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 
+_SUMS = {1: 1, 2: 3, 3: 6, 4: 8}  # by digits: the level of such sums
 _WON = 0.3  # least reward of a won game: the third and last round of a description earns 1/3
 
 
@@ -42,7 +45,7 @@ def playpen(
     setting: Setting = Setting(world="guess:2"),
     describe: int = 2,  # digits of numbers that are described to a partner; 0: that game is not played
     learns: Literal["grpo", "dpo", "sft"] = "grpo",  # from all games, from pairs, from won ones
-    unseen: str = "arithmetic:2",  # the game that is held out
+    unseen: str = "keyvalue:2",  # the game that is held out
     warmup: int = 10,  # steps in which games are shown
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
 ) -> Run:
@@ -56,6 +59,8 @@ def playpen(
     run = setting.run("playpen", advantage, (loss,), gates=gates, warmup=shown(setting, "playpen", warmup))
     if describe:
         _add(run, Describe(describe, setting.seed, Itself()))
+    if describe and run.warmup is not None:
+        run.warmup.worlds = (*run.warmup.worlds, Arithmetic(_SUMS[describe], setting.seed))
     wrap_worlds(run, lambda world: (Refereed(world),))
     run.rewards = (*run.rewards, Played(run.worlds))
     run.evaluation = replace(run.evaluation, unseen=tuple(map(Refereed, parse_worlds(unseen, setting.seed))))
