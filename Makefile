@@ -7,7 +7,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit slow clients benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow clients browser benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -36,6 +36,10 @@ acts: $(VENV)/dev
 # agents and harnesses of other people, trained as they are: about five minutes on two cores
 clients: $(VENV)/clients
 	$(BIN)/pytest -m clients
+
+# the live page in a real browser, at desktop and phone width: about a minute
+browser: $(VENV)/browser
+	$(BIN)/pytest -m browser
 
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py
@@ -77,6 +81,10 @@ $(VENV)/dev: $(VENV)/torch pyproject.toml
 
 $(VENV)/clients: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,clients]'
+	touch $@ $(VENV)/dev $(VENV)/run
+
+$(VENV)/browser: $(VENV)/torch pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,browser]'
 	touch $@ $(VENV)/dev $(VENV)/run
 
 $(VENV)/benchmark: $(VENV)/torch pyproject.toml

@@ -30,6 +30,14 @@ def turn(reply: str, heard: str = "", version: int = 0) -> Turn:
     return Turn(prompt, tokens, logprobs, versions, Message("assistant", reply))
 
 
+def long_turn(count: int) -> Turn:
+    """A reply of so many letters, one token each."""
+    tokens, plain = np.full(count, TOKENIZER.encode("y").ids[0], np.int64), np.zeros(0, np.int64)
+    return Turn(
+        plain, tokens, np.zeros(count, np.float32), np.zeros(count, np.int64), Message("assistant", "y" * count)
+    )
+
+
 def attempt(task: Task, name: str, reward: float, *turns: Turn) -> Trajectory:
     return Trajectory(name, task, turns, Outcome.FINISHED, reward=reward, rewards={"outcome": reward})
 

@@ -14,7 +14,7 @@ from strop.environments.arithmetic import Arithmetic
 from strop.observe.attempts_page import ReadAttempt, conversations
 from strop.observe.transcripts import Context, Token, Utterance
 from strop.types import Group, Message, Task
-from tests.observe.folders import attempt, run_folder, turn
+from tests.observe.folders import attempt, long_turn, run_folder, turn
 from tests.observe.test_groups import family_of
 from tests.observe.test_report import Tags
 from tests.observe.watch.watching import guest
@@ -33,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ledger.finished(group, group, "", 30, unused)
     evil = Task((Message("user", EVIL),), EVIL, "<b>source</b>")
     half = replace(turn(EVIL), message=Message("assistant", f"{EVIL}\ud800"))  # a surrogate without its other half
-    made = [attempt(evil, "101/0", 1.0, half), attempt(evil, "101/1", 0.0, turn("y" * 100_000))]
+    made = [attempt(evil, "101/0", 1.0, half), attempt(evil, "101/1", 0.0, long_turn(100_000))]
     ledger.admitted(101, evil, 31)
     ledger.finished(Group(101, evil, made, 31), None, "no contrast", 31)
     ledger.close()
