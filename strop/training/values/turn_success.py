@@ -46,9 +46,10 @@ class TurnSuccess(Bodied):
         attempts = [attempt for group in groups for attempt in group.scored]
         told = self._ready().told(attempts)
         for attempt in attempts:
-            logits = told.get(attempt.id, np.zeros((0, 2, 1), dtype=np.float32))[_firsts([attempt]), BEFORE, 0]
-            chances = torch.from_numpy(logits).sigmoid().numpy()
-            attempt.values = np.repeat(chances, [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)])
+            attempt.values = np.zeros(0, dtype=np.float32)
+            if attempt.id in told:
+                chances = torch.from_numpy(told[attempt.id][_firsts([attempt]), BEFORE, 0]).sigmoid().numpy()
+                attempt.values = np.repeat(chances, [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]

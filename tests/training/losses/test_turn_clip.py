@@ -50,6 +50,8 @@ def test_a_turn_has_the_product_of_its_tokens_ratios() -> None:
     share = 1 / 6  # of each token of make_batch
     assert figures["clipped_share"] == pytest.approx(3 * share)
     assert figures["turn_drift"] == pytest.approx(share * (0.15 * 2 + 0.3 + 1.1 * 2))
+    assert figures["ratio"] == pytest.approx(share * (2 * exp(0.15) + exp(0.3) + 2 * exp(-1.1)))
+    assert figures["kl"] == pytest.approx(share * sum(exp(x) - 1 - x for x in (0.1, 0.05, 0.3, -0.5, -0.6)))
 
 
 def test_a_falling_turn_is_held_by_the_dual_bound() -> None:
@@ -67,9 +69,13 @@ def test_a_turn_leaves_the_bounds_before_its_tokens_do() -> None:
     assert figures["clipped_share"] == pytest.approx(1.0)
 
 
-def test_a_ratio_that_runs_away_stays_finite() -> None:
-    loss, _ = TurnClip(dual=None)(say([[-0.1] * 60]), make_batch([[-9.0] * 60], [-1.0]))
-    assert torch.isfinite(loss).all()
+def test_a_ratio_that_runs_away_stops_at_twenty_in_the_exponent() -> None:
+    """60 tokens that are 8.9 likelier, and 60 that are 8.9 less likely: 534 either way, too much for float32."""
+    up, down = ([[-0.1] * 60], [[-9.0] * 60])
+    loss, _ = TurnClip(dual=None)(say(up), make_batch(down, [-1.0]))
+    assert loss[1:].tolist() == pytest.approx([exp(20.0)] * 60)
+    loss, figures = TurnClip()(say(down), make_batch(up, [1.0]))
+    assert loss[1:].tolist() == pytest.approx([-exp(-20.0)] * 60) and figures["turn_drift"] == pytest.approx(20.0)
 
 
 def test_sums_stop_where_a_turn_ends() -> None:
