@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 
@@ -89,6 +90,13 @@ def test_the_worlds_own_look_finds_the_digit(level: int) -> None:
 def test_other_levels_are_refused(level: int) -> None:
     with pytest.raises(ConfigurationError, match="crop has levels 1 to 2"):
         Crop(level)
+
+
+def test_what_an_environment_knows_is_shown_nowhere() -> None:
+    """Its task holds the answer."""
+    environment = Crop(1).environment()
+    asyncio.run(environment.reset(TASK))
+    assert repr(environment) == "CropEnvironment()" and environment == Crop(1).environment()
 
 
 def test_a_look_that_the_world_took_is_counted() -> None:

@@ -127,6 +127,16 @@ def test_groups_without_contrast_held_out_or_of_other_worlds_are_never_drawn(tmp
     assert task == replace(sum_of(6), id="@a/6") and drawn(chooser, 2) == ["@a/6", "@a/6"]
 
 
+def test_only_what_will_be_said_again_makes_a_group_uneven(tmp_path: Path) -> None:
+    """The right reply of eight is the third: a node of two attempts would learn nothing from the first two."""
+    share(tmp_path, 0, "wrong", "also wrong", sum_of(0).answer, *["wrong"] * 5)
+    for size, names in ((2, []), (3, ["@a/0"])):
+        setting = Setting(world="arithmetic:2", group_size=size)
+        chooser = sapo_sharing(setting, folder=str(tmp_path), node="b", own=1, foreign=1).sampler
+        found = [chooser.next(0, BELIEF).id for _ in range(2)]
+        assert [name for name in found if name.startswith(FOREIGN)] == names
+
+
 def test_it_goes_on_as_it_would_have(tmp_path: Path) -> None:
     for index in range(6):
         share(tmp_path, index, sum_of(index).answer, "wrong")
@@ -232,4 +242,4 @@ def test_its_memory_is_nobody_elses_business(tmp_path: Path) -> None:
     assert replace(chooser, inner=Uniform((WORLD,))) == sampler(tmp_path, own=1, foreign=2)
     assert "taken" not in repr(chooser) and "useless" not in repr(chooser) and "num_drawn" not in repr(chooser)
     with pytest.raises(TypeError):
-        SharedTasks(chooser.inner, (WORLD,), "f", "b", 1, 1, 0, 5)  # type: ignore[call-arg]
+        SharedTasks(chooser.inner, (WORLD,), "f", "b", 1, 1, 8, 0, 5)  # type: ignore[call-arg]

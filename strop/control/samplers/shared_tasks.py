@@ -33,6 +33,7 @@ class SharedTasks(Sampler):
     node: str = ""  # whose groups are this node's own; empty: it shares nothing
     own: int = 4  # groups of each round
     foreign: int = 4  # groups of each round that others made
+    size: int = 8  # attempts of a foreign group that count: the first ones, as many as are said again
     seed: int = 0
     _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
     _taken: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -74,7 +75,7 @@ class SharedTasks(Sampler):
             return False
         if is_heldout(prompt_of(group.task)):
             return False
-        return len({checked(world, group.task, attempt[-1]) for attempt in group.replies}) > 1
+        return len({checked(world, group.task, attempt[-1]) for attempt in group.replies[: self.size]}) > 1
 
     def state(self) -> dict[str, Any]:
         return {"num_drawn": self._num_drawn, "taken": sorted(self._taken)}

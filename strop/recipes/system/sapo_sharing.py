@@ -31,5 +31,6 @@ def sapo_sharing(
 ) -> Run:
     """A node of a swarm; its peers are other runs with the same folder and other names."""
     run = setting.run("sapo_sharing", GroupStandard(epsilon=1e-8), (Reinforce(),), strategy=Swarm(folder, node))
-    run.sampler = SharedTasks(run.sampler, run.worlds, folder, node, own, foreign, setting.seed)
+    shared = SharedTasks(run.sampler, run.worlds, folder, node, own, foreign, setting.group_size, setting.seed)
+    run.sampler = shared
     return run

@@ -61,6 +61,9 @@ def test_figures_are_of_all_tasks_since_the_last_step() -> None:
     budget = UntilGood(3)
     for outcomes in ([1.0], [0.0, 0.0, 0.0], [0.0, 1.0]):
         budget.observe(tried(budget, outcomes))
+    assert budget == UntilGood(3) and repr(budget) == "UntilGood(most=3, good=1.0)", "memory is in no recipe"
+    with pytest.raises(TypeError):
+        UntilGood(3, 1.0, [1])  # type: ignore[call-arg]
     again = UntilGood(3)
     again.restore(json.loads(json.dumps(budget.state())))
     assert budget.learn([]) == again.learn([]) == {"tries": 2.0, "given_up_share": pytest.approx(1 / 3)}
