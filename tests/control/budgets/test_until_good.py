@@ -159,6 +159,8 @@ def test_a_sites_own_visit_finds_what_it_looks_for(level: int) -> None:
         _, paid = demonstrated(world, task)
         assert sum(paid) == 1.0 and len(links_of(task)) == level + 1 and task.answer != world.task(index + 100).answer
         lengths.add(len(paid))
+        prices = [price for page in json.loads(task.answer)["pages"].values() for price in page.split()[1::2]]
+        assert len(prices) == 2 * (level + 1) and all(len(price) == 2 for price in prices)
     assert lengths == set(range(2, level + 3))
     for refused in (0, 4):
         with pytest.raises(ConfigurationError, match="pages has levels 1 to 3"):
