@@ -19,7 +19,7 @@ import strop.cli
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 _BLOCK = re.compile(r"(?:^`([\w./-]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_MAY_FAIL = ("attack", "replay")  # by their exit code these say what they found
+_MAY_FAIL = ("attack", "replay", "doctor")  # by their exit code these say what they found
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ EXECUTED = {
     "asynchronous-runs": 3,
     "coming-from-trl": 4,
     "grpo-in-one-file": 1,
+    "health": 1,
     "one-gpu-and-adapters": 3,
     "read-a-report": 4,
     "train-your-model": 8,
@@ -24,7 +25,12 @@ EXECUTED = {
     "write-a-world": 4,
 }
 IN_NEW_FILES = {"add-a-mechanism", "add-a-strategy", "add-a-world"}  # executed by tests/test_docs.py
-OF_OTHERS = {"programs", "simulate", "effects"}  # other people's tools, servers that stay, runs of minutes
+OF_OTHERS = {
+    "programs",
+    "simulate",
+    "effects",
+    "bundled-models",
+}  # other people's tools, servers that stay, runs of minutes
 WITHOUT_CODE = {"index", "map", "papers"}
 
 
@@ -39,6 +45,19 @@ def test_links_between_pages_lead_somewhere() -> None:
     for path in DOCS.glob("*.md"):
         for target in re.findall(r"\]\((?!http)([\w./-]+\.\w+)", path.read_text()):
             assert (DOCS / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_readme_is_short_its_links_lead_somewhere_and_its_python_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = DOCS.parent / "README.md"
+    assert len(page.read_text().splitlines()) <= 90
+    for target in re.findall(r"\]\((?!http)([\w./-]+)", page.read_text()):
+        assert (DOCS.parent / target).exists(), target
+    (block,) = (each for each in blocks_of(page) if each.language == "python")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.text.replace("steps=50", "steps=1, heldout_tasks=4"), "README.md", "exec"), {})
+    assert re.search(r"held-out accuracy \d+% -> \d+%\n\S+grpo-seed0", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("name", EXECUTED)
