@@ -79,6 +79,11 @@ def _parse(text: str, seed: int, table: Table) -> World:
         from strop.environments.outside.gym_text import GymText
 
         return Apart(GymText(text.removeprefix("gymnasium/"), seed))
+    if text.startswith("verifiers/"):
+        from strop.environments.apart import Apart
+        from strop.environments.outside.verifiers_tasks import VerifiersTasks
+
+        return Apart(VerifiersTasks(text.removeprefix("verifiers/")))
     if text.startswith("drill/"):
         from strop.environments.drills import Drill
 
@@ -95,7 +100,7 @@ def _levelled(text: str, seed: int) -> World:
     if kind is None:
         raise ConfigurationError(
             f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
-            "or reasoning_gym/NAME, gymnasium/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
+            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
         )
     world: World = kind(_level(text, level), seed)
     return world
