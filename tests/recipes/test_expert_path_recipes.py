@@ -145,6 +145,8 @@ def test_an_action_beside_the_experts_at_the_same_place(tmp_path: Path) -> None:
         past = [[turn.whole.tolist() for turn in attempt.turns[:-1]] for attempt in found]
         assert past[0] == past[1] == past[2] and all(len(turn.tokens) == 0 for turn in found[1].turns[:-1])
         assert found[0].turns[-1].versions.tolist() == [-1] * found[0].num_tokens
+        others = Origin.BRANCHED if before else Origin.POLICY
+        assert [attempt.origin for attempt in found] == [Origin.TEACHER, others, others], "whose tokens these are"
         places.add(before)
     assert places == {0, 1, 2}
     play, _ = player(tmp_path, [], Chat())

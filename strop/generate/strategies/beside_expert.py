@@ -6,7 +6,7 @@ Papers: stepagent
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from strop.generate.branching import branch_of
 from strop.generate.partners import Player
 from strop.generate.together import together
 from strop.roles import Agent, Strategy
-from strop.types import Group, Start, Trajectory
+from strop.types import Group, Origin, Start, Trajectory
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,6 @@ class BesideExpert(Strategy):
         before = int(np.random.default_rng(starts[0].key).integers(len(whole.turns)))
         at = sum(len(turn.tokens) for turn in whole.turns[:before])
         chosen = [branch_of(whole, at, start) if at else start for start in starts]
+        chosen[0] = replace(chosen[0], origin=Origin.TEACHER)  # a branch, too, holds his tokens
         agents = [self.shower] + [self.actor] * (len(starts) - 1)
         return await together(play(start, agent) for start, agent in zip(chosen, agents, strict=True))
