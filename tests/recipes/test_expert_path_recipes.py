@@ -13,7 +13,9 @@ from strop.environments.actions import Action, action_in
 from strop.environments.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.conversation.step_format import StepFormat
+from strop.filter.rewards.noted import Noted
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.one_action import OneAction, paid
@@ -23,8 +25,13 @@ from strop.generate.pieces import given
 from strop.generate.player import GroupPlayer
 from strop.generate.strategies.actions_first import ActionsFirst
 from strop.generate.strategies.beside_expert import BesideExpert
+from strop.generate.strategies.expert_steps import ExpertSteps
+from strop.recipes.agent.stepagent import stepagent
 from strop.roles import Agent
+from strop.training.advantages.discriminated import Discriminated
 from strop.training.advantages.steps.step_and_episode import StepAndEpisode, step_returns
+from strop.training.losses.reinforce import Reinforce
+from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Message, Origin, Outcome, Task, ToolCall, Trajectory
 from tests.building import TASK, turn
 from tests.generate.talking import Recording, policy_of, save_folder
@@ -152,6 +159,14 @@ def test_an_action_beside_the_experts_at_the_same_place(tmp_path: Path) -> None:
     play, _ = player(tmp_path, [], Chat())
     with pytest.raises(ConfigurationError, match="group_size >= 2"):
         asyncio.run(BesideExpert(Demonstrate(), OneDemonstration(), OneAction())(play.group, [play.another()], play))
+
+
+def test_the_inverse_form_is_a_policy_gradient_on_steps_that_a_discriminator_pays() -> None:
+    run = stepagent(form="inverse", rate=0.3)
+    assert (run.strategy, run.advantage) == (ExpertSteps(Demonstrate()), Discriminated(0.3))
+    assert (run.losses, run.gates, run.reduction) == ((Reinforce(),), (ZeroVariance(),), SequenceMean())
+    (paid_by,) = run.rewards
+    assert isinstance(paid_by, Noted) and run.recipe == "stepagent"
 
 
 def test_an_action_that_is_the_experts_makes_no_pair() -> None:

@@ -7,7 +7,8 @@ Claim: Supervised training and RL together beat either alone, and reach the best
 Reading: `branch` is the step of supervised training at which RL begins: the share of compute that the teacher gets. A
     world that knows right replies is the teacher. GRPO with groups of equal rewards left out. The paper's best values
     are those of models of 8 billion parameters: train with several of each setting (`branch`, `temperature`,
-    `learning_rate`), then ask `strop diagnose FOLDER`.
+    `learning_rate`), then ask `strop diagnose FOLDER`. The world is one that imitation leaves unsolved: one level
+    lower 84 of the first 100 groups after it had equal rewards.
 Left out: Compute in FLOPs; a summary says tokens. A curriculum over tasks, error messages put back into the prompt.
 Acts: warmup/nll > 0 and turns > 1 and kept_share < 1 and credit > 0 with branch=1, steps=1
 """
@@ -23,7 +24,7 @@ from strop.training.losses.clip import Clip
 
 
 def web_agent_diagnosis(
-    setting: Setting = Setting(world="keyvalue:4"),
+    setting: Setting = Setting(world="keyvalue:5"),
     branch: int = 4,  # steps of supervised training before RL begins; 0: RL alone
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     minibatches: int = 2,  # optimizer steps per draw

@@ -180,16 +180,22 @@ def test_help_takes_the_next_step_and_runs_out() -> None:
         HelpOffered(Countdown(2), 0)
 
 
-def turns_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
+def played_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> Trajectory:
     dialogue = policy.dialogue(SUM, Start("0", key, begun))
-    return asyncio.run(play(HelpAtRandom(share), HelpOffered(KeyValue(2)), dialogue)).turns
+    return asyncio.run(play(HelpAtRandom(share), HelpOffered(KeyValue(2)), dialogue))
+
+
+def turns_with(share: float, policy: Policy, key: int = 5, begun: tuple[Turn, ...] = ()) -> tuple[Turn, ...]:
+    return played_with(share, policy, key, begun).turns
 
 
 def test_help_is_asked_for_at_random_and_said_by_nobody(tmp_path: Path) -> None:
     engine = Scripted(lambda prompt, key: "9")
     engine.open(save_folder(tmp_path))
     policy = policy_of(tmp_path, engine)
-    always, never = turns_with(1.0, policy), turns_with(0.0, policy)
+    helped, never = played_with(1.0, policy), turns_with(0.0, policy)
+    always = helped.turns
+    assert helped.turn_rewards == (0.0, 0.0, 1.0) and helped.origin is Origin.GUIDED, "what help did is paid"
     assert [each.message.content for each in always] == ["help"] * 3 and (always[0].versions == -1).all()
     assert [each.message.content for each in never] == ["9"] and (never[0].versions >= 0).all()
     heard = [[message.content for message in each.told] for each in always]
