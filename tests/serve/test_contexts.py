@@ -8,21 +8,22 @@ import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from strop.generate.call_format import CallFormat
 from strop.generate.policy import Policy
-from strop.generate.serve.asks import Reply
+from strop.generate.serve.asks import Reply, Said
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
+from strop.generate.serve.histories import Histories, Place
 from strop.generate.serve.visit import Visit
 from strop.machines import Completion, Engine, Stop
 from strop.pocket.tokenizer import TOKEN_IDS
-from strop.types import IntArray, Message, Sampling, Start, Task
+from strop.types import IntArray, Message, Sampling, Start, Task, ToolCall
 from tests.models import save_pocket_like
 
 SESSIONS = int(os.environ.get("STROP_HISTORIES", "60"))
@@ -187,6 +188,26 @@ def test_sampled_tokens_stand_in_the_context_or_a_new_one_is_opened(folder: Path
         asyncio.run(
             _session(policy, engine, stream, stream.choice([ChatClient(), MessagesClient(), ResponsesClient()]))
         )
+
+
+def test_what_differs_from_what_was_said_opens_a_context() -> None:
+    """Nothing is guessed: another role, another message between two, or another argument is another conversation."""
+    histories, talk = Histories(), cast(Any, object())
+    heard = (Message("user", "a"), Message("user", "b"))
+    call = ToolCall("set", '{"key": 1}')
+    histories.add(Place(None, heard), (), talk, 0, Reply("xn1", "so", calls=(call,)))
+
+    def found(*before: tuple[str, str], arguments: str = '{ "key": 1 }') -> bool:
+        replied = Said(Message("assistant", "so", (ToolCall("set", arguments),)))
+        said = [*(Said(Message(*each)) for each in before), replied, Said(Message("user", "c"))]
+        place = histories.find(said, ())
+        assert (place.unheard == (Message("user", "c"),)) is (place.node is not None)
+        return place.node is not None
+
+    assert found(("user", "a"), ("user", "b")) and found(("user", " a"), ("user", "b\n"))
+    assert not found(("user", "a"), ("user", "x")) and not found(("user", "x"), ("user", "b"))
+    assert not found(("system", "a"), ("user", "b")) and not found(("user", "a"), ("tool", "b"))
+    assert not found(("user", "a"), ("user", "b"), arguments='{"key": 2}')
 
 
 async def _session(policy: Policy, engine: Talkative, stream: random.Random, client: Any) -> None:

@@ -71,7 +71,7 @@ class ToolboxEnvironment(Environment):
     _own: dict[str, Instrument] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def reset(self, task: Task) -> None:
-        self.task, self._own = task, {tool.name: tool.own() for tool in self.tools}
+        self.task, self.heard, self._own = task, [], {tool.name: tool.own() for tool in self.tools}
         await self.inner.reset(task)
 
     async def step(self, reply: Message) -> Observation:

@@ -227,6 +227,21 @@ def test_tools_beside_tools_are_all_answered(model: Path) -> None:
 
 
 def test_what_cannot_work_is_refused() -> None:
-    for tools, changes in (((), {}), ((Calculator(), Calculator()), {}), ((Calculator(),), {"seconds": 0.0})):
+    one = (Calculator(),)
+    for tools, changes in (((), {}), ((*one, *one), {}), (one, {"seconds": 0.0}), (one, {"longest": 7})):
         with pytest.raises(ConfigurationError, match="tools of different names"):
             Toolbox(Arithmetic(1), tools, **changes)
+    assert Toolbox(Arithmetic(1), one, longest=8).environment().longest == 8
+
+
+def test_a_world_that_is_begun_again_has_heard_nothing() -> None:
+    world = Toolbox(Arithmetic(4), (Calculator(),))
+    environment = world.environment()
+
+    async def shown(index: int) -> tuple[ToolCall, ...]:
+        await environment.reset(world.task(index))
+        call = environment.demonstrate()
+        await environment.step(call)
+        return call.tool_calls
+
+    assert all(len(asyncio.run(shown(index))) == 1 for index in range(2))
