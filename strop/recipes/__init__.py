@@ -80,6 +80,6 @@ def build(recipe: Recipe, values: Mapping[str, Any]) -> Run:
         said = (inspect.getdoc(recipe) or "").splitlines()
         raise ConfigurationError(f"{recipe.__name__} needs {missing[0]}=...: {' '.join(said[:1])}")
     run = recipe(**arguments)
-    if values.get("reward") and isinstance(run, Run) and not inside(run.rewards, PythonFunction):
+    if ".py:" in values.get("reward", "") and isinstance(run, Run) and not inside(run.rewards, PythonFunction):
         raise ConfigurationError(f"{recipe.__name__} has rewards of its own, so reward={values['reward']} does nothing")
     return run

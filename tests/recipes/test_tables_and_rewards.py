@@ -39,6 +39,7 @@ def test_rewards_of_ones_own_join_or_replace_that_of_the_world() -> None:
     assert both.rewards == (Earned(), own, other) and both.evaluation.rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"rlsc has rewards of its own, so reward=mine.py:one does nothing"):
         build(recipe_named("rlsc"), {"reward": "mine.py:one"})
+    assert build(recipe_named("grpo"), {"reward": "world"}).rewards == (Earned(),)
     with pytest.raises(ConfigurationError, match=r"there is no file other.py"):
         grpo(Setting(reward="other.py:one"))
 
