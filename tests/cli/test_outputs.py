@@ -81,6 +81,8 @@ def test_the_exported_model_is_the_checkpoints_without_the_runs_own_files(finish
     export(finished, tmp_path / "best", "model", "best")
     best = finished / "checkpoints" / "best" / "model.safetensors"
     assert (tmp_path / "best" / "model.safetensors").read_bytes() == best.read_bytes() != saved.read_bytes()
+    with pytest.raises(ConfigurationError, match="is no run folder"):
+        export(tmp_path, tmp_path / "other", "model")
     with pytest.raises(ConfigurationError, match="model, adapter or gguf"):
         export(finished, tmp_path / "other", "onnx")
 

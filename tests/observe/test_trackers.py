@@ -52,6 +52,22 @@ def test_tensorboard_gets_every_figure(tmp_path: Path) -> None:
     assert found == {"heldout": [(0, 0.25)], "reward": [(3, 0.5)], "timing/seconds": [(3, 2.0)]}
 
 
+def test_wandb_does_what_its_environment_says_and_a_missing_key_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    tracker = Wandb()
+    tracker.open(tmp_path, {})
+    tracker.end()
+    assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
+    monkeypatch.delenv("WANDB_MODE")
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with pytest.raises(ConfigurationError, match=r"No API key.*WANDB_MODE=offline"):
+        Wandb().open(tmp_path, {})
+
+
 def test_wandb_writes_offline(tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     tracker = Wandb(mode="offline")

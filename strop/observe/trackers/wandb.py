@@ -19,10 +19,10 @@ _MISSING = "Weights & Biases is not installed: pip install 'strop[wandb]'"
 
 @dataclass
 class Wandb:
-    """Logs to a project; `mode` is online, offline or disabled. A resumed run goes on in the same place."""
+    """Logs to a project. A resumed run goes on in the same place."""
 
     project: str = "strop"
-    mode: str = "online"
+    mode: str = ""  # online, offline or disabled; empty: what WANDB_MODE says, else online
     _run: Any = field(default=None, init=False, repr=False, compare=False)
 
     def problems(self, run: Run) -> list[str]:
@@ -34,15 +34,20 @@ class Wandb:
         except ImportError:
             raise ConfigurationError(_MISSING) from None
         place = folder.resolve()
-        self._run = wandb.init(
-            project=self.project,
-            name=place.name,
-            id=hashlib.sha256(str(place).encode()).hexdigest()[:16],
-            resume="allow",
-            config=settings,
-            dir=str(place),
-            mode=self.mode,
-        )
+        try:
+            self._run = wandb.init(
+                project=self.project,
+                name=place.name,
+                id=hashlib.sha256(str(place).encode()).hexdigest()[:16],
+                resume="allow",
+                config=settings,
+                dir=str(place),
+                mode=self.mode or None,
+            )
+        except wandb.errors.Error as error:
+            raise ConfigurationError(
+                f"Weights & Biases: {error} Without an account, WANDB_MODE=offline keeps figures in {place}/wandb"
+            ) from None
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         timed = {f"timing/{name}": value for name, value in timing.items()}
