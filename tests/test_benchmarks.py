@@ -29,7 +29,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.F
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(importlib.import_module("machine"), "RESULTS", tmp_path)
     yield importlib.import_module(request.param)  # type: ignore[misc]
-    for name in ("machine", "shapes", request.param):
+    for name in ("machine", "shapes", "mismatch", "training", request.param):
         sys.modules.pop(name, None)
 
 
@@ -63,6 +63,16 @@ def test_engine_and_trainer_agree_in_float32(benchmark: ModuleType, capsys: pyte
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown["tokens"] == 36 and shown["mean_absolute_difference"] < 1e-5
     assert shown["share_outside"] == 0.0 and shown["is_reached"] and shown["ratio"] > 100
+
+
+@pytest.mark.parametrize("benchmark", ["adapters"], indirect=True)
+def test_adapters_agree_and_are_delivered(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("peft")
+    words = ["--model", "tiny", "--rank", "4", "--attempts", "2", "--tokens", "8", "--length", "8", "--steps", "1"]
+    benchmark.main([*words, "--device", "cpu", "--json"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown["tokens"] == 16 and shown["mean_absolute_difference"] < 1e-5
+    assert all(shown[name] > 0 for name in ("tokens_per_second", "frugal_tokens_per_second", "delivery_ms"))
 
 
 @pytest.mark.parametrize("benchmark", ["end_to_end"], indirect=True)

@@ -78,17 +78,24 @@ class Forward:
         if (quick := self.quick(model)) is not None:
             quick.rounding.refresh()
 
+    @property
+    def wants_quick(self) -> bool:
+        pays = self.dtype == "bfloat16" if self._is_gpu else compiled() is not None
+        return self.fused == "on" or (self.fused == "auto" and pays)
+
+    @property
+    def _is_gpu(self) -> bool:
+        return torch.device(self.device).type == "cuda"
+
     def quick(self, model: Any) -> LlamaForward | None:
         """The model's quick forward, if it is wanted and there is one."""
-        is_gpu = torch.device(self.device).type == "cuda"
-        pays = self.dtype == "bfloat16" if is_gpu else compiled() is not None
-        if self.fused == "off" or (self.fused == "auto" and not pays):
+        if not self.wants_quick:
             return None
         if isinstance(model, Unadapted) and model not in self._quick:
             adapted = self.quick(model.model)
             self._quick[model] = None if adapted is None else adapted.without_adapters()
         if model not in self._quick:
-            self._quick[model] = llama_forward(model, self.computes_in, says_why_not=is_gpu or self.fused == "on")
+            self._quick[model] = llama_forward(model, self.computes_in, says_why_not=self._is_gpu or self.fused == "on")
         found = self._quick[model]
         if found is not None:
             found.is_checkpointed = self.is_checkpointed

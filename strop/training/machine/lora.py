@@ -32,7 +32,7 @@ _PREFIX = "base_model.model."  # of names in peft's files
 
 def open_adapted(source: Path, rank: int, seed: int, forward: Forward) -> Any:
     """A model that learns by adapters alone."""
-    if forward.computes_in != torch.float32:
+    if forward.wants_quick and forward.computes_in != torch.float32:
         model = load_model(source, forward.computes_in, forward.device)
         add_adapters(model, rank, seed)
         if forward.quick(model) is not None:
