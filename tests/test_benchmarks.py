@@ -67,7 +67,6 @@ def test_engine_and_trainer_agree_in_float32(benchmark: ModuleType, capsys: pyte
 
 @pytest.mark.parametrize("benchmark", ["adapters"], indirect=True)
 def test_adapters_agree_and_are_delivered(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("peft")
     words = ["--model", "tiny", "--rank", "4", "--attempts", "2", "--tokens", "8", "--length", "8", "--steps", "1"]
     benchmark.main([*words, "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])

@@ -1,4 +1,7 @@
-"""Adapters that peft put beside the linear layers of a model, and how those of one product lie together."""
+"""Adapters beside linear layers of a model (LoRA, Hu et al., 2106.09685), and how those of one product lie together.
+
+Their parameters have the names that peft gives them, so that either reads what the other wrote.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,59 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.kernels.adapted import Adapter
 
-ADAPTER = "default"  # as peft calls the only one
+_NAME = "default"  # as peft calls the only one
 _MARK = ".lora_"  # in names of parameters
+
+
+class Adapted(torch.nn.Module):
+    """A linear layer that is frozen, and beside it B A in float32, which begins as nothing."""
+
+    def __init__(self, base_layer: Any, rank: int, scale: float) -> None:
+        super().__init__()
+        self.base_layer, self.scale = base_layer, scale
+        inputs, outputs = self._turned(base_layer.weight.t()).shape
+        down, up = (torch.nn.Linear(*sizes, bias=False) for sizes in ((inputs, rank), (rank, outputs)))
+        torch.nn.init.zeros_(up.weight)
+        self.lora_A, self.lora_B = (torch.nn.ModuleDict({_NAME: side}) for side in (down, up))
+        self.to(base_layer.weight.device)
+
+    @property
+    def masters(self) -> list[Tensor]:
+        """A [r, I] and B [O, r]: what learns."""
+        return [self.get_parameter(f"lora_{side}.{_NAME}.weight") for side in "AB"]
+
+    @property
+    def added(self) -> Tensor:
+        """To the weight, as that lies."""
+        down, up = self.masters
+        return self._turned(up @ down) * self.scale
+
+    @property
+    def weight(self) -> Tensor:
+        return self.base_layer.weight  # type: ignore[no-any-return]
+
+    @property
+    def bias(self) -> Tensor | None:
+        return self.base_layer.bias  # type: ignore[no-any-return]
+
+    @property
+    def out_features(self) -> int:
+        return len(self.masters[1])
+
+    def forward(self, state: Tensor) -> Tensor:
+        output: Tensor = self.base_layer(state)
+        down, up = self.masters
+        beside = F.linear(F.linear(state.to(down.dtype), down), up) * self.scale
+        return output + beside.to(output.dtype)
+
+    def _turned(self, matrix: Tensor) -> Tensor:
+        return matrix.t() if isinstance(self.base_layer, Conv1D) else matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +86,16 @@ def is_adapter(name: str) -> bool:
 
 def is_adapted(module: Any) -> bool:
     """Whether an adapter stands beside this linear layer."""
-    return any(name == "lora_A" for name, _ in module.named_children())
+    return isinstance(module, Adapted)
 
 
 def masters(modules: Sequence[Any]) -> list[Tensor]:
     """A [r, I] and B [O, r] of the first layer, of the second, and so on: what learns."""
-    return [side[ADAPTER].weight for module in modules for side in (module.lora_A, module.lora_B)]
+    return [each for module in modules for each in module.masters]
 
 
 def room_for(modules: Sequence[Any], dtype: torch.dtype) -> Adapter:
     """One of all layers that read the same input, still empty; its parts are those of `masters`, in a type."""
     learned = masters(modules)
     shapes = [(len(down), len(up)) for down, up in zip(learned[::2], learned[1::2], strict=True)]
-    return Adapter.empty(learned[0].detach(), shapes, dtype, float(modules[0].scaling[ADAPTER]))
+    return Adapter.empty(learned[0].detach(), shapes, dtype, modules[0].scale)

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.adapters import ADAPTER, is_adapter
+from strop.models.adapters import is_adapter
 from strop.models.attention import NAME, AttentionPlan, Packed, register
 from strop.models.computing import device_problem
 from strop.models.folder import read_json
 from strop.models.reading import read_model
 
-_ADAPTED = ".base_layer."  # in names that peft gives
+_ADAPTED = ".base_layer."  # in names, between a layer and its own weight
 _FAMILIES = (
     "Families that run: apertus, cohere, cohere2, deepseek_v3, ernie4_5, exaone4, gemma, gemma2, gemma3, glm, glm4, "
     "gpt2, gpt_neox, granite, granitemoe, hunyuan, llama, mistral, mixtral, olmo2, olmo3, olmoe, opt, persimmon, phi, "
@@ -110,7 +110,7 @@ def _adapted(modules: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
     owner, _, rest = name.partition(_ADAPTED)
     if rest != "weight":
         return tensor
-    added: Tensor = modules[owner].get_delta_weight(ADAPTER)
+    added: Tensor = modules[owner].added
     return (tensor + added).to(tensor.dtype).contiguous()
 
 

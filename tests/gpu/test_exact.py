@@ -81,7 +81,6 @@ def test_the_trainer_finds_the_logprobs_that_the_engine_gave(shape: dict[str, in
 
 def test_adapters_over_one_copy_of_the_weights(tmp_path: Path) -> None:
     """The engine adds the published adapters as the trainer does, and neither has a copy of what lies beside them."""
-    pytest.importorskip("peft")
     shape = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 6}
     folder, stream = (
         folder_of(tmp_path, **shape, num_attention_heads=2, num_key_value_heads=2),

@@ -69,14 +69,14 @@ def test_trained_again_from_the_ledger_it_has_the_same_bits(model: Path, tmp_pat
     made = retrain(tmp_path / "run")
     assert [each.step for each in made] == list(range(STEPS + 1)) and all(each.is_equal for each in made)
     assert all(each.published for each in made), "every version was recorded when it was published"
-    assert [each.step for each in made if each.saved] == [4, 6], "the checkpoints that are left were compared too"
+    # the checkpoints that are left were compared too: the last two, and an earlier one where that was the best
+    assert [each.step for each in made if each.saved][-2:] == [4, 6]
     assert made[-1].fingerprint == fingerprint(run.trainer.weights())
     assert made[-1].fingerprint != made[0].fingerprint
 
 
 def test_a_run_whose_engine_reads_the_trainers_weights_has_the_same_bits(model: Path, tmp_path: Path) -> None:
     """Its versions are named by weights that were lent and by adapters; its checkpoints hold whole weights."""
-    pytest.importorskip("peft")
     trainer = TorchTrainer(learning_rate=1e-3, lora=4, fused="on")
     engine = PagedEngine(rows=16, device="cpu", dtype="float32")
     run = replace(make_run(model, trainer=trainer, engine=engine), steps=2)

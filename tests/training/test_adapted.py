@@ -22,8 +22,6 @@ from strop.training.trainers.torch import TorchTrainer
 from tests.training.test_quick import FAMILIES, OBJECTIVE, siblings
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 
-pytest.importorskip("peft")
-
 
 def spread(model: Any) -> None:
     """Adapters begin as nothing; these act."""

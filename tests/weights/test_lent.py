@@ -34,8 +34,6 @@ from strop.weights.channels.memory import Memory
 from tests.models import save_tiny_model
 from tests.training.tiny import make_attempt
 
-pytest.importorskip("peft")
-
 
 def opened(folder: Path) -> tuple[TorchTrainer, PagedEngine, Memory]:
     trainer, channel = TorchTrainer(learning_rate=3e-3, lora=4, fused="on"), Memory()

@@ -27,7 +27,6 @@ from strop.weights.channels.memory import Memory
 from tests.models import save_tiny_model
 from tests.training.tiny import make_attempt
 
-pytest.importorskip("peft")
 VOICES = ("solver", "critic")
 PROMPT = np.array([3, 5, 7, 11])
 

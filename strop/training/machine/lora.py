@@ -1,4 +1,4 @@
-"""Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685), made by peft.
+"""Adapters of low rank that learn in place of the weights (LoRA, Hu et al., 2106.09685).
 
 They are float32; the weights beside them are in what is computed in where the quick path reads them, else float32 too.
 Everybody else sees whole weights: `strop.models.model.parameters` adds each adapter to the weight it belongs to.
@@ -17,16 +17,14 @@ from torch import Tensor
 from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.models.adapters import is_adapter
+from strop.models.adapters import Adapted, is_adapter
 from strop.models.model import each_parameter, load_model
 from strop.training.machine.forward import Forward
 
 FOLDER = "adapter"  # within a checkpoint, in peft's own format
-RATE = (
-    10  # times the learning rate of whole weights: what adapters need over many models and tasks (Schulman et al. 2025)
-)
-_ALPHA = 2  # times the rank: how strongly an adapter counts
-_EXPERTS = ".base_layer.base_layer."  # in names: one tensor of all experts has two adapters
+# times the learning rate of whole weights: what adapters need over many models and tasks (Schulman et al. 2025)
+RATE = 10
+_ALPHA = 2.0  # times the rank, over the rank: how strongly an adapter counts
 _PREFIX = "base_model.model."  # of names in peft's files
 
 
@@ -45,20 +43,15 @@ def open_adapted(source: Path, rank: int, seed: int, forward: Forward) -> Any:
 
 def add_adapters(model: Any, rank: int, seed: int) -> None:
     """Beside every linear layer but the output one; nothing else learns from here on."""
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError:
-        raise ConfigurationError("lora needs peft: pip install 'strop[lora]'") from None
+    if any(parameter.dim() > 2 for parameter in model.parameters()):
+        family = model.config.model_type
+        raise ConfigurationError(f"the experts of {family} lie in one tensor, which adapters do not know: use lora=0")
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        inject_adapter_in_model(LoraConfig(**_settings(model, rank)), model)
-    for name, parameter in model.named_parameters():
-        if is_adapter(name):
-            parameter.data = parameter.data.float()
-    if any(_EXPERTS in name for name, _ in model.named_parameters()):
-        family = model.config.model_type
-        raise ConfigurationError(f"peft adapts the experts of {family} in a way that cannot be merged here: use lora=0")
+        for name in _linear(model):
+            owner, _, last = name.rpartition(".")
+            setattr(model.get_submodule(owner), last, Adapted(model.get_submodule(name), rank, _ALPHA))
 
 
 def learning(model: Any) -> dict[str, Tensor]:
@@ -101,18 +94,16 @@ def _settings(model: Any, rank: int) -> dict[str, Any]:
     """What peft is told, here and by whoever reads the adapters."""
     return {
         "r": rank,
-        "lora_alpha": _ALPHA * rank,
-        "target_modules": _targets(model),
+        "lora_alpha": int(_ALPHA * rank),
+        "target_modules": sorted({name.rpartition(".")[2] for name in _linear(model)}),
         "fan_in_fan_out": any(isinstance(each, Conv1D) for each in model.modules()),
         "lora_dropout": 0.0,
         "bias": "none",
     }
 
 
-def _targets(model: Any) -> list[str]:
-    """Last parts of the names of linear layers, as peft wants them."""
-    head = model.get_output_embeddings()
-    kinds = (torch.nn.Linear, Conv1D)
+def _linear(model: Any) -> list[str]:
+    """Names of all linear layers but the output one."""
+    head, kinds = model.get_output_embeddings(), (torch.nn.Linear, Conv1D)
     names = [name for name, each in model.named_modules() if isinstance(each, kinds) and each is not head]
-    plain = {name.removesuffix(".base_layer") for name in names if ".lora_" not in name}
-    return sorted({name.rpartition(".")[2] for name in plain})
+    return [name.removesuffix(".base_layer") for name in names if not is_adapter(name)]

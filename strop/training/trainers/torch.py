@@ -61,7 +61,7 @@ class TorchTrainer(Trainer):
     step_scale: StepScale | None = None  # how far a step may go
     fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
-    lora: int = 0  # rank of adapters (peft) that learn in place of the weights, 10 times as fast; 0: none
+    lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
 
     _borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
