@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from strop.observe.heldout_journal import gain_of
 from strop.observe.intervals import Difference
 from strop.observe.parting import sure_slope
 from strop.observe.run_settings import settings_of
-from strop.types import Trajectory
+from strop.types import Outcome, Trajectory
 
 _SAMPLED = 64  # attempts of the last step that are read
 _PART = 1 / 4  # of the steps: what counts as the beginning and as the end of a run
@@ -72,6 +73,12 @@ class History:
         except ValueError:
             return default
 
+    @property
+    def cut_within_reply(self) -> bool:
+        """Whether attempts that were cut ended in the middle of a reply, and not for want of turns."""
+        cut = [each for each in self.attempts if each.outcome is Outcome.TRUNCATED and each.turns]
+        return not cut or any(int(each.turns[-1].tokens[-1:].sum()) not in self.specials for each in cut)
+
     def late_groups(self, part: float = 1 / 3) -> list[Offered]:
         """The groups of the last steps in which the policy made attempts of its own."""
         tried = [group for group in self.groups if group.tried > 0]
@@ -83,7 +90,7 @@ def read_history(folder: RunFolder) -> History:
     times = {row["step"]: row for row in read_rows(folder.timing)}
     rows = [{**times.get(row["step"], {}), **row} for row in read_rows(folder.metrics)]
     settings = settings_of(folder.recipe)
-    gain, siblings = gain_of(folder), _siblings(folder, settings)
+    gain, siblings = gain_of(folder), _siblings(folder)
     plain = History(rows, settings, specials=_specials(folder), gain=gain, siblings=siblings)
     if not folder.ledger.is_file():
         return plain
@@ -106,11 +113,20 @@ def _specials(folder: RunFolder) -> dict[int, str]:
         return {}
 
 
-def _siblings(folder: RunFolder, settings: Mapping[str, str]) -> list[tuple[float, float]]:
+def _siblings(folder: RunFolder) -> list[tuple[float, float]]:
     """Finished runs beside this one that differ by their seed alone, and this one."""
-    places = [path.parent for path in folder.path.resolve().parent.glob("*/summary.json")]
-    found = [_ends(place / "summary.json") for place in places if settings_of(place / "recipe.py") == settings]
+    own, places = (
+        _seedless(folder.recipe),
+        [path.parent for path in folder.path.resolve().parent.glob("*/summary.json")],
+    )
+    found = [_ends(place / "summary.json") for place in places if own and _seedless(place / "recipe.py") == own]
     return [each for each in found if each is not None]
+
+
+def _seedless(recipe: Path) -> str:
+    """A recipe.py without the line that names the run, and without seeds."""
+    text = recipe.read_text() if recipe.is_file() else ""
+    return re.sub(r"\bseed=\d+", "", text.partition("\n")[2])
 
 
 def _ends(summary: Path) -> tuple[float, float] | None:

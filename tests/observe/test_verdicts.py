@@ -134,7 +134,7 @@ def test_a_policy_that_runs_away_from_its_data(runs: Callable[..., RunFolder]) -
 def test_the_reward_rises_and_accuracy_stands_still() -> None:
     rising: dict[str, Any] = {"reward": (0.2, 0.8)}
     sick = found("reward without accuracy", History(rows(heldout=(0.3, 0.32), **rising)))
-    # a gain of 0.02 with sqrt(0.05^2 + 0.05^2) = 0.07 is at most 9 points, less than half of 0.6
+    # a gain of 0.02 with sqrt(0.05^2 + 0.05^2) = 0.07 is at most 9 points, less than 10 and than half of 0.6
     assert sick is not None and "rose by 0.6 over 20 steps" in sick.evidence and "at most +9 points" in sick.evidence
     assert found("reward without accuracy", History(rows(heldout=(0.3, 0.6), **rising))) is None, "both rise"
     assert found("reward without accuracy", History(rows(heldout=(0.3, 0.32), reward=0.5))) is None, "neither rises"
@@ -270,6 +270,31 @@ def test_replies_with_marks_of_other_roles() -> None:
     twice = found("tokenizer or template doubts", History([], attempts=doubled, specials=SPECIALS))
     assert twice is not None and "prompts begin with '<|user|>' twice" in twice.evidence
     assert TOKENIZER.token_to_id("<|user|>") == 4
+
+
+def test_attempts_that_run_out_of_turns_are_not_cut_within_a_reply() -> None:
+    """Their last reply ends with its mark; the others stop in the middle."""
+    figures, talks = rows(truncated_share=1.0), [asked("1+1", "2", "2", outcome=Outcome.TRUNCATED)] * 8
+    turns = History(figures, {"agent.max_turns": "8"}, attempts=talks, specials=SPECIALS)
+    told = found("too many truncated", turns)
+    assert told is not None and "100% of the last attempts ran out of turns (max_turns=8)" in told.evidence
+    assert found("tokenizer or template doubts", turns) is None
+    (said,) = talks[0].turns
+    short = replace(talks[0], turns=(replace(said, tokens=said.tokens[:-1]),))
+    cut = History(figures, attempts=[short] * 8, specials=SPECIALS)
+    assert found("tokenizer or template doubts", cut) is not None
+    assert (told := found("too many truncated", cut)) is not None and told.is_grave
+
+
+def test_weights_that_have_no_reason_to_move_are_not_called_inert() -> None:
+    still: dict[str, Any] = {"drift": 1e-7}
+    setting = {"losses.0": "Gspo", "losses.0.low": "0.1", "trainer": "TorchTrainer"}
+    assert found("an objective that cannot act", History(rows(credit=0.8, **still), setting)) is not None
+    assert found("an objective that cannot act", History(rows(credit=0.0, **still), setting)) is None
+    several = setting | {"trainer": "TurnByTurn"}
+    assert found("an objective that cannot act", History(rows(credit=0.8, **still), several)) is None
+    plain = setting | {"losses.0": "Clip"}
+    assert found("an objective that cannot act", History(rows(credit=0.8, **still), plain)) is None
 
 
 def test_answers_that_stand_there_and_are_not_found() -> None:

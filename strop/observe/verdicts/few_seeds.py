@@ -8,6 +8,7 @@ from strop.observe.history import History
 from strop.observe.intervals import over_seeds
 from strop.observe.verdicts import HealthRule, RunVerdict
 
+_NONE = 0.005  # of accuracy: one run that stayed where it was claims nothing
 _LEAST = 20  # steps, before a gain is expected at all
 _SMALL = 0.03  # of accuracy: an interval around 0 that is no wider tells that nothing changed
 
@@ -27,7 +28,7 @@ class FewSeeds(HealthRule):
         upwards = math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
         if history.gain is not None:  # on the same tasks, which is surer
             upwards, downwards = history.gain.high - change, change - history.gain.low
-        if not _is_open(change - downwards, change + upwards):
+        if abs(change) < _NONE or not _is_open(change - downwards, change + upwards):
             return None
         evidence = (
             f"held-out accuracy changed by {100 * change:+.1f} points in one run, and its 95% interval goes from "

@@ -9,12 +9,14 @@ from strop.observe.parting import parting_of
 from strop.observe.verdicts import HealthRule, RunVerdict
 
 _LEAST_RISE = 0.1  # of the reward
+_STILL = 0.1  # of accuracy, whatever the scale of the reward
+_LEAST = 8  # steps
 _SOLVED = 0.95  # held-out accuracy that has no room to rise
 _READ = "read the attempts that earn most (`strop show`), and see what `strop attack` finds in the reward"
 
 
 class Hacking(HealthRule):
-    """A fall beyond its interval is grave; standing still is told where the interval ends below half the rise."""
+    """A fall beyond its interval is grave; standing still: a gain of 10 points, or of half the rise, is ruled out."""
 
     def judge(self, history: History) -> RunVerdict | None:
         if (found := parting_of([dict(row) for row in history.rows])) is not None:
@@ -26,7 +28,7 @@ class Hacking(HealthRule):
         gain = end["heldout"] - begin["heldout"]
         most = gain + math.hypot(end["heldout_high"] - end["heldout"], begin["heldout"] - begin["heldout_low"])
         most = most if history.gain is None else history.gain.high  # task by task, which is surer
-        if end["heldout"] >= _SOLVED or most >= rise / 2:
+        if end["heldout"] >= _SOLVED or most >= min(rise / 2, _STILL) or len(history.steps) < _LEAST:
             return None
         evidence = (
             f"the reward rose by {rise:.3g} over {len(history.steps)} steps while held-out accuracy went from "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 
 from strop.catalogue.record import PACKAGE
@@ -10,6 +9,7 @@ from strop.observe.history import History
 from strop.observe.verdicts import HealthRule, RunVerdict
 
 _SAME = 1e-4  # mean |log ratio|: rounding, and no distance
+_CREDIT = 0.01  # of a token: without any, weights have no reason to move
 _LEAST = 3  # steps
 
 
@@ -18,11 +18,11 @@ class Inert(HealthRule):
 
     def judge(self, history: History) -> RunVerdict | None:
         drifts = [value for _, value in history.points("drift")]
-        if len(drifts) < _LEAST or max(drifts) > _SAME:
+        if len(drifts) < _LEAST or max(drifts) > _SAME or not history.late("credit", 1.0) > _CREDIT:
             return None
         moves = max(history.number(name, 1) for name in ("minibatches", "epochs")) > 1 or history.number("pace.lag", 0)
-        names = _by_distance(history.settings)
-        if not names and not moves:
+        names = _saying(history.settings, "losses", "needs_distance")
+        if not (names or moves) or _saying(history.settings, "trainer", "makes_several"):
             return None
         evidence = (
             f"the mean |log ratio| to the policy that sampled was at most {max(drifts):.1g} in {len(drifts)} steps"
@@ -36,21 +36,9 @@ class Inert(HealthRule):
         return RunVerdict("an objective that cannot act", evidence, "set minibatches=4, epochs=2 or lag=1", True)
 
 
-def _by_distance(settings: Mapping[str, str]) -> list[str]:
-    """The losses of a run that say of themselves that they need a distance; their files are read, not imported."""
-    names = {value for path, value in settings.items() if path.startswith("losses.") and path.count(".") == 1}
-    kinds = [
-        node
-        for path in sorted((PACKAGE / "training" / "losses").rglob("*.py"))
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and node.name in names
-    ]
-    return [kind.name for kind in kinds if any(_says(line, "needs_distance") for line in kind.body)]
-
-
-def _says(line: ast.stmt, name: str) -> bool:
-    return (
-        isinstance(line, ast.AnnAssign)
-        and ast.unparse(line.target) == name
-        and ast.unparse(line.value or line) == "True"
-    )
+def _saying(settings: Mapping[str, str], role: str, fact: str) -> list[str]:
+    """The parts of a run that say this of themselves; their files are read, not imported."""
+    names = {value for path, value in settings.items() if path == role or path.rpartition(".")[0] == role}
+    files = sorted((PACKAGE / "training").rglob("*.py"))
+    texts = [text for path in files if f"{fact}: ClassVar[bool] = True" in (text := path.read_text())]
+    return [name for name in sorted(names) for text in texts if f"class {name}(" in text]

@@ -23,7 +23,7 @@ class NoContrast(HealthRule):
             return None
         flat = [group for group in history.late_groups(1 / 4) if not group.has_contrast]
         wrong = sum(group.right <= 0.5 * group.tried for group in flat)
-        if 2 * wrong < len(flat):
+        if not flat or 2 * wrong < len(flat):
             return None
         evidence = (
             f"{alike:.0%} of the groups of the last quarter were rewarded alike, {wrong} of {len(flat)} of them with "

@@ -29,7 +29,8 @@ class TemplateDoubt(HealthRule):
             told.append(f"{empty} of {len(read)} replies are empty")
         if twice:
             told.append(f"prompts begin with {marks[int(twice[0])]!r} twice")
-        if min(history.early("truncated_share"), history.late("truncated_share")) >= _CUT:
+        never = min(history.early("truncated_share"), history.late("truncated_share")) >= _CUT
+        if never and history.cut_within_reply:
             told.append("from the first step to the last nearly no reply came to an end")
         return RunVerdict("tokenizer or template doubts", "; ".join(told), _REMEDY, is_grave=True) if told else None
 
