@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,11 +63,15 @@ def test_wandb_does_what_its_environment_says_and_a_missing_key_is_told(
     tracker.open(tmp_path, {})
     tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
-    monkeypatch.delenv("WANDB_MODE")
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    with pytest.raises(ConfigurationError, match=r"No API key.*WANDB_MODE=offline"):
-        Wandb().open(tmp_path, {})
+    # it reads its environment once, so another process asks without it
+    code = (
+        f"from pathlib import Path; from {Wandb.__module__} import Wandb; Wandb().open(Path({str(tmp_path)!r}), {{}})"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=plain | {"HOME": str(tmp_path)}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "ConfigurationError: Weights & Biases: No API key" in told.stderr and "WANDB_MODE=offline" in told.stderr
 
 
 def test_wandb_writes_offline(tmp_path: Path) -> None:
