@@ -335,13 +335,15 @@ def test_a_router_picks_who_speaks(tmp_path: Path, router: Adviser, voice: str) 
 
 
 def test_the_first_weights_choose_where_nobody_else_does(tmp_path: Path) -> None:
-    engine = Recording(["<think>hm</think>store|", "12|"])
+    task = replace(KEPT, messages=(Message("user", "sum red blue"),))
+    engine = Recording(["<think>hm</think>store|", "7|"])
     policy = policy_of(save_folder(tmp_path), engine)
     agent = PicksVoice(("add", "store"), described(("add", "store")))
-    attempt = asyncio.run(play(agent, STORE, policy.dialogue(STORE.task(0), Start("0/0", 1))))
-    assert [turn.sampling.voice for turn in attempt.turns] == ["", "store"] and len(attempt.turn_rewards) == 2
+    attempt = asyncio.run(play(agent, STORE, policy.dialogue(task, Start("0/0", 1))))
+    assert [turn.sampling.voice for turn in attempt.turns] == ["", "store"], "who was picked speaks"
+    assert attempt.turn_rewards == (0.0, 1.0), "the world pays the answer and not the choice"
     asked, answered = (policy.template.text(turn.prompt) for turn in attempt.turns)
-    assert described(("add", "store")) in asked and "requirements" not in answered and attempt.reply == "12"
+    assert described(("add", "store")) in asked and "requirements" not in answered and attempt.reply == "7"
     assert engine.limits[0] == 64 and attempt.turns[0].sampling.temperature == 0
     for fields in ({"voices": ()}, {"voices": ("store", "add")}, {"max_turns": 0}):
         with pytest.raises(ConfigurationError, match="PicksVoice needs voices"):
