@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+TOKEN = "STROP_TOKEN"  # the variable that holds the secret of a server
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 app = typer.Typer(
     name="strop",

@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import Console
 
 from strop.cli.models import find_model, open_policy
+from strop.cli.options import TOKEN
 from strop.errors import ConfigurationError
 from strop.models.quiet import hush
 from strop.types import Sampling
 
-TOKEN = "STROP_TOKEN"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

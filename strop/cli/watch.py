@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strop.cli.serve import TOKEN
+from strop.cli.options import TOKEN
 from strop.errors import ConfigurationError
 
 _HOST = "127.0.0.1"  # from elsewhere: ssh -L

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -37,6 +37,8 @@ class Count(NamedTuple):
 
 
 Cells: TypeAlias = defaultdict[tuple[LessonKind, int], Count]  # by kind and version
+# by the middle of a stretch of steps and the name of a kind: groups, right and tried
+Windows: TypeAlias = Mapping[float, Mapping[str, Sequence[float]]]
 
 
 def _cells() -> Cells:
@@ -60,39 +62,41 @@ class Lessons:
 
     def panels(self) -> list[Panel]:
         """Curves by kind: how often it was tried, how often solved, and that of what was trained, where it differs."""
+        names, offered = self.shown, self._windows(self.offered)
         shown = [
-            Panel("Share of groups", "which levels were tried", self._lines(self.offered, is_share=True), True),
-            Panel("Pass rate, offered", "of the policy's own attempts", self._lines(self.offered), True),
-            Panel("Pass rate, trained", "of groups that gates let through", self._lines(self.trained), True),
+            Panel("Share of groups", "which levels were tried", _lines(names, offered, is_share=True), True),
+            Panel("Pass rate, offered", "of the policy's own attempts", _lines(names, offered), True),
         ]
         left_out = sum(c.groups for c in self.offered.values()) - sum(c.groups for c in self.trained.values())
-        return shown if left_out else shown[:2]
+        lines = _lines(names, self._windows(self.trained)) if left_out else ()
+        return (
+            [*shown, Panel("Pass rate, trained", "of groups that gates let through", lines, True)] if lines else shown
+        )
 
-    def _lines(self, cells: Cells, is_share: bool = False) -> tuple[MeanCurve, ...]:
-        windows = self._windows(cells)
-        return tuple(MeanCurve(name, _points(windows, name, is_share)) for name in self.shown)
-
-    def _windows(self, cells: Cells) -> dict[float, Mapping[str, Count]]:
-        """Sums by when groups were admitted, in equal stretches of steps, by their middle; then by kind."""
+    def _windows(self, cells: Cells) -> Windows:
+        """Sums by when groups were admitted, in equal stretches of steps."""
         last = max((version for _, version in self.offered), default=0)
         size = max((last + _WINDOWS) // _WINDOWS, 1)
-        held: dict[float, dict[str, Count]] = {}
-        for (kind, version), count in sorted(cells.items(), key=lambda cell: cell[0][1]):
-            window = held.setdefault(version // size * size + (size - 1) / 2, {})
-            window[kind.name] = window.get(kind.name, Count()) + count
-        return dict(held)
+        held: dict[int, dict[str, list[float]]] = {}
+        for (kind, version), count in cells.items():
+            sums = held.setdefault(version // size, {}).setdefault(kind.name, [0.0, 0.0, 0.0])
+            for place, value in enumerate(count):
+                sums[place] += value
+        return {window * size + (size - 1) / 2: held[window] for window in sorted(held)}
 
 
-def _points(
-    windows: Mapping[float, Mapping[str, Count]], name: str, is_share: bool
-) -> tuple[tuple[float, float, float, float], ...]:
+def _lines(names: Sequence[str], windows: Windows, is_share: bool = False) -> tuple[MeanCurve, ...]:
+    return tuple(MeanCurve(name, _points(windows, name, is_share)) for name in names)
+
+
+def _points(windows: Windows, name: str, is_share: bool) -> tuple[tuple[float, float, float, float], ...]:
     points = []
     for middle, held in windows.items():
-        own = held.get(name, Count())
+        groups, right, tried = held.get(name, (0.0, 0.0, 0.0))
         if is_share:
-            value = own.groups / sum(count.groups for count in held.values())
-        elif own.tried:
-            value = own.right / own.tried
+            value = groups / sum(sums[0] for sums in held.values())
+        elif tried:
+            value = right / tried
         else:
             continue
         points.append((middle, value, value, value))

@@ -31,7 +31,7 @@ OF_OTHERS = {
     "effects",
     "bundled-models",
 }  # other people's tools, servers that stay, runs of minutes
-WITHOUT_CODE = {"index", "map", "papers"}
+WITHOUT_CODE = {"index", "map", "papers", "watch"}
 
 
 def test_every_page_is_executed_or_it_is_said_why_not() -> None:

@@ -18,7 +18,7 @@ from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
 from strop.observe.watch.watch_page import PageQuery, WatchPage, address
 
-_EVERY = 5.0
+_EVERY = 10.0
 _ALONGS = {"step": "", "tokens": "tokens_generated", "minutes": "minutes"}  # what curves may run along, and its metric
 _TEMPLATE = """\
 <h1>Curves</h1>

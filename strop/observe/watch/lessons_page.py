@@ -10,7 +10,7 @@ from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
 from strop.observe.watch.watch_page import PageQuery, WatchPage
 
-_EVERY, _BEHIND = 5.0, 1.0  # seconds, and while a long history is being read
+_EVERY, _BEHIND = 10.0, 1.0  # seconds, and while a long history is being read
 _WORDS = Markup('<h1>Curriculum</h1><p class="lead">By optimizer step.{}</p>')
 
 

@@ -6,10 +6,13 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from strop.disk.folder import RunFolder
 from strop.models.names import POCKET
@@ -39,6 +42,7 @@ class LiveRun:
         self._metrics, self._timing = Tail(self.folder.metrics), Tail(self.folder.timing)
         self._written: tuple[int, int] | None = None  # when status.json was, and its size
         self._reader = Reader(None)
+        self._drawn: dict[str, tuple[int, Markup]] = {}
         self.life = 0  # the process that writes it; another one may have taken back what was read
         self.kinds, self.lessons = TaskKinds(), LiveLessons()
 
@@ -50,6 +54,13 @@ class LiveRun:
             bundled = [POCKET] if model == "pocket" else []
             self._reader = Reader.of([*self.folder.checkpoints.glob("step-*"), Path(model), *bundled])
         return self._reader
+
+    def drawn(self, name: str, draw: Callable[[], Markup]) -> Markup:
+        """Something made of its figures, drawn again only when there are more of them."""
+        at = self._metrics.offset + self._timing.offset
+        if self._drawn.get(name, (-1,))[0] != at:
+            self._drawn[name] = at, draw()
+        return self._drawn[name][1]
 
     @property
     def name(self) -> str:

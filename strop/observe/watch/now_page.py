@@ -72,9 +72,6 @@ def now(shelf: Shelf, asked: PageQuery) -> WatchPage:
 
 def _body(run: LiveRun) -> Markup:
     status = run.status
-    chosen = choose(run.columns.by_name, run.columns.points).sought
-    wanted = [chart for chart in chosen if chart.title in _CHARTS]
-    span = (float(run.columns.first), float(run.columns.last))
     text = compiled(_TEMPLATE).render(
         run=run,
         says=_says(run),
@@ -83,10 +80,16 @@ def _body(run: LiveRun) -> Markup:
         figures=_figures(run),
         shares=_shares(run),
         groups=[_group(each) for each in status.get("groups", [])] if run.state in ("running", "silent") else [],
-        charts=cards(wanted, span) if wanted else "",
+        charts=run.drawn("now", lambda: _charts(run)),
         told=lines(status) if status else [],
     )
     return Markup(text)
+
+
+def _charts(run: LiveRun) -> Markup:
+    chosen = choose(run.columns.by_name, run.columns.points).sought
+    wanted = [chart for chart in chosen if chart.title in _CHARTS]
+    return cards(wanted, (float(run.columns.first), float(run.columns.last))) if wanted else Markup("")
 
 
 def _says(run: LiveRun) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from strop.cli.watch import watch_runs
+from strop.errors import ConfigurationError
 from tests.observe.folders import run_folder
 from tests.observe.watch.watching import TOKEN, guest, visitor
 
@@ -62,3 +66,14 @@ def test_pages_are_only_read(root: Path) -> None:
 def test_a_name_is_looked_up_and_is_no_path(root: Path, name: str) -> None:
     answer = guest(root).get("/now", params={"run": name})
     assert answer.status_code == 404 and "no run" in answer.text
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is no folder"):
+        watch_runs(tmp_path / "nothing", 0)
+
+
+def test_watching_loads_no_torch() -> None:
+    """It would take seconds and 300 MB, beside a run that needs them."""
+    code = "import sys, strop.cli.watch, strop.observe.watch.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
