@@ -141,7 +141,7 @@ def _spoken(line: Utterance, largest: float) -> Markup:
         return Markup("<pre>{}{}</pre>").format(_given(line.given), _coloured(line.tokens, largest))
     text = _thinking(visible(line.text[:_MOST])) + _cut(len(line.text))
     if line.role == "assistant" or len(line.text) <= _FOLDED:
-        return Markup("<pre>{}</pre>").format(text)
+        return Markup("<pre>{}{}</pre>").format(_given(line.given), text)
     beginning = visible(" ".join(line.text[:_FOLDED].split())[: _FOLDED // 3])
     return Markup('<details class="fold"><summary>{} … ({:,} characters)</summary><pre>{}</pre></details>').format(
         beginning, len(line.text), text

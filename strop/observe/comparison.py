@@ -140,7 +140,7 @@ def page_of(path: Path, arms: Arms, summary: Mapping[str, Any], words: str) -> P
         Panel(
             title,
             note,
-            tuple(mean_line(n, [curve(f, metric) for f in each], metric == "heldout") for n, each in arms.items()),
+            tuple(_line(n, each, metric, is_share) for n, each in arms.items()),
             is_share,
         )
         for title, metric, note, is_share in _PANELS
@@ -160,9 +160,13 @@ def _unnamed(found: Mapping[str, Any]) -> Spread:
     return float(found["mean"]), found["low"], found["high"]
 
 
-def mean_line(name: str, curves: Sequence[Curve], is_measured: bool) -> MeanCurve:
-    """An arm's curve, averaged over seeds at the same places; steps, unlike measured shares, are smoothed first."""
-    known = [each if is_measured else _smoothed(each) for each in curves if each[0]]
+def _line(name: str, folders: Sequence[RunFolder], metric: str, is_share: bool) -> MeanCurve:
+    return mean_line(name, [curve(folder, metric) for folder in folders], is_share, metric != "heldout")
+
+
+def mean_line(name: str, curves: Sequence[Curve], is_share: bool, is_smoothed: bool = True) -> MeanCurve:
+    """An arm's curve, averaged over seeds at the same places; what every step has a value of is smoothed first."""
+    known = [_smoothed(each) if is_smoothed else each for each in curves if each[0]]
     if not known:
         return MeanCurve(name, ())
     first, last = max(places[0] for places, _ in known), min(places[-1] for places, _ in known)
@@ -170,7 +174,7 @@ def mean_line(name: str, curves: Sequence[Curve], is_measured: bool) -> MeanCurv
     table = np.stack([np.interp(grid, places, values) for places, values in known])  # [S, P]
     points = []
     for place, column in zip(grid.tolist(), table.T.tolist(), strict=True):
-        mean, low, high = (share_over_seeds if is_measured else over_seeds)(column)
+        mean, low, high = (share_over_seeds if is_share else over_seeds)(column)
         points.append((place, mean, mean if low is None else low, mean if high is None else high))
     return MeanCurve(name, tuple(points))
 

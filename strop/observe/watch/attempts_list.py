@@ -51,8 +51,9 @@ _TEMPLATE = """\
     <th>reply, its end</th></tr>
   {%- for row in rows %}
   <tr><td><a href="{{ address("attempt", run=run.name, id=row.id) }}">{{ row.id }}</a></td>
-    <td class="number">{{ figure(row.reward) if row.reward is not none else "–" }}</td>
-    <td class="number">{{ "{:,}".format(row.tokens) }}</td><td class="number">{{ row.version }}</td>
+    <td class="number" data-name="reward">{{ figure(row.reward) if row.reward is not none else "–" }}</td>
+    <td class="number" data-name="tokens">{{ "{:,}".format(row.tokens) }}</td>
+    <td class="number" data-name="version">{{ row.version }}</td>
     <td>{{ row.fate }}{% if row.outcome != "finished" %}, {{ row.outcome }}{% endif -%}
       {% if row.origin != "policy" %}, {{ row.origin }}{% endif %}</td>
     <td><a href="{{ address("attempts", run=run.name, task=row.task) }}">

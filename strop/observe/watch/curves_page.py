@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from strop.observe.chart_choice import CURVES, choose
+from strop.observe.chart_choice import Curve as SoughtCurve
 from strop.observe.charts import cards
 from strop.observe.comparison import mean_line
 from strop.observe.curves import Curve
@@ -77,16 +78,16 @@ def _of_one(run: LiveRun, with_others: bool) -> Markup:
 
 def overlaid(arms: Mapping[str, Sequence[LiveRun]], along: str) -> Markup:
     """The curves that people look for, a line per arm."""
-    panels = [Panel(c.title, c.note, _lines(arms, c.metrics, along), c.is_share) for c in CURVES]
+    panels = [Panel(c.title, c.note, _lines(arms, c, along), c.is_share) for c in CURVES]
     return panel_cards([panel for panel in panels if any(line.points for line in panel.lines)], list(arms))
 
 
-def _lines(arms: Mapping[str, Sequence[LiveRun]], metrics: Sequence[str], along: str) -> tuple[MeanCurve, ...]:
-    """The first of the metrics that any of the runs has."""
+def _lines(arms: Mapping[str, Sequence[LiveRun]], sought: SoughtCurve, along: str) -> tuple[MeanCurve, ...]:
+    """The first of its metrics that any of the runs has."""
     runs = [run for each in arms.values() for run in each]
-    metric = next((name for name in metrics if any(run.columns.points(name) for run in runs)), metrics[0])
-    is_measured = metric == "heldout"
-    return tuple(mean_line(name, [_curve(r, metric, along) for r in each], is_measured) for name, each in arms.items())
+    metric = next((name for name in sought.metrics if any(run.columns.points(name) for run in runs)), "")
+    curves = {name: [_curve(run, metric, along) for run in each] for name, each in arms.items()}
+    return tuple(mean_line(name, each, sought.is_share, metric != "heldout") for name, each in curves.items())
 
 
 def _curve(run: LiveRun, metric: str, along: str) -> Curve:

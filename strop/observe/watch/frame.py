@@ -25,6 +25,8 @@ _TEMPLATE = """\
 {%- for name in pages %}
 <a href="{{ address(name, run=page.run) }}"{{ ' aria-current="page"' | safe if name == here }}>{{ name }}</a>
 {%- endfor %}
+{%- if page.run %}
+<a class="run" href="{{ address("now", run=page.run) }}">{{ page.run }}</a>{% endif %}
 <span id="live" class="soft" role="status"></span></nav>
 <main data-cursor="{{ page.tag }}" data-every="{{ page.every }}">{{ body }}</main>
 </body>

@@ -116,3 +116,9 @@ def test_what_takes_a_browser_seconds_is_cut(root: Path) -> None:
 def test_an_attempt_that_is_not_there(root: Path) -> None:
     answer = guest(root).get("/attempt", params={"id": "7/7'--"})
     assert answer.status_code == 404 and answer.headers["content-type"].startswith("text/plain")
+
+
+def test_what_was_put_before_a_reply_is_shown_though_its_tokens_say_nothing() -> None:
+    said = Context("main", (Utterance("assistant", "", given="x="),))
+    shown = conversations([("one", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])])
+    assert 'class="given" title="given, not trained">x=</span>' in shown

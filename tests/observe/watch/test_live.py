@@ -13,6 +13,7 @@ import pytest
 from strop.disk.folder import RunFolder, read_rows
 from strop.observe.chart_choice import points_of
 from strop.observe.charts import Point
+from strop.observe.comparison import mean_line
 from strop.observe.journal import Journal
 from strop.observe.watch.arms import arms_of, setting_of
 from strop.observe.watch.columns import Column, Columns
@@ -167,3 +168,11 @@ def test_several_runs_lie_over_each_other(tmp_path: Path) -> None:
     alone = client.get("/curves", params={"run": "one"}).text
     assert 'svg class="chart' in alone and "grad_norm" not in alone and "All other figures (1)" in alone
     assert "grad_norm" in client.get("/curves", params={"run": "one", "all": "1"}).text
+
+
+def test_the_band_of_a_share_ends_at_0_and_1() -> None:
+    curves = [([0.0, 1.0], [0.1, 0.9]), ([0.0, 1.0], [0.3, 1.0])]
+    shares = mean_line("arm", curves, is_share=True, is_smoothed=False).points
+    plain = mean_line("arm", curves, is_share=False, is_smoothed=False).points
+    assert (shares[0][1], shares[0][2], shares[-1][3]) == (0.2, 0.0, 1.0)
+    assert plain[0][2] < 0 and plain[-1][3] > 1 and [point[1] for point in plain] == [point[1] for point in shares]
