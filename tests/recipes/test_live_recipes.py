@@ -49,7 +49,7 @@ from strop.training.learners import learners_of
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.values.turn_critic import TurnCritic, expectile_weights
-from strop.types import Group, Message, Observation, Origin, Outcome, Start, Task, Trajectory, Turn
+from strop.types import Group, Message, Observation, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
 from tests.building import TASK, make_group
 from tests.generate.talking import Recording, policy_of, save_folder
 
@@ -110,16 +110,19 @@ class Questioned(Adviser):
     """Keeps what it was asked, and says nothing of use."""
 
     def __init__(self, answer: str) -> None:
-        self.answer, self.asked = answer, list[dict[str, str]]()
+        self.answer, self.asked, self.samplings = answer, list[dict[str, str]](), list[Sampling]()
 
     async def ask(self, messages: Sequence[Message], sampling: Any, key: int) -> str:
         self.asked.append(parts_of(messages[0].content))
+        self.samplings.append(sampling)
         return self.answer
 
 
 def test_a_judge_is_told_the_task_the_reply_and_what_came_after() -> None:
     judge = Questioned("score: 1")
-    assert [span.value for span in paid_for(NextStateVotes(judge, 1), made(turn("ab"), turn("c", ["no"]))).spans] == [1]
+    paid = paid_for(NextStateVotes(judge, 1), made(turn("ab"), turn("c", ["no"])))
+    assert paid.end == 0.0 and [span.value for span in paid.spans] == [1]
+    assert judge.samplings == [Sampling(temperature=0.6, max_tokens=128)]
     told = {"wanted": "verdict", "task": TASK.messages[-1].content, "reply": "ab", "other": "no"}
     assert judge.asked[0].items() >= told.items()
 
@@ -196,6 +199,7 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
         [0.0] * 2,
     ]
     behind = player.looked[1].turns[0]
+    assert behind.fresh and behind.aux == {}
     before = np.concatenate([attempt.turns[0].prompt, attempt.turns[0].tokens])
     assert np.array_equal(behind.prompt[: len(before)], before) and np.array_equal(
         behind.tokens, attempt.turns[1].tokens
@@ -264,6 +268,7 @@ def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     assert asyncio.run(_first(replace(dream, model=asked), task)).reward == 1.0
     assert asked.asked[0]["task"] == "sum red blue" and asked.asked[0]["reply"] == "7"
     assert "<call>get red</call> -> 9" in asked.asked[0]["other"], "similar experience"
+    assert asked.samplings == [Sampling(temperature=0.0, max_tokens=256)]
     short = replace(dream, turns=1)
     assert asyncio.run(_first(short, task, "<call>get red</call>")).done and not red.done, "its turns are used up"
 
@@ -293,6 +298,17 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
         == memory.similar(task, "get lime")
         == [("<call>get lime</call>", "4"), ("<call>get blue</call>", "2")]
     )
+
+
+def test_real_experience_is_kept_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strop.environments.talks.experiences._MOST", 3)
+    memory = Experiences(top=9)
+    for number, is_real in enumerate([False, True, False, False, True]):
+        memory.add(TASK, "get", str(number), is_real)
+    assert memory.state() == {"kept": [[TASK.messages[-1].content, "get", each] for each in "143"], "real": 2}
+    for number in range(5, 9):
+        memory.add(TASK, "get", str(number), is_real=True)
+    assert [each[2] for each in memory.state()["kept"]] == ["1", "4", "5"] and memory.state()["real"] == 3
 
 
 def test_only_tasks_that_vary_are_seeds() -> None:
@@ -328,12 +344,16 @@ def test_a_number_is_described_to_a_partner_within_the_rules(tmp_path: Path) -> 
     assert second.turn_rewards == (0.0, 0.5) and second.turns[1].told[0].content == "partner says 16"
     assert talked(world, task, tmp_path, "8+8", "8+8", "8+8").turn_rewards == (0.0,) * 3
     assert talked(world, task, tmp_path, "17+0").turn_rewards == (0.0,), "it was said"
+    surely = Questioned("17")
+    assert talked(replace(world, partner=surely), task, tmp_path, "8+9").turn_rewards == (1.0,)
+    assert surely.samplings == [Sampling(temperature=0.0, max_tokens=64)]
     partner = replace(world, partner=Canned({"8+9=?": "<think>y</think>17", "1+1=?": "no number"}))
     assert talked(partner, task, tmp_path, "1+1", "8+9").turn_rewards == (0.0, 0.5)
     policy = policy_of(save_folder(tmp_path), Recording([]))
     for each in map(world.task, range(20)):
         shown = asyncio.run(play(Demonstrate(), world, policy.dialogue(each, Start("0/0", 1))))
-        assert shown.turn_rewards == (1.0,) and 10 <= int(each.answer) < 100
+        assert shown.turn_rewards == (1.0,)
+    assert all(10 <= int(world.task(index).answer) < 100 for index in range(200))
     for number, said in (("17", "10+7"), ("50", "10+40"), ("10", "9+1"), ("3", "1+2"), ("100", "99+1")):
         each = Task((Message("user", f"describe {number}"),), number, "describe", len(number))
         shown = asyncio.run(play(Demonstrate(), Describe(1), policy.dialogue(each, Start("0/0", 1))))
@@ -407,7 +427,8 @@ def test_good_turns_are_imitated_more_and_beta_0_is_cloning() -> None:
     ):
         ExponentialWeights(beta)([Group(0, TASK, [attempt])])
         assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(expected)
-    assert ExponentialWeights().learn([Group(0, TASK, [attempt])]) == pytest.approx(
+    assert ExponentialWeights(limit=1.0).limit == 1.0
+    assert ExponentialWeights().learn([Group(0, TASK, [attempt] * 2)]) == pytest.approx(
         {"weight_lost": (40 + math.exp(-9)) / 3}
     )
     silent = made()

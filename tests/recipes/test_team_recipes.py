@@ -211,7 +211,7 @@ def test_roles_keep_the_memory_and_what_is_shown_is_right(tmp_path: Path) -> Non
     assert memory_before(attempt, 0) == "none" and memory_before(attempt, 1) == "red 1"
     shown = asyncio.run(play(DemonstrateMemory(), world, policy.dialogue(task, Start("0/0", 1))))
     assert world.check(task, shown.reply) == 1.0 and shown.origin is Origin.TEACHER
-    assert sum(shown.turn_rewards) > 0.8 > sum(attempt.turn_rewards)
+    assert 1 >= sum(shown.turn_rewards) > 0.8 > sum(attempt.turn_rewards), "a mean over sessions"
     assert shown.turn_rewards[::2] == attempt.turn_rewards[::2] == (0.0,) * 3, "the manager is paid"
 
 

@@ -35,11 +35,12 @@ class Experiences(Learns, Remembers):
         return not self._kept
 
     def add(self, task: Task, action: str, followed: str, is_real: bool = False) -> None:
-        """Beyond the most, the oldest that is not real is forgotten."""
+        """Beyond the most, the oldest that is not real is forgotten; where all are, the newest."""
         self._kept.insert(self._num_real if is_real else len(self._kept), (prompt_of(task), action, followed))
         self._num_real += is_real
         if len(self._kept) > _MOST:
             del self._kept[min(self._num_real, _MOST)]
+            self._num_real = min(self._num_real, _MOST)
 
     def similar(self, task: Task, action: str) -> list[tuple[str, str]]:
         """Actions and what followed: those that share most words with the action, then with the task, newest first."""
