@@ -19,7 +19,7 @@ from strop.observe.heldout_journal import gain_of
 from strop.observe.intervals import Difference
 from strop.observe.parting import sure_slope
 from strop.observe.run_settings import settings_of
-from strop.types import Outcome, Trajectory
+from strop.types import Outcome, Trajectory, Turn
 
 _SAMPLED = 64  # attempts of the last step that are read
 _PART = 1 / 4  # of the steps: what counts as the beginning and as the end of a run
@@ -74,10 +74,21 @@ class History:
             return default
 
     @property
-    def cut_within_reply(self) -> bool:
-        """Whether attempts that were cut ended in the middle of a reply, and not for want of turns."""
+    def cut_by(self) -> str:
+        """What the attempts that were cut ended at: `turns`, the `limit` of a reply or of the context, or `design`."""
         cut = [each for each in self.attempts if each.outcome is Outcome.TRUNCATED and each.turns]
-        return not cut or any(int(each.turns[-1].tokens[-1:].sum()) not in self.specials for each in cut)
+        if cut and all(self.is_ended(each.turns[-1]) for each in cut):
+            return "turns"
+        return "limit" if not cut or any(self._is_full(each) for each in cut) else "design"
+
+    def is_ended(self, turn: Turn) -> bool:
+        """Whether a reply came to its end."""
+        return bool(len(turn.tokens)) and int(turn.tokens[-1]) in self.specials
+
+    def _is_full(self, attempt: Trajectory) -> bool:
+        whole = sum(len(turn.prompt) + len(turn.tokens) for turn in attempt.turns)
+        last, most = len(attempt.turns[-1].tokens), self.number("sampling.max_tokens", 0)
+        return last >= most or whole + 1 >= self.number("context", 0)
 
     def late_groups(self, part: float = 1 / 3) -> list[Offered]:
         """The groups of the last steps in which the policy made attempts of its own."""

@@ -284,6 +284,8 @@ def test_attempts_that_run_out_of_turns_are_not_cut_within_a_reply() -> None:
     cut = History(figures, attempts=[short] * 8, specials=SPECIALS)
     assert found("tokenizer or template doubts", cut) is not None
     assert (told := found("too many truncated", cut)) is not None and told.is_grave
+    wide = History(figures, {"sampling.max_tokens": "64", "context": "512"}, attempts=[short] * 8, specials=SPECIALS)
+    assert found("too many truncated", wide) is None, "one token of 64, because a part asked for no more"
 
 
 def test_weights_that_have_no_reason_to_move_are_not_called_inert() -> None:

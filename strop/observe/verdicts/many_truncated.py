@@ -17,7 +17,9 @@ class ManyTruncated(HealthRule):
         before, cut = history.early("truncated_share"), history.late("truncated_share")
         if len(history.points("truncated_share")) < _LEAST or not cut >= _MANY:
             return None
-        if not history.cut_within_reply:
+        if history.cut_by == "design":
+            return None  # a part that asks for less than a reply
+        if history.cut_by == "turns":
             most = history.number("agent.max_turns", 0)
             told = f"{cut:.0%} of the last attempts ran out of turns (max_turns={most:.0f})"
             return RunVerdict("too many truncated", told, "more turns, or a world that ends when a task is done")

@@ -30,7 +30,7 @@ class TemplateDoubt(HealthRule):
         if twice:
             told.append(f"prompts begin with {marks[int(twice[0])]!r} twice")
         never = min(history.early("truncated_share"), history.late("truncated_share")) >= _CUT
-        if never and history.cut_within_reply:
+        if never and not any(history.is_ended(turn) for attempt in read for turn in attempt.turns):
             told.append("from the first step to the last nearly no reply came to an end")
         return RunVerdict("tokenizer or template doubts", "; ".join(told), _REMEDY, is_grave=True) if told else None
 
