@@ -54,7 +54,7 @@ _TEMPLATE = """\
     <td class="number" data-name="reward">{{ figure(row.reward) if row.reward is not none else "–" }}</td>
     <td class="number" data-name="tokens">{{ "{:,}".format(row.tokens) }}</td>
     <td class="number" data-name="version">{{ row.version }}</td>
-    <td>{{ row.fate }}{% if row.outcome != "finished" %}, {{ row.outcome }}{% endif -%}
+    <td>{{ row.fate }}{% if row.outcome not in ("finished", row.fate) %}, {{ row.outcome }}{% endif -%}
       {% if row.origin != "policy" %}, {{ row.origin }}{% endif %}</td>
     <td><a href="{{ address("attempts", run=run.name, task=row.task) }}">
       {{- visible(row.source) }} {{ row.level }}</a></td>
