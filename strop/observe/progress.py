@@ -72,6 +72,7 @@ class ShownStanding:
 class Line(Protocol):
     """How the standing is shown."""
 
+    def __init__(self, title: str, standing: ShownStanding, console: Console) -> None: ...
     def start(self) -> None: ...
     def show(self, has_heldout: bool) -> None: ...
     def stop(self) -> None: ...
@@ -86,8 +87,14 @@ class ProgressBar:
 
     def _prepare(self, title: str, steps: int, max_tokens: int) -> None:
         self.standing = ShownStanding(steps, max_tokens)
-        kind = LiveLine if self._console.is_terminal or self._console.is_jupyter else PlainLines
-        self._line: Line = kind(title, self.standing, self._console)
+        self._line: Line = self._kind()(title, self.standing, self._console)
+
+    def _kind(self) -> type[Line]:
+        if self._console.is_jupyter:
+            from strop.observe.notebook import NotebookTable
+
+            return NotebookTable
+        return LiveLine if self._console.is_terminal else PlainLines
 
     def begins(self, title: str, steps: int, max_tokens: int = 0) -> None:
         """A line of its own for each run where one warms up for another."""
