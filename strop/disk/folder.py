@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,6 +14,7 @@ from strop.errors import BusyError, ConfigurationError
 
 FORMAT = 4  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
+_PATIENCE = 0.3  # seconds
 
 
 class RunFolder:
@@ -89,13 +91,11 @@ class RunFolder:
             lock = (self.path / "lock").open("a+")
         except OSError as error:
             raise ConfigurationError(f"no run can be written to {self.path}: {error.strerror}; see --runs") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(lock):
             lock.seek(0)
             owner = lock.read().strip() or "unknown"
             lock.close()
-            raise BusyError(f"{self.path} is in use by process {owner}: wait for it, or choose another name") from None
+            raise BusyError(f"{self.path} is in use by process {owner}: wait for it, or choose another name")
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -131,3 +131,16 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return rows
+
+
+def _taken(lock: TextIO) -> bool:
+    """Whether the lock could be had; whoever only asks if a run goes on holds it for a moment."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.01)
