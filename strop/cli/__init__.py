@@ -35,9 +35,18 @@ def _strop(version: Version = False) -> None:
     """What can be asked before any command."""
 
 
+def _completed(incomplete: str) -> list[str]:
+    """Recipes that begin so."""
+    from strop.catalogue.record import recipe_files
+
+    return sorted(name for name in recipe_files() if name.startswith(incomplete))
+
+
 @app.command(context_settings=PASS_ON, add_help_option=False)
 def train(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[RECIPE] [FIELD=VALUE ...]")] = None,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[RECIPE] [FIELD=VALUE ...]", autocompletion=_completed)
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="Of the run folder.")] = "",
     runs: Runs = Path("runs"),
     resume: Annotated[Path | None, typer.Option("--resume", metavar="RUN", help="Go on with a run.")] = None,

@@ -13,7 +13,6 @@ app = typer.Typer(
     name="strop",
     help="RL post-training for language models. Start with: [bold]strop train[/bold]",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

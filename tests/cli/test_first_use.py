@@ -164,3 +164,15 @@ def test_a_closed_terminal_saves(model: Path, tmp_path: Path) -> None:
     assert process.wait(120) == 130
     summary = json.loads((tmp_path / "runs" / "grpo-seed0" / "summary.json").read_text())
     assert not summary["is_complete"] and (saved / f"step-{summary['steps']}").is_dir()
+
+
+def test_a_shell_completes_commands_and_recipes() -> None:
+    code = "import sys; sys.argv = ['strop']; from strop.cli import main; main()"
+
+    def completed(words: str) -> list[str]:
+        asked = {"_STROP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        done = subprocess.run([sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True)
+        return done.stdout.split()
+
+    assert completed("strop rep") == ["report", "replay"]
+    assert "grpo" in completed("strop train grp") and "rloo" not in completed("strop train grp")

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from strop.observe.chart_choice import choose
 from strop.observe.charts import cards, figure
+from strop.observe.facts import read_summary
 from strop.observe.progress import clock
 from strop.observe.report import short
 from strop.observe.templates import compiled
@@ -32,6 +33,9 @@ _TEMPLATE = """\
   <div class="scale"><span>step {{ "{:,}".format(run.step) }} of {{ "{:,}".format(run.steps) }}</span>
     <span>{{ left }}</span></div>
 </section>
+{%- for verdict in verdicts %}
+<p class="warning"><strong>{{ verdict.name }}</strong>: {{ verdict.evidence }}. What helps: {{ verdict.remedy }}.</p>
+{%- endfor %}
 <dl class="facts card">
   {%- for name, value in figures %}
   <div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
@@ -77,6 +81,7 @@ def _body(run: LiveRun) -> Markup:
         says=_says(run),
         done=100 * run.step / run.steps if run.steps else 0.0,
         left=_left(run),
+        verdicts=_verdicts(run),
         figures=_figures(run),
         shares=_shares(run),
         groups=[_group(each) for each in status.get("groups", [])] if run.state in ("running", "silent") else [],
@@ -107,6 +112,12 @@ def _says(run: LiveRun) -> str:
             return "It is complete."
         case _:
             return f"It stopped ({ended}). Go on with: strop train --resume {run.folder.path}"
+
+
+def _verdicts(run: LiveRun) -> list[dict[str, Any]]:
+    """What was found at its end; while a run goes on, `strop doctor` looks through it whenever it is asked."""
+    found: list[dict[str, Any]] = [] if run.state == "running" else read_summary(run.folder).get("verdicts", [])
+    return found
 
 
 def _left(run: LiveRun) -> str:

@@ -176,3 +176,11 @@ def test_the_band_of_a_share_ends_at_0_and_1() -> None:
     plain = mean_line("arm", curves, is_share=False, is_smoothed=False).points
     assert (shares[0][1], shares[0][2], shares[-1][3]) == (0.2, 0.0, 1.0)
     assert plain[0][2] < 0 and plain[-1][3] > 1 and [point[1] for point in plain] == [point[1] for point in shares]
+
+
+def test_what_was_found_at_the_end_of_a_run_is_shown_and_escaped(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", steps=4)
+    found = {"name": "length explosion", "evidence": "from 10 to <b>90</b> tokens", "remedy": "a price on length"}
+    folder.summary.write_text(json.dumps({"is_complete": True, "verdicts": [found]}))
+    page = guest(tmp_path / "run").get("/now").text
+    assert "<strong>length explosion</strong>: from 10 to &lt;b&gt;90&lt;/b&gt; tokens. What helps: a price on" in page
