@@ -66,7 +66,11 @@ def test_the_rule_suits_the_answers(answers: list[str], rule: str, why: str) -> 
     assert found == rule and reason.startswith(why)
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "auto"])
+def test_without_an_answer_nothing_is_right_by_itself() -> None:
+    assert not is_right("none", solution("none", "98"), "98")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule not in ("auto", "none")])
 def test_what_is_shown_as_right_is_right(rule: str) -> None:
     for answer in ("98", "\\boxed{98}", "so\n#### 98"):
         assert is_right(rule, solution(rule, answer), answer)

@@ -79,11 +79,11 @@ def test_a_healthy_run_is_called_healthy(runs: Callable[..., RunFolder]) -> None
 
 
 def test_replies_that_are_cut_before_their_end(runs: Callable[..., RunFolder]) -> None:
-    found = names(runs("cut", "pocket", max_tokens=8))
+    found = names(runs("cut", "pocket", max_tokens=8, steps=12))
     assert found["too many truncated"].is_grave and "100% of the last attempts" in found["too many truncated"].evidence
     assert "at max_tokens=8 and context=512" in found["too many truncated"].evidence
     assert "nearly no reply came to an end" in found["tokenizer or template doubts"].evidence
-    assert "4 of 4 of them with nothing right (mean reward 0)" in found["groups without contrast"].evidence
+    assert "6 of 6 of them with nothing right (mean reward 0)" in found["groups without contrast"].evidence
     assert found["groups without contrast"].is_grave
 
 

@@ -10,7 +10,7 @@ from strop.observe.verdicts import HealthRule, RunVerdict
 _MANY = 0.7  # of the groups
 _NOTHING = 0.95
 _CREDIT = 0.5  # of a token, where groups with contrast give about 1
-_LEAST = 8  # steps
+_LEAST = 10  # steps, as the warning while a run goes on has them
 
 
 class NoContrast(HealthRule):

@@ -15,7 +15,7 @@ from strop.roles import Gate
 from strop.types import Group, Origin
 from tests.building import make_group
 
-REQUIRED: dict[str, Any] = {"side": "right"}  # fields without a default
+REQUIRED: dict[str, Any] = {"side": "right", "voices": ("other",)}  # fields without a default
 
 
 def gates() -> list[type]:
