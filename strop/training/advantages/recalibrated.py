@@ -44,7 +44,7 @@ class Recalibrated(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         new = [group for group in groups if group.times_trained <= 1]
         self.inner(new)
-        self._means = [*self._means, *(float(group.rewards.mean()) for group in new)][-_LATE:]
+        self._means = [*self._means, *(float(group.rewards.mean()) for group in new if group.scored)][-_LATE:]
         self._weight = self.weight(max((group.version for group in groups), default=0))
         for attempt in (each for group in groups if group.times_trained > 1 for each in group.scored):
             attempt.credit(self._weight * max(attempt.reward - self.median, 0.0))

@@ -42,6 +42,12 @@ def test_replayed_attempts_are_compared_with_the_median_of_new_groups() -> None:
     assert credit.learn([]) == pytest.approx({"replay_weight": 0.5, "replay_baseline": 0.4})
 
 
+def test_a_group_in_which_no_attempt_counts_has_no_mean() -> None:
+    credit = Recalibrated(GroupMean(), rise=1)
+    credit([group(0, [0.4, 0.4]), make_group([1.0, 1.0], failed=[0, 1], number=1)])
+    assert credit.median == pytest.approx(0.4) and credit.state() == {"means": pytest.approx([0.4])}
+
+
 def test_the_median_is_over_earlier_draws_too_and_survives() -> None:
     credit = Recalibrated(GroupMean(), rise=1)
     credit([group(0, [0.0, 0.0]), group(1, [0.2, 0.2])])
