@@ -19,13 +19,12 @@ from strop.types import Group, Trajectory
 def write_attempts(path: Path, out: Path) -> None:
     """One row per attempt; the file's name says which kind."""
     folder = RunFolder(path)
-    if not folder.ledger.is_file():
-        raise ConfigurationError(f"{path} has no ledger.db: it is no run folder, or nothing was tried in it yet")
+    folder.require_ledger()
     if out.suffix not in (".jsonl", ".parquet"):
         raise ConfigurationError(f"--out ends in .jsonl or .parquet, got {out}")
     if out.exists():
         raise ConfigurationError(f"{out} exists: name another --out, or remove it")
-    reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(read_facts(folder).model)])
+    reader = Reader.of_run(folder, read_facts(folder).model)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         with LedgerBrowser(folder.ledger) as browser:

@@ -23,9 +23,9 @@ def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
         raise ConfigurationError(f"--as is model, adapter or gguf, not {what!r}")
     if out.exists():
         raise ConfigurationError(f"{out} exists: name another --out, or remove it")
-    if not RunFolder(path).recipe.is_file():
-        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py")
-    saved = _chosen(RunFolder(path), step)
+    folder = RunFolder(path)
+    folder.require_recipe()
+    saved = _chosen(folder, step)
     if what == "adapter" and not (saved / _ADAPTERS).is_dir():
         raise ConfigurationError(f"{saved} has no adapters: the run trained all weights, export its model")
     if what == "gguf":

@@ -1,15 +1,15 @@
-"""Models by name: `pocket`, a Hugging Face folder, or a run folder."""
+"""Models by name: `pocket`, a Hugging Face folder or id, or a run folder."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from strop.disk import checkpoint
 from strop.errors import ModelError, nearest
 from strop.generate.engines.choice import engine_on
 from strop.generate.policy import Policy
 from strop.models.folder import check_model_folder, read_config
 from strop.models.names import model_folder
+from strop.recipes.chosen_model import chosen_model
 from strop.types import Sampling
 
 _CONTEXT = 8192
@@ -17,10 +17,8 @@ _CONTEXT = 8192
 
 def find_model(name: str) -> Path:
     """The folder that a name means; of a run, its newest whole checkpoint."""
-    path = model_folder(name)
-    if (path / "recipe.py").is_file():
-        path, _ = checkpoint.newest_whole(path / "checkpoints")
-    elif not path.exists() and name != "pocket":
+    path = model_folder(chosen_model(name))
+    if not path.exists():
         others = ["pocket", *(p.name for p in path.parent.iterdir() if p.is_dir())] if path.parent.is_dir() else []
         raise ModelError(f"there is no model {name!r}: {nearest(path.name, others or ['pocket'])}")
     check_model_folder(path)

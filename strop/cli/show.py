@@ -29,14 +29,13 @@ def show_attempts(path: Path, wanted: str, step: int, by: str) -> None:
     if by not in ("none", "credit", "chance", "version"):
         raise ConfigurationError(f"tokens are coloured by none, credit, chance or version, not by {by!r}")
     folder = RunFolder(path)
-    if not folder.ledger.is_file():
-        raise ConfigurationError(f"{path} has no ledger.db: it is no run folder, or nothing was tried in it yet")
+    folder.require_ledger()
     ledger, console = Ledger(folder.ledger, read_only=True), Console(highlight=False)
     try:
         chosen = [ledger.attempt(wanted)] if wanted else _of_step(ledger, step)
     finally:
         ledger.close()
-    reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(read_facts(folder).model)])
+    reader = Reader.of_run(folder, read_facts(folder).model)
     for attempt in chosen:
         console.print(_heading(attempt), soft_wrap=True)
         for context in contexts(attempt, reader):

@@ -59,6 +59,18 @@ class RunFolder:
     def ledger(self) -> Path:
         return self.path / "ledger.db"
 
+    def require_ledger(self) -> None:
+        """Refuse a folder in which nothing can be read."""
+        if not self.ledger.is_file():
+            raise ConfigurationError(
+                f"{self.path} has no ledger.db: it is no run folder, or nothing was tried in it yet"
+            )
+
+    def require_recipe(self, hint: str = "") -> None:
+        """Refuse a folder that is no run's; the hint stands behind it."""
+        if not self.recipe.is_file():
+            raise ConfigurationError(f"{self.path} is no run folder: it has no recipe.py{hint}")
+
     @property
     def checkpoints(self) -> Path:
         return self.path / "checkpoints"

@@ -184,7 +184,7 @@ def _from_ledger(folder: RunFolder, facts: Facts) -> dict[str, Any]:
         groups, skipped = groups_shown(groups_of(ledger)), ledger.num_skipped()
         rules = rules_of(folder)
         steps = sorted({step for step in (1, facts.step) if step > 0})
-        reader = Reader.of([*folder.checkpoints.glob("step-*"), Path(facts.model)])
+        reader = Reader.of_run(folder, facts.model)
         samples = [
             (f"step {s}", [readable(t, reader, rules) for t in telling(ledger.sample(s, _DRAWN), _SAMPLES)])
             for s in steps

@@ -11,6 +11,8 @@ import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
+from strop.disk.folder import RunFolder
+from strop.models.names import POCKET
 from strop.types import IntArray, Message, Trajectory, Turn
 
 _LONGEST = 4000  # tokens of a reply that are shown one by one
@@ -56,6 +58,12 @@ class Reader:
         """By the first tokenizer found."""
         found = next((folder / "tokenizer.json" for folder in folders if (folder / "tokenizer.json").is_file()), None)
         return cls(Tokenizer.from_file(str(found)) if found else None)
+
+    @classmethod
+    def of_run(cls, folder: RunFolder, model: str) -> Reader:
+        """By the tokenizer of a checkpoint, or of the model that the run began with."""
+        bundled = [POCKET] if model == "pocket" else []
+        return cls.of([*folder.checkpoints.glob("step-*"), Path(model), *bundled])
 
     def text(self, tokens: IntArray) -> str:
         if self.tokenizer is None:

@@ -83,8 +83,7 @@ def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequen
 def relaunch(path: Path, watchers: Sequence[Watcher] = (), changed_anyway: bool = False) -> dict[str, Any]:
     """Go on with a run from its newest whole checkpoint; only `changed_anyway` with other files than it began with."""
     folder = RunFolder(path)
-    if not folder.recipe.is_file():
-        raise ConfigurationError(f"{path} is no run folder: it has no recipe.py")
+    folder.require_recipe()
     with _owned(folder):
         check_origin(folder, changed_anyway)
         run: Run = from_source(folder.recipe)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
+from strop.generate.acting import acted, payments
 from strop.generate.partners import Dialogue
 from strop.generate.where_it_stands import where_it_stands
 from strop.roles import Agent, Environment
-from strop.types import Observation, Origin, Task
+from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
@@ -25,19 +26,5 @@ class Chat(Agent):
             raise ConfigurationError(f"Chat needs max_turns >= 1, got {self.max_turns}")
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        answers = await where_it_stands(task, dialogue, environment)
-        while self._goes_on(answers) and not dialogue.is_cut:
-            answers.append(await environment.step(await dialogue.reply()))
-            if self._goes_on(answers):
-                dialogue.hear(answers[-1].messages)
-        return payments(answers)
-
-    def _goes_on(self, answers: list[Observation]) -> bool:
-        return len(answers) < self.max_turns and not (answers and answers[-1].done)
-
-
-def payments(answers: list[Observation]) -> tuple[float, ...]:
-    """What the world paid for each turn; empty where it never pays."""
-    if all(answer.reward is None for answer in answers):
-        return ()
-    return tuple(answer.reward or 0.0 for answer in answers)
+        before = await where_it_stands(task, dialogue, environment)
+        return payments(await acted(dialogue, environment, self.max_turns, before))

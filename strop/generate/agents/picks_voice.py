@@ -14,9 +14,10 @@ from strop.environments.questions import question
 from strop.environments.scratchpad import final_answer
 from strop.environments.split import prompt_of
 from strop.errors import AdviserError, ConfigurationError
+from strop.generate.acting import acted, payments
 from strop.generate.partners import Dialogue
 from strop.roles import Adviser, Agent, Environment
-from strop.types import Message, Observation, Origin, Sampling, Task
+from strop.types import Message, Origin, Sampling, Task
 
 _ASKED = "Which of the requirements does the task ask for most? Write its name alone, or none."
 _ANSWER = Sampling(temperature=0.0, max_tokens=64)
@@ -49,14 +50,7 @@ class PicksVoice(Agent):
         picked = (await self._answer(asked, dialogue)).strip()
         num_asides = len(dialogue.turns)
         dialogue.restart(task.messages, picked if picked in self.voices else "")
-        answers: list[Observation] = []
-        while len(answers) < self.max_turns and not dialogue.is_cut and not (answers and answers[-1].done):
-            if answers:
-                dialogue.hear(answers[-1].messages)
-            answers.append(await environment.step(await dialogue.reply()))
-        if all(answer.reward is None for answer in answers):
-            return ()
-        return (*[0.0] * num_asides, *(answer.reward or 0.0 for answer in answers))
+        return payments(await acted(dialogue, environment, self.max_turns), num_asides)
 
     async def _answer(self, asked: Message, dialogue: Dialogue) -> str:
         if self.router is not None:

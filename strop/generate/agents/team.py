@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
+from strop.generate.acting import acted, payments
 from strop.generate.partners import Dialogue
 from strop.generate.told_by_others import told_by_others
 from strop.roles import Agent, Environment
-from strop.types import Observation, Origin, Task
+from strop.types import Origin, Task
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,4 @@ class Team(Agent):
             if not talk.is_cut:
                 said.append((await talk.reply()).content)
         dialogue.restart(told_by_others(task, said, self.asks), self.roles[-1])
-        answers: list[Observation] = []
-        while len(answers) < self.max_turns and not dialogue.is_cut and not (answers and answers[-1].done):
-            if answers:
-                dialogue.hear(answers[-1].messages)
-            answers.append(await environment.step(await dialogue.reply()))
-        if all(answer.reward is None for answer in answers):
-            return ()
-        return (*[0.0] * len(said), *(answer.reward or 0.0 for answer in answers))
+        return payments(await acted(dialogue, environment, self.max_turns), len(said))

@@ -9,13 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from strop.disk.folder import RunFolder
-from strop.models.names import POCKET
 from strop.observe.facts import constants, worlds_of
 from strop.observe.status import read_status
 from strop.observe.transcripts import Reader
@@ -50,9 +48,7 @@ class LiveRun:
     def reader(self) -> Reader:
         """Tokens as text, by the tokenizer of a checkpoint or of the model; looked for until one is there."""
         if self._reader.tokenizer is None:
-            model = str(self.settings.get("model", ""))
-            bundled = [POCKET] if model == "pocket" else []
-            self._reader = Reader.of([*self.folder.checkpoints.glob("step-*"), Path(model), *bundled])
+            self._reader = Reader.of_run(self.folder, str(self.settings.get("model", "")))
         return self._reader
 
     def drawn(self, name: str, draw: Callable[[], Markup]) -> Markup:

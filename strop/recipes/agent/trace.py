@@ -42,7 +42,7 @@ _LEVELS = range(1, 7)
 
 
 def trace(
-    setting: Setting = Setting(world="keyvalue:4", learning_rate=3e-4),
+    setting: Setting = Setting(world="keyvalue:4"),
     labels: str = "rules",  # who says what attempts lack: rules, itself (the first weights), or http://HOST:PORT/v1#MODEL
     router: str = "rules",  # who picks an adapter for a task: the same
     passes: int = 10,  # labels of each attempt
