@@ -1,13 +1,17 @@
 """Asynchronous against synchronous training on the same two cores, with replies of very different lengths.
 
-    python benchmarks/async_vs_sync.py [--json] [--quick] [--seeds 3] [--steps 40] [--keep FOLDER]
+    python benchmarks/async_vs_sync.py [--json] [--quick] [--seeds 4] [--repetitions 1] [--steps 40] [--keep FOLDER]
+                                       [--arms NAME ...] [--before FOLDER]
 
 The world wants numbers counted down, `57>04`; how far is Pareto (see counting.py), so that the longest reply has 20
 times the median's tokens. A pocket model that half knows it is trained further by GRPO, with the same seeds, steps and
 attempts per step in each setting: synchronous with one thread, with two (and 64 rows), and in two processes;
 asynchronous with lag 4 in two processes, the trainer with one thread or with two. Settings take turns, each run in a
 process of its own. Counted are the steps between the sixth and the last, so no start-up and no evaluation. The `ratio`
-is trained tokens per second of the best asynchronous setting over the best synchronous one.
+is trained tokens per second of the best asynchronous setting over the best synchronous one; its interval is over seeds
+(each the mean of its repetitions), and what each repetition alone would have said stands beside it: machines differ,
+and so do hours. With `--before`, a folder with another checkout of strop, the asynchronous settings also run with that
+one, in the same turns; `over_before` is how much faster this one is.
 """
 
 from __future__ import annotations
@@ -48,6 +52,7 @@ GROUPS_PER_STEP, GROUP_SIZE = 16, 8
 LAG, CORES, NEED = 4, 2, 1.5
 _WARM = LAG + 2  # steps that are not counted: until then the asynchronous pipeline fills
 _NEVER = 1 << 30
+_BEFORE = "before: "  # an arm that runs with the other checkout
 
 
 @dataclass(frozen=True)
@@ -179,48 +184,73 @@ def trained_on(path: Path) -> tuple[dict[int, int], list[int]]:
     return dict(sorted(lags.items())), lengths
 
 
-def compare(seeds: int, steps: int, tasks: int, keep: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Plan:
+    """What is run: every arm with every seed, in turn, so many times."""
+
+    seeds: int
+    repetitions: int
+    steps: int
+    tasks: int
+    arms: tuple[str, ...]
+    before: Path | None = None
+
+    @property
+    def names(self) -> list[str]:
+        before = [_BEFORE + name for name in self.arms if ARMS[name].lag] if self.before else []
+        return [*self.arms, *before]
+
+
+def compare(plan: Plan, keep: Path) -> dict[str, Any]:
     """Every setting with every seed, in turn; what `keep` has of an earlier comparison is not run again."""
     model = half_taught()
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in ARMS}
-    for seed in range(seeds):
-        for name in ARMS:
-            kept = keep / f"{name}, seed {seed}, {steps} steps.json"
-            if not kept.is_file():
-                kept.write_text(json.dumps(_apart(name, model, seed, steps, tasks)))
-            runs[name].append(json.loads(kept.read_text()))
-            print(f"{name}, seed {seed}: {runs[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
-    return figures_of(runs) | {"seeds": seeds, "steps": steps, **circumstances()}
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.names}
+    for repetition in range(plan.repetitions):
+        for seed in range(plan.seeds):
+            for name in plan.names:
+                title = f"{name}, repetition {repetition}, seed {seed}, {plan.steps} steps".replace(":", "")
+                if not (kept := keep / f"{title}.json").is_file():
+                    kept.write_text(json.dumps(_apart(name, model, seed, plan)))
+                runs[name].append(json.loads(kept.read_text()))
+                print(f"{title}: {runs[name][-1]['tokens_per_second']:.0f} tokens/s", file=sys.stderr)
+    asked = {"seeds": plan.seeds, "repetitions": plan.repetitions, "steps": plan.steps}
+    return figures_of(runs, plan.seeds) | asked | circumstances()
 
 
-def _apart(name: str, model: Path, seed: int, steps: int, tasks: int) -> dict[str, Any]:
+def _apart(name: str, model: Path, seed: int, plan: Plan) -> dict[str, Any]:
     """One run in a process of its own, so that none inherits another's threads or memory."""
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    if name.startswith(_BEFORE):
+        environment |= {"PYTHONPATH": str(plan.before)}
     with tempfile.TemporaryDirectory() as folder:
         target, log = Path(folder) / "figures.json", Path(folder) / "log"
-        command = [sys.executable, __file__, "--one", name, str(model), str(seed), str(steps), str(tasks), str(target)]
-        with log.open("w") as words:
-            done = subprocess.run(command, stdout=words, stderr=words, env=os.environ | {"HF_HUB_OFFLINE": "1"})
+        words = [name.removeprefix(_BEFORE), model, seed, plan.steps, plan.tasks, target]
+        command = [sys.executable, __file__, "--one", *map(str, words)]
+        with log.open("w") as said:
+            done = subprocess.run(command, stdout=said, stderr=said, env=environment)
         if done.returncode:
             raise SystemExit(f"{name}, seed {seed}, ended with {done.returncode}:\n{log.read_text()[-4000:]}")
         figures: dict[str, Any] = json.loads(target.read_text())
         return figures
 
 
-def figures_of(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def figures_of(runs: dict[str, list[dict[str, Any]]], seeds: int) -> dict[str, Any]:
     """How much faster, whether as good, and who waited."""
-    arms = {name: _of_arm(each) for name, each in runs.items()}
-    speed = {name: arm["tokens_per_second"] for name, arm in arms.items()}
+    arms = {name: _of_arm(each, seeds) for name, each in runs.items()}
+    speed = {name: arm["tokens_per_second"] for name, arm in arms.items() if name in ARMS}
     ours, best = (
         max((n for n in speed if bool(ARMS[n].lag) == is_async), key=lambda n: speed[n]) for is_async in (1, 0)
     )
+    before = _BEFORE + ours
     lengths = sorted(length for each in runs.values() for run in each for length in run["lengths"])
-    after = {name: [run["heldout_after"] for run in runs[name]] for name in (ours, best)}
+    after = {name: by_seed(runs[name], "heldout_after", seeds) for name in (ours, best)}
     pairs = list(zip(runs[ours], runs[best], strict=True))
     result = {
         "benchmark": "async_vs_sync",
         "ratio": arms[ours]["tokens_per_second"] / arms[best]["tokens_per_second"],
         "ratio_of_samples": arms[ours]["samples_per_second"] / arms[best]["samples_per_second"],
-        "ratio_by_seed": [one["tokens_per_second"] / other["tokens_per_second"] for one, other in pairs],
+        **{f"ratio_{name}": found for name, found in ratios(runs[ours], runs[best], seeds).items()},
+        "over_before": ratios(runs[ours], runs[before], seeds) if before in runs else None,
         "tokens_ratio": sum(a["tokens_trained"] for a, _ in pairs) / sum(b["tokens_trained"] for _, b in pairs),
         "best_async": ours,
         "best_sync": best,
@@ -237,6 +267,21 @@ def figures_of(runs: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return result | {"is_reached": _is_reached(result)}
 
 
+def ratios(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], seeds: int) -> dict[str, Any]:
+    """By how much one is faster: by seed with the interval over seeds, and by repetition of them all."""
+    pairs = [(a["tokens_per_second"], b["tokens_per_second"]) for a, b in zip(ours, theirs, strict=True)]
+    of_seeds = [_faster(pairs[seed::seeds]) for seed in range(seeds)]
+    return {
+        "by_seed": of_seeds,
+        "interval": interval(of_seeds),
+        "by_repetition": [_faster(pairs[start : start + seeds]) for start in range(0, len(pairs), seeds)],
+    }
+
+
+def _faster(pairs: list[tuple[float, float]]) -> float:
+    return statistics.fmean(ours for ours, _ in pairs) / statistics.fmean(theirs for _, theirs in pairs)
+
+
 def _is_reached(result: dict[str, Any]) -> bool:
     _, low, high = result["heldout_difference"]
     is_as_good = low <= 0 <= high
@@ -244,7 +289,12 @@ def _is_reached(result: dict[str, Any]) -> bool:
     return bool(result["ratio"] >= NEED and is_as_good and is_heavy and result["lag_max"] <= LAG)
 
 
-def _of_arm(runs: list[dict[str, Any]]) -> dict[str, Any]:
+def by_seed(runs: list[dict[str, Any]], name: str, seeds: int) -> list[float]:
+    """The mean of a seed's repetitions: they are no further seeds."""
+    return [statistics.fmean(run[name] for run in runs[seed::seeds]) for seed in range(seeds)]
+
+
+def _of_arm(runs: list[dict[str, Any]], seeds: int) -> dict[str, Any]:
     """Means over seeds; accuracies with their intervals."""
     numbers = [name for name, value in runs[0].items() if isinstance(value, float) and "heldout" not in name]
     lags: Counter[int] = Counter()
@@ -252,8 +302,8 @@ def _of_arm(runs: list[dict[str, Any]]) -> dict[str, Any]:
         lags.update({int(lag): count for lag, count in run["lags"].items()})
     return {
         **{name: statistics.fmean(run[name] for run in runs) for name in numbers},
-        **{name: interval([run[name] for run in runs]) for name in ("heldout_before", "heldout_after")},
-        "heldout_after_by_seed": [run["heldout_after"] for run in runs],
+        **{name: interval(by_seed(runs, name, seeds)) for name in ("heldout_before", "heldout_after")},
+        "heldout_after_by_seed": by_seed(runs, "heldout_after", seeds),
         "tokens_trained": [run["tokens_trained"] for run in runs],
         "lags": {lag: count / lags.total() for lag, count in sorted(lags.items())},
     }
@@ -288,11 +338,23 @@ def table(result: dict[str, Any]) -> str:
             "tokens by lag: " + ", ".join(f"{lag}: {share:.0%}" for lag, share in lags.items()),
             f"held-out, {result['best_async']} minus {result['best_sync']}: {_shown(result['heldout_difference'])}; "
             f"trained tokens {result['tokens_ratio']:.2f} times",
-            f"ratio {result['ratio']:.2f}, {result['best_async']} against {result['best_sync']} (by seed "
-            + ", ".join(f"{ratio:.2f}" for ratio in result["ratio_by_seed"])
-            + f"; of samples/s {result['ratio_of_samples']:.2f}; at least {NEED} is wanted)",
+            f"ratio {_shown(result['ratio_interval'])}, {result['best_async']} against {result['best_sync']} (by seed "
+            f"{_listed(result['ratio_by_seed'])}; by repetition {_listed(result['ratio_by_repetition'])}; of samples/s "
+            f"{result['ratio_of_samples']:.2f}; at least {NEED} is wanted)",
+            *([_over_before(result["over_before"])] if result["over_before"] else []),
         ]
     )
+
+
+def _over_before(found: dict[str, Any]) -> str:
+    return (
+        f"over the other checkout {_shown(found['interval'])} (by seed {_listed(found['by_seed'])}; by repetition "
+        f"{_listed(found['by_repetition'])})"
+    )
+
+
+def _listed(figures: list[float]) -> str:
+    return ", ".join(f"{figure:.2f}" for figure in figures)
 
 
 def _shown(figures: list[float]) -> str:
@@ -318,14 +380,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--quick", action="store_true", help="one seed and few steps: rough")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--repetitions", type=int, default=1, help="of all seeds, one after the other")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS), help="settings that are run")
+    parser.add_argument("--before", type=Path, help="another checkout of strop, run in the same turns")
     parser.add_argument("--keep", type=Path, help="a folder for the figures of each run: goes on where it was stopped")
     arguments = parser.parse_args()
     with redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
-        seeds, steps, tasks = (1, 16, 64) if arguments.quick else (arguments.seeds, arguments.steps, 256)
+        plan = Plan(arguments.seeds, arguments.repetitions, arguments.steps, 256, arguments.arms, arguments.before)
+        if arguments.quick:
+            plan = replace(plan, seeds=1, repetitions=1, steps=16, tasks=64)
         (keep := arguments.keep or Path(folder)).mkdir(parents=True, exist_ok=True)
-        result = compare(seeds, steps, tasks, keep)
+        result = compare(plan, keep)
     print(json.dumps(result) if arguments.json else table(result))
     return 0
 

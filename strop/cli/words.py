@@ -68,9 +68,12 @@ def refuse_mistyped(wish: Wish) -> None:
         raise ConfigurationError(f"there is no recipe {wish.recipe!r}: {nearest(wish.recipe, files)}")
     path = files[wish.recipe]
     known = {field.name for field in parameters(path, wish.recipe)} | set(common_fields())
+    # a dotted field, or the last word of one, is for the run itself to judge
+    unknown = [key for key in wish.overrides if "." not in key and key not in known]
+    if not unknown:
+        return
     sources = (path, PACKAGE / "run.py", PACKAGE / "recipes" / "setting.py")
     inside = {field.name for source in sources for field in imported_fields(source)}
-    for key in wish.overrides:
-        # a dotted field, or the last word of one, is for the run itself to judge
-        if "." not in key and key not in known | inside:
+    for key in unknown:
+        if key not in inside:
             raise ConfigurationError(f"recipe {wish.recipe} has no field {key!r}: {nearest(key, known)}")
