@@ -12,8 +12,9 @@ from rich.table import Table
 
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
+from strop.observe.charts import short
 from strop.observe.facts import Facts, find_runs, read_facts
-from strop.observe.report import short, write_report
+from strop.observe.report import write_report
 
 _COLOURS = {"complete": "green", "running": "cyan", "stopped": "yellow"}
 

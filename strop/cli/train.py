@@ -24,9 +24,9 @@ from strop.errors import ConfigurationError, nearest
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
 from strop.models.quiet import hush
+from strop.observe.charts import short
 from strop.observe.facts import find_runs
 from strop.observe.progress import ProgressBar
-from strop.observe.report import short
 from strop.observe.trackers import Tracker
 from strop.placement.place import place
 from strop.progress import Watcher

@@ -152,6 +152,11 @@ class LedgerBrowser:
             for *plain, messages, turns in self._rows(query, (place.row,)):
                 yield Listed(place, *[*plain, _asked_of(messages), _reply_of(turns)])
 
+    def named(self, ids: Sequence[str]) -> list[Listed]:
+        """Attempts by id, in the order in which they were written."""
+        asked = f"SELECT number, rowid FROM attempts WHERE id IN ({', '.join('?' * len(ids))}) ORDER BY rowid"
+        return list(self._listed([RowPlace(*each) for each in self._rows(asked, ids)]))
+
     def number_of(self, attempt: str) -> int | None:
         """The group of an attempt."""
         found = self._rows("SELECT number FROM attempts WHERE id = ?", (attempt,))

@@ -1,4 +1,4 @@
-"""The part of a report that shows attempts to read: conversations, and on wish what is known of every token."""
+"""Attempts to read: conversations, and on wish what is known of every token."""
 
 from __future__ import annotations
 
@@ -16,20 +16,15 @@ from strop.observe.transcripts import Context, Reader, Token, Utterance, context
 from strop.observe.visible import visible
 from strop.types import Trajectory
 
-_LEAD = """\
-<h2>Attempts to read</h2>
-<p class="lead">Attempts that were trained on: of a task the best, and the worst where it differs. Tokens can be
-  coloured by the credit that they had in the step, by the chance with which they were sampled, by the version of the
-  weights that wrote them, or by whether they were trained on; rest on one to read all four.</p>
-"""
 _MOST = 20_000  # characters of what is said in one piece that are shown
 _FOLDED = 240  # characters of what the world says that stand open
 _HUES = 6  # colours of versions
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 _TEMPLATE = """\
+<div class="said">
 <fieldset class="by"><legend>Colour</legend>
   {%- for name in ("none", "credit", "chance", "version", "trained") %}
-  <label><input type="radio" name="by" id="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
+  <label><input type="radio" name="{{ whose }}" class="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
   {%- endfor %}
 </fieldset>
 <div class="columns">
@@ -41,8 +36,7 @@ _TEMPLATE = """\
     <span class="reward {{ attempt.tone }}">reward {{ attempt.reward }}</span>
     <span class="soft">{{ attempt.outcome }}</span>
     <span class="soft">{{ attempt.tokens }} tokens</span>
-    <span class="task">{% if link %}<a href="{{ link(attempt.name) }}">{{ attempt.name }}</a>{% else -%}
-      {{ attempt.name }}{% endif %} · {{ attempt.task }}</span>
+    <span class="task"><a{{ href(attempt.name) }}>{{ attempt.name }}</a> · {{ attempt.task }}</span>
   </header>
   {%- for context in attempt.contexts %}
   {%- if attempt.contexts | length > 1 %}
@@ -63,6 +57,7 @@ _TEMPLATE = """\
 </section>
 {%- endfor %}
 </div>
+</div>
 """
 
 STYLE = """\
@@ -74,15 +69,15 @@ STYLE = """\
 .attempt .fold { margin: 0; }
 .attempt .fold pre { padding: 8px; margin-top: 4px; font-size: 12.5px; }
 .attempt .given { color: var(--soft); border-bottom: 1px dotted var(--soft); }
-:has(#by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
-:has(#by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
-:has(#by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
-:has(#by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
-:has(#by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
+.said:has(.by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
+.said:has(.by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
+.said:has(.by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
+.said:has(.by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
+.said:has(.by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
 .attempt pre i { font-style: normal; }
 """
 STYLE += "".join(
-    f":has(#by-version:checked) i.v{number} {{ background: hsl({360 * number // _HUES} 70% 50% / 0.28); }}\n"
+    f".said:has(.by-version:checked) i.v{number} {{ background: hsl({360 * number // _HUES} 70% 50% / 0.28); }}\n"
     for number in range(_HUES)
 )
 
@@ -120,19 +115,14 @@ def readable(attempt: Trajectory, reader: Reader, rules: Mapping[str, str]) -> R
     )
 
 
-def shown(samples: Sequence[tuple[str, Sequence[ReadAttempt]]]) -> Markup:
-    """The section of a report; empty where nothing was trained."""
-    return Markup(_LEAD) + conversations(samples) if samples else Markup("")
-
-
-def conversations(
-    samples: Sequence[tuple[str, Sequence[ReadAttempt]]], link: Callable[[str], str] | None = None
-) -> Markup:
-    """A column with a title each; everything that a model or a task wrote is escaped."""
+def conversations(samples: Sequence[tuple[str, Sequence[ReadAttempt]]], href: Callable[[str], Markup]) -> Markup:
+    """A column with a title each; `href` leads to an attempt's page; all that a model or a task wrote is escaped."""
     lines = [line for _, attempts in samples for each in attempts for context in each.contexts for line in context.said]
     largest = max((abs(token.credit or 0.0) for line in lines for token in line.tokens), default=0.0)
     spoken = partial(_spoken, largest=largest)
-    return Markup(compiled(_TEMPLATE).render(samples=samples, spoken=spoken, link=link, visible=visible))
+    whose = "/".join(["by", *(each.name for _, attempts in samples[:1] for each in attempts)])  # buttons of one page
+    given = {"samples": samples, "spoken": spoken, "href": href, "whose": whose, "visible": visible}
+    return Markup(compiled(_TEMPLATE).render(given))
 
 
 def _spoken(line: Utterance, largest: float) -> Markup:
@@ -177,7 +167,7 @@ def _piece(token: Token, largest: float, is_thought: bool) -> str:
     credit = token.credit or 0.0
     kinds = [
         "left" if token.credit is None else "up" if credit > 0 else "down",
-        f"v{token.version % _HUES}" if token.version >= 0 else "said",
+        f"v{token.version % _HUES}" if token.version >= 0 else "unsampled",
     ]
     style = f"--c:{abs(credit) / largest if largest else 0.0:.2g};--p:{1 - min(token.chance, 1.0):.2g}"
     told = "not trained" if token.credit is None else f"credit {credit:+.3g}"

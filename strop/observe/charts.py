@@ -57,6 +57,14 @@ def figure(value: float, is_share: bool = False) -> str:
     return f"{value:.3g}"
 
 
+def short(count: int) -> str:
+    """1.23M, 45.6k, 789."""
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}" if count / size < 999.5 else f"{count / size:.0f}{letter}"
+    return str(count)
+
+
 def thinned(points: Sequence[Point]) -> list[Point]:
     """At most a screenful: neighbours are averaged, in equal bins."""
     size = math.ceil(len(points) / _MOST_POINTS)

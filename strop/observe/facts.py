@@ -78,6 +78,12 @@ def constants(recipe: Path) -> dict[str, Any]:
     return {name: value.value for name, value in fields_of(recipe).items() if isinstance(value, ast.Constant)}
 
 
+def rules_of(folder: RunFolder) -> dict[str, str]:
+    """How answers are found in replies, by source of tasks."""
+    origin = folder.read_origin() if folder.origin.is_file() else {}
+    return {name: chosen["rule"] for name, chosen in origin.get("rules", {}).items()}
+
+
 def worlds_of(recipe: Path) -> str:
     """The worlds of a recipe file as its author would name them: arithmetic 5, compose 1."""
     worlds = getattr(fields_of(recipe).get("worlds"), "elts", [])

@@ -1,4 +1,4 @@
-"""The part of a report that shows groups which are more than plain siblings; empty where there are none."""
+"""Groups as trees: whoever branched stands below its parent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEMPLATE = """\
 {%- for row in group.rows %}
 <div class="row">
   <b style="padding-left:{{ [row.depth, 12] | min * 16 }}px">{% if row.depth %}└ {% endif -%}
-    {% if link %}<a href="{{ link(row.name) }}">{{ row.name }}</a>{% else %}{{ row.name }}{% endif %}</b>
+    <a{{ href(row.name) }}>{{ row.name }}</a></b>
   <span class="cost"><i class="shared" style="width:{{ share(row.shared, group) }}%"></i>
     <i class="{{ row.tone }}" style="width:{{ share(row.written, group) }}%"></i></span>
   <span class="mark {{ row.tone }}">{{ row.mark }}</span>
@@ -54,18 +54,21 @@ STYLE = """\
 .kin .mark.partly { color: var(--accent); }
 .kin .why { color: var(--soft); overflow-wrap: anywhere; }
 .kin code { color: var(--ink); font-size: 12px; white-space: pre-wrap; }
-@media (max-width: 640px) { .kin .row { grid-template-columns: 1fr 44px; } .kin .why { grid-column: 1 / -1; } }
+@media (max-width: 640px) {
+  .kin .row { grid-template-columns: minmax(60px, auto) 1fr 44px; }
+  .kin .why { grid-column: 1 / -1; }
+}
 """
 
 
-def shown(groups: Sequence[Shown]) -> Markup:
-    """The section of a report; empty where there are none."""
-    return Markup(_LEAD) + trees(groups) if groups else Markup("")
+def shown(groups: Sequence[Shown], href: Callable[[str], Markup]) -> Markup:
+    """With a heading; empty where there are none."""
+    return Markup(_LEAD) + trees(groups, href) if groups else Markup("")
 
 
-def trees(groups: Sequence[Shown], link: Callable[[str], str] | None = None) -> Markup:
-    """A card per group, a line per attempt; everything that a model or a task wrote is escaped."""
-    return Markup(compiled(_TEMPLATE).render(groups=groups, share=_share, link=link, visible=visible))
+def trees(groups: Sequence[Shown], href: Callable[[str], Markup]) -> Markup:
+    """A card per group, a line per attempt, whose page `href` leads to; all that a model or a task wrote is escaped."""
+    return Markup(compiled(_TEMPLATE).render(groups=groups, share=_share, href=href, visible=visible))
 
 
 def _share(tokens: int, group: Shown) -> str:

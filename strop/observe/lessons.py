@@ -53,6 +53,10 @@ class Lessons:
     trained: Cells = field(default_factory=_cells)
 
     @property
+    def num_kinds(self) -> int:
+        return len({kind for kind, _ in self.offered})
+
+    @property
     def shown(self) -> list[str]:
         """The kinds that were tried most, in order."""
         counts = Counter[LessonKind]()

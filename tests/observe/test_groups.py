@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,8 @@ from strop.observe.groups_page import shown
 from strop.observe.report import render, write_report
 from strop.types import Group, Origin, Outcome, Trajectory
 from tests.observe.folders import attempt, run_folder, turn
-from tests.observe.test_report import Tags, browser
+from tests.observe.test_report import Tags, browser, sections
+from tests.observe.watch.watching import unlinked
 
 TASK = Arithmetic(4).task(0)
 EVIL = "<script>alert(1)</script>"
@@ -95,7 +95,7 @@ def test_a_group_is_a_tree_with_its_costs_and_reasons(folder: RunFolder) -> None
 def test_plain_groups_are_not_shown_and_large_ones_are_cut(tmp_path: Path) -> None:
     plain = run_folder(tmp_path / "plain", steps=2)
     ledger = Ledger(plain.ledger, read_only=True)
-    assert groups_of(ledger) == [] and shown([]) == ""
+    assert groups_of(ledger) == [] and shown([], unlinked) == ""
     ledger.close()
     assert "What groups were made of" not in render(plain)
     many = shown_group(Group(0, TASK, [attempt(TASK, f"0/{n}", 0.0, turn("4")) for n in range(50)]), {})
@@ -106,9 +106,12 @@ def test_the_page_shows_them_and_nothing_a_model_wrote_is_markup(folder: RunFold
     page = render(folder)
     tags = Tags(page)
     assert tags.open == [] and tags.dangers == [] and tags.counts["script"] == 1
-    assert page.count('<div class="card kin">') == 2 and page.count('<div class="row">') == 18
+    assert (
+        sections(page)["summary"].count('<div class="card kin">') == 2
+        and sections(page)["summary"].count('<div class="row">') == 18
+    )
     assert "<code>&lt;script&gt;alert(1)&lt;/script&gt;</code>" in page
-    assert '<b style="padding-left:32px">└ 100/3</b>' in page
+    assert '<b style="padding-left:32px">└ <a>100/3</a></b>' in page
     # 4 shared and 5 written of the longest, the evil reply's 26 with its end token
     longest = max(len(turn(EVIL).tokens), 10)
     assert f'<i class="shared" style="width:{400 / longest:.1f}%"></i>' in page
@@ -121,4 +124,4 @@ def test_in_a_browser_bars_are_as_long_as_they_say(folder: RunFolder, tmp_path: 
     command += ["--enable-logging=stderr", "--virtual-time-budget=2000", "--dump-dom", path.as_uri()]
     seen = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "CONSOLE" not in seen.stderr, seen.stderr
-    assert seen.stdout.count('class="card kin"') == 2 and len(re.findall('class="row"', seen.stdout)) == 18
+    assert sections(seen.stdout)["summary"].count('class="card kin"') == 2

@@ -9,17 +9,22 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
-from strop.observe.attempts_page import ReadAttempt, shown
-from strop.observe.report import render, short, write_report
+from strop.environments.arithmetic import Arithmetic
+from strop.observe.attempts_page import ReadAttempt, conversations
+from strop.observe.charts import short
+from strop.observe.report import render, write_report
 from strop.observe.transcripts import Context, Reader, Utterance, contexts, telling
+from strop.observe.watch.kept import keep
 from strop.types import Group, Message, Sampling, Task, ToolCall
-from tests.observe.folders import TOKENIZER, attempt, run_folder, turn
+from tests.observe.folders import TOKENIZER, attempt, long_turn, run_folder, turn
+from tests.observe.watch.watching import guest, unlinked
 
 EVIL = "<think>1</think><script>alert(1)</script><img src=x onerror=alert(1)></pre>\"'"
 TITLES = (
@@ -54,39 +59,99 @@ class Tags(HTMLParser):
         if tag not in ("meta", "link", "input"):
             self.open.append(tag)
         for name, value in attrs:
-            if name.startswith("on") or (name in ("src", "href") and value != "data:,"):
+            if name.startswith("on") or (
+                name in ("src", "href") and value != "data:," and not str(value).startswith("#/")
+            ):
                 self.dangers.append(f"{tag} {name}={value}")
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return run_folder(tmp_path / "evil-run", reply=EVIL)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return run_folder(tmp_path_factory.mktemp("runs") / "evil-run", reply=EVIL)
 
 
-def test_it_has_the_curves_people_look_for(folder: RunFolder) -> None:
-    page = render(folder)
-    found = re.findall(r"<figcaption><h3>(.*?)</h3>", page)
+@pytest.fixture(scope="module")
+def page(folder: RunFolder) -> str:
+    return render(folder)
+
+
+def sections(page: str) -> dict[str, str]:
+    """The pages in a file, by their place."""
+    return dict(
+        re.findall(
+            r'<section class="page" id="/([^"]*)">(.*?)</section>\n(?=<section class="page"|<footer>)', page, re.DOTALL
+        )
+    )
+
+
+def plain(body: str) -> str:
+    """A page without its links and forms."""
+    return re.sub(r"\s+", " ", re.sub(r'<form.*?</form>| href="[^"]*"', "", body, flags=re.DOTALL))
+
+
+def test_its_pages_are_those_of_the_server(folder: RunFolder, page: str) -> None:
+    client, written = guest(folder.path.parent), sections(page)
+    for name in ("now", "curves", "curriculum", "summary"):
+        served = client.get(f"/{name}", params={"all": "1"}, headers={"x-part": "main"}).text
+        assert plain(served) == plain(written.pop(name)), name
+    assert "Attempts" in written.pop("attempts") and len(written) == 20
+    for place, body in written.items():
+        served = client.get("/attempt", params={"id": unquote(place).removeprefix("attempt/")}, headers={"x-part": "1"})
+        assert plain(served.text) == plain(body), place
+
+
+def test_every_link_leads_somewhere_and_what_is_not_there_is_no_link(page: str) -> None:
+    linked, places = set(re.findall(r'href="#/([^"]*)"', page)), set(sections(page))
+    assert linked == places and not re.findall(r'href="(?!#/|data:,)', page)
+    assert "<a>0/2</a>" in page  # a sibling that is not among those that were kept
+    ids = re.findall(r'<\w+ [^>]*\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+
+
+def test_it_says_which_attempts_it_holds(page: str) -> None:
+    """Steps 30 and 60 have one group, as a gate left out the other; 2 of those it left out, 2 that failed."""
+    listed = re.findall(r'<tr><td><a href="#/attempt/([^"]*)">', sections(page)["attempts"])
+    assert "20 of 246 attempts are in this file: of steps 1, 15, 30, 45, 60 the best at a task" in page
+    assert sorted(listed) == sorted(
+        place.removeprefix("attempt/") for place in sections(page) if place.startswith("attempt/")
+    )
+
+
+def test_long_attempts_leave_room_for_fewer(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", steps=1)
+    ledger, task = Ledger(folder.ledger), Arithmetic(4).task(99)
+    for number in range(10, 16):
+        group = Group(number, task, [attempt(task, f"{number}/0", 1.0, long_turn(14_000))], 1)
+        ledger.admitted(number, task, 1)
+        ledger.finished(group, group, "", 1)
+        ledger.trained([group], number)
+    ledger.close()
+    kept = keep(folder)
+    assert [name for name in kept.ids if name.endswith("/0") and int(name[:-2]) >= 10] == ["15/0", "10/0"]
+    assert f"{len(kept.ids)} of 11 attempts" in kept.words
+
+
+def test_it_has_the_curves_people_look_for(page: str) -> None:
+    found = re.findall(r"<figcaption><h3>(.*?)</h3>", sections(page)["curves"])
     assert tuple(found[: len(TITLES)]) == TITLES
     assert "grad_norm" in found
-    tags = Tags(page)
-    assert tags.counts["svg"] == len(found) and tags.open == []
+    assert Tags(page).open == []
 
 
-def test_header_says_what_came_of_it(folder: RunFolder) -> None:
-    page = render(folder)
+def test_the_first_page_says_what_came_of_it(folder: RunFolder, page: str) -> None:
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     before, after = rows[0]["heldout"], rows[-1]["heldout"]
+    assert next(iter(sections(page))) == "now"
     assert f"{100 * before:.0f}% →" in page and f'<span class="to">{100 * after:.0f}%</span>' in page
     assert f"{100 * (after - before):+.0f} points" in page
-    for part in ("recipe pocket", "seed 0", "arithmetic 4", "complete, step 60 of 60", "0.81 GB", "1.4", "102k"):
-        assert part in page
+    for part in ("pocket", "seed 0", "arithmetic 4", "It is complete.", "step 60 of 60", "0.81 GB", "1.4", "102k"):
+        assert part in sections(page)["now"]
 
 
-def test_nothing_a_model_wrote_is_markup(folder: RunFolder) -> None:
-    page = render(folder)
+def test_nothing_a_model_wrote_is_markup(page: str) -> None:
     tags = Tags(page)
     assert "<script>alert(1)</script><img src=x onerror=alert(1)>" in tags.text, "to read"
     assert tags.counts["script"] == 1 and "img" not in tags.counts and "b" in tags.counts
@@ -94,29 +159,25 @@ def test_nothing_a_model_wrote_is_markup(folder: RunFolder) -> None:
     assert "&lt;b&gt;again&lt;/b&gt;" in page  # what the world said, decoded from tokens
 
 
-def test_nothing_is_fetched(folder: RunFolder) -> None:
-    page = render(folder)
+def test_nothing_is_fetched(page: str) -> None:
     assert "http://" not in page and "https://" not in page
     assert "default-src 'none'" in page
 
 
-def test_attempts_of_the_first_and_last_step(folder: RunFolder) -> None:
-    page = render(folder)
-    assert re.findall(r"<section><h3>step (\d+)</h3>", page) == ["1", "60"]
+def test_attempts_are_there_to_read(page: str) -> None:
     assert len(re.findall(r'<i class="left v0 think"[^>]*>(?:&lt;think&gt;|1|&lt;/think&gt;)</i>', page)) >= 3
     assert "reward 1" in page and "reward 0" in page and "right answer" in page
 
 
-def test_fates_add_up(folder: RunFolder) -> None:
+def test_fates_add_up(page: str) -> None:
     """120 groups of 2 and 6 failed attempts more; every fourth group is gated."""
-    page = render(folder)
     assert "246 attempts in the ledger" in page and "Each has exactly one fate." in page
     for text in ("180 trained", "60 gated", "6 failed"):
         assert text in page
 
 
-def test_the_recipe_is_there_to_read(folder: RunFolder) -> None:
-    assert "The recipe, resolved" in render(folder) and "run = Run(" in render(folder)
+def test_the_recipe_is_there_to_read(page: str) -> None:
+    assert "The recipe, resolved" in page and "run = Run(" in page
 
 
 def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
@@ -124,10 +185,10 @@ def test_what_is_missing_is_left_out(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.recipe.write_text("run = Run(recipe='mine', seed=3, steps=7)\n")
     page = render(folder)
-    assert "recipe mine" in page and "not measured yet" in page and "<svg" not in page
+    assert ">mine</p>" in page and "not measured yet" in page and "<svg" not in page
     folder.metrics.write_text('{"step": 0, "heldout": 0.25}\n{"step": 1, "reward": NaN, "kl": 0.1}\n')
     page = render(folder)
-    assert "25%" in page and re.findall(r"<h3>(.*?)</h3>", page) == ["Held-out accuracy", "KL"]
+    assert "25%" in page and re.findall(r"<h3>(.*?)</h3>", sections(page)["curves"]) == ["Held-out accuracy", "KL"]
 
 
 def test_a_report_is_written_where_the_run_is(folder: RunFolder) -> None:
@@ -178,7 +239,9 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
     assert (tool.role, tool.text) == ("tool", "red is 4") and call.text == 'get({"key": "red"})'
     assert reply.given == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
     assert reply.tokens[0].chance == pytest.approx(np.exp(-0.5))
-    page = shown([("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])])
+    page = conversations(
+        [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])], unlinked
+    )
     assert page.count('<details class="context"') == 2 and "finder" in page and 'class="given"' in page
     assert 'style="--c:0.5;--p:0.39" title="credit -1, chance 0.607, version 0">b</i>' in page
 
@@ -186,7 +249,9 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
 def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
     long = "<b>word</b> " * 100
     said = Context("main", (Utterance("tool", long), Utterance("tool", "short"), Utterance("assistant", long)))
-    page = shown([("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", [said], "", "", "")])])
+    page = conversations(
+        [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", [said], "", "", "")])], unlinked
+    )
     assert page.count('<details class="fold">') == 1 and "<b>word" not in page and "&lt;b&gt;word" in page
 
 
@@ -232,5 +297,5 @@ def test_in_a_browser(folder: RunFolder, tmp_path: Path) -> None:
     read_out = re.findall(r"<output>([^<]*)</output>", shown.stdout)
     assert len(read_out) >= len(TITLES) and all(read_out)
     # set by the script alone
-    assert shown.stdout.count('style="visibility: hidden;"') == shown.stdout.count("<svg")
+    assert shown.stdout.count('style="visibility: hidden;"') == shown.stdout.count('<svg class="chart')
     assert all(f"<h3>{title}</h3>" in shown.stdout for title in TITLES)

@@ -99,4 +99,5 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     assert "Of 120 groups" in page
     empty = RunFolder(tmp_path / "empty")
     empty.path.mkdir()
+    empty.recipe.write_text("run = Run(recipe='mine')\n")
     assert "Which tasks were trained" not in render(empty)

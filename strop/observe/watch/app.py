@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -19,21 +18,20 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from strop.errors import StropError
-from strop.observe.page import SCRIPT, STYLE
-from strop.observe.report import STYLE_OF_SECTIONS
+from strop.observe.page import SCRIPT
 from strop.observe.watch.attempt_page import attempt
 from strop.observe.watch.attempts_list import attempts
 from strop.observe.watch.compare_page import compare
 from strop.observe.watch.curves_page import curves
-from strop.observe.watch.frame import framed
+from strop.observe.watch.frame import STATIC, framed, style
 from strop.observe.watch.lessons_page import curriculum
 from strop.observe.watch.now_page import now
 from strop.observe.watch.runs_page import runs
 from strop.observe.watch.shelf import Shelf
+from strop.observe.watch.summary_page import summary
 from strop.observe.watch.watch_page import PageQuery, Pages
 
 _HOSTS = {"127.0.0.1", "localhost", "[::1]"}  # a page of another name that leads here (DNS rebinding) is not served
-_STATIC = Path(__file__).parent / "static"
 _HEADERS = {
     # styles of single elements are widths and colours that the server computed
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -51,6 +49,7 @@ PAGES: Pages = {
     "attempts": attempts,
     "attempt": attempt,
     "curriculum": curriculum,
+    "summary": summary,
     "compare": compare,
 }
 
@@ -64,9 +63,9 @@ class WatchApp:
 
     def starlette(self) -> Starlette:
         files = {
-            "style.css": (STYLE + STYLE_OF_SECTIONS + (_STATIC / "watch.css").read_text(), "text/css"),
+            "style.css": (style(), "text/css"),
             "charts.js": (SCRIPT, "text/javascript"),
-            "watch.js": ((_STATIC / "watch.js").read_text(), "text/javascript"),
+            "watch.js": ((STATIC / "watch.js").read_text(), "text/javascript"),
         }
         routes = [Route(f"/static/{name}", _constant(*each)) for name, each in files.items()]
         routes += [Route(f"/{name}", self._answered(name)) for name in PAGES]
@@ -114,7 +113,7 @@ class WatchApp:
             return PlainTextResponse(str(error), 404)
         except sqlite3.Error as error:
             return PlainTextResponse(f"the ledger cannot be read now: {error}", 503)
-        text = body if "x-part" in request.headers else framed(page, name, body)
+        text = body if "x-part" in request.headers else framed(self.shelf, page, name, body)
         return HTMLResponse(text.encode(errors="replace"), headers={"ETag": page.tag})
 
 

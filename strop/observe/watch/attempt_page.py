@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 
 from markupsafe import Markup
 
@@ -10,29 +11,34 @@ from strop.disk.browsing import LedgerBrowser
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.observe.attempts_page import conversations, readable
+from strop.observe.facts import rules_of
 from strop.observe.groups import shown_group
 from strop.observe.groups_page import trees
-from strop.observe.report import rules_of
 from strop.observe.templates import compiled
 from strop.observe.visible import visible
 from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
-from strop.observe.watch.watch_page import PageQuery, WatchPage, address
-from strop.types import Group, Trajectory
+from strop.observe.watch.watch_page import PageQuery, WatchPage
+from strop.types import Trajectory
 
 _NOBODY = "nobody"
 _TEMPLATE = """\
 <p class="eyebrow">group {{ group.number }} · version {{ group.version }}</p>
 <h1>Attempt {{ attempt.id }}</h1>
 <p class="soft">{{ told }}</p>
+{%- if is_live %}
 <form class="card choice" action="attempt">
   <input type="hidden" name="run" value="{{ run.name }}"><input type="hidden" name="id" value="{{ attempt.id }}">
   <label>beside it <select name="beside"><option>{{ nobody }}</option>{% for each in siblings %}
     <option value="{{ each.id }}"{{ " selected" if beside and each.id == beside.id }}>{{ each.id }}, reward
       {{ "{:.3g}".format(each.reward) if each.is_scored else "–" }}</option>{% endfor %}</select></label>
   <button>show</button>
-  <a href="{{ address("attempts", run=run.name, task=attempt.task.id) }}">all attempts at this task</a>
+  <a{{ href("attempts", run=run.name, task=attempt.task.id) }}>all attempts at this task</a>
 </form>
+{%- endif %}
+<p class="lead">Tokens can be coloured by the credit that they had when they were trained last, by the chance with which
+  they were sampled, by the version of the weights that wrote them, or by whether they were trained on; rest on one to
+  read all that is known of it.</p>
 {{ conversations }}
 <h2>The group</h2>
 <p class="lead">A branch stands below its parent, the pale part of its bar is what it read from it; a bar's length is in
@@ -44,55 +50,45 @@ _TEMPLATE = """\
 def attempt(shelf: Shelf, asked: PageQuery) -> WatchPage:
     run = shelf.run(asked.one("run"))
     name = asked.one("id")
-    return WatchPage(f"attempt {name}", "", lambda: _body(run, name, asked.one("beside")), run.name)
+    return WatchPage(f"attempt {name}", "", lambda: _body(shelf, run, name, asked.one("beside")), run.name)
 
 
-def _body(run: LiveRun, name: str, beside: str) -> Markup:
-    group, fates = _group(run, name)
-    one = next(each for each in group.trajectories if each.id == name)
-    siblings = [each for each in group.trajectories if each.id != name]
-    other = _beside(one, siblings, beside)
-    shown = [_credited(run, each) for each in (one, other) if each is not None]
-    reader, rules = run.reader, rules_of(run.folder)
-    columns = [(f"{each.id}, {fates.get(each.id, '')}", [readable(each, reader, rules)]) for each in shown]
-    link = _link(run)
+def _body(shelf: Shelf, run: LiveRun, name: str, beside: str) -> Markup:
+    number, fates = _found(run, name)
+    with closing(Ledger(run.folder.ledger, read_only=True)) as ledger:
+        group = ledger.whole(number)
+        one = next(each for each in group.trajectories if each.id == name)
+        siblings = [each for each in group.trajectories if each.id != name]
+        other = _beside(one, siblings, beside)
+        # with the credit that they had when they were trained last
+        shown = [ledger.attempt(each.id) for each in (one, other) if each is not None]
+    rules, href = rules_of(run.folder), shelf.to_attempts(run)
+    columns = [(f"{each.id}, {fates.get(each.id, '')}", [readable(each, run.reader, rules)]) for each in shown]
     text = compiled(_TEMPLATE).render(
         run=run,
+        is_live=shelf.kept is None,
         group=group,
         attempt=one,
         told=visible(_told(one, fates)),
         nobody=_NOBODY,
         siblings=siblings,
         beside=other,
-        conversations=conversations(columns, link),
-        tree=trees([shown_group(group, fates)], link),
-        address=address,
+        conversations=conversations(columns, href),
+        tree=trees([shown_group(group, fates)], href),
+        href=shelf.href,
     )
     return Markup(text)
 
 
-def _group(run: LiveRun, name: str) -> tuple[Group, dict[str, str]]:
+def _found(run: LiveRun, name: str) -> tuple[int, dict[str, str]]:
+    """The number of an attempt's group, and the fates in it."""
     if not run.folder.ledger.is_file():
         raise ConfigurationError(f"{run.name} has no ledger yet")
     with LedgerBrowser(run.folder.ledger) as browser:
         number = browser.number_of(name)
         if number is None:
             raise ConfigurationError(f"the ledger of {run.name} has no attempt {name!r}")
-        fates = browser.fates(number)
-    ledger = Ledger(run.folder.ledger, read_only=True)
-    try:
-        return ledger.whole(number), fates
-    finally:
-        ledger.close()
-
-
-def _credited(run: LiveRun, attempt: Trajectory) -> Trajectory:
-    """With the credit that it had when it was trained last."""
-    ledger = Ledger(run.folder.ledger, read_only=True)
-    try:
-        return ledger.attempt(attempt.id)
-    finally:
-        ledger.close()
+        return number, browser.fates(number)
 
 
 def _beside(one: Trajectory, siblings: Sequence[Trajectory], wanted: str) -> Trajectory | None:
@@ -116,7 +112,3 @@ def _told(attempt: Trajectory, fates: dict[str, str]) -> str:
     known += [f"facts: {', '.join(facts)}"] if facts else []
     known += [f"error: {attempt.error}"] if attempt.error else []
     return " · ".join(each for each in known if each)
-
-
-def _link(run: LiveRun) -> Callable[[str], str]:
-    return lambda name: address("attempt", run=run.name, id=name)

@@ -25,6 +25,9 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 _SPANS = ("reward", "length", "version")
 _TEMPLATE = """\
 <h1>Attempts</h1>
+{%- if kept %}
+<p class="lead">{{ kept.words }}</p>
+{%- else %}
 <form class="card choice" action="attempts">
   <input type="hidden" name="run" value="{{ run.name }}">
   <label>tasks <select name="kind"><option value="">all</option>{% for name in kinds %}
@@ -44,19 +47,20 @@ _TEMPLATE = """\
   <label><input type="checkbox" name="rising" value="1"{{ " checked" if asked.one("rising") }}>smallest first</label>
   <button>show</button>
 </form>
+{%- endif %}
 {%- if rows %}
 <div class="card scrolls"><table class="rows" id="attempts">
   <tr><th>attempt</th><th class="number">reward</th><th class="number">tokens</th><th class="number">version</th>
     <th>fate</th><th>task</th><th>asked</th>
     <th>reply, its end</th></tr>
   {%- for row in rows %}
-  <tr><td><a href="{{ address("attempt", run=run.name, id=row.id) }}">{{ row.id }}</a></td>
+  <tr><td><a{{ href("attempt", run=run.name, id=row.id) }}>{{ row.id }}</a></td>
     <td class="number" data-name="reward">{{ figure(row.reward) if row.reward is not none else "–" }}</td>
     <td class="number" data-name="tokens">{{ "{:,}".format(row.tokens) }}</td>
     <td class="number" data-name="version">{{ row.version }}</td>
     <td>{{ row.fate }}{% if row.outcome not in ("finished", row.fate) %}, {{ row.outcome }}{% endif -%}
       {% if row.origin != "policy" %}, {{ row.origin }}{% endif %}</td>
-    <td><a href="{{ address("attempts", run=run.name, task=row.task) }}">
+    <td><a{{ href("attempts", run=run.name, task=row.task) }}>
       {{- visible(row.source) }} {{ row.level }}</a></td>
     <td class="text">{{ visible(row.asked) }}</td><td class="text"><code>{{ visible(row.reply) }}</code></td></tr>
   {%- endfor %}
@@ -71,20 +75,24 @@ _TEMPLATE = """\
 
 def attempts(shelf: Shelf, asked: PageQuery) -> WatchPage:
     run = shelf.run(asked.one("run"))
-    return WatchPage("attempts", "", lambda: _body(run, asked), run.name)
+    return WatchPage("attempts", "", lambda: _body(shelf, run, asked), run.name)
 
 
-def _body(run: LiveRun, asked: PageQuery) -> Markup:
+def _body(shelf: Shelf, run: LiveRun, asked: PageQuery) -> Markup:
     if not run.folder.ledger.is_file():
         return Markup('<h1>Attempts</h1><p class="lead">Nothing was tried yet.</p>')
     order = asked.one("sort") if asked.one("sort") in ORDERS else "newest"
     with LedgerBrowser(run.folder.ledger) as ledger:
         kinds = run.kinds.look(ledger)
-        wanted = _wanted(asked, kinds)
-        found = ledger.page(wanted, order, bool(asked.one("rising")), _after(asked), _COUNT + 1)
+        if shelf.kept is None:
+            wanted = _wanted(asked, kinds)
+            found = ledger.page(wanted, order, bool(asked.one("rising")), _after(asked), _COUNT + 1)
+        else:
+            found = ledger.named(shelf.kept.ids)
     here = {name: values for name, values in asked.items() if name != "after"}
     text = compiled(_TEMPLATE).render(
         run=run,
+        kept=shelf.kept,
         asked=asked,
         kinds=list(kinds),
         choices=_CHOICES,
@@ -94,7 +102,7 @@ def _body(run: LiveRun, asked: PageQuery) -> Markup:
         count=_COUNT,
         next=_next(found, here),
         first=address("attempts", **here) if asked.one("after") else "",
-        **{"address": address, "figure": figure, "visible": visible},
+        **{"href": shelf.href, "figure": figure, "visible": visible},
     )
     return Markup(text)
 

@@ -31,11 +31,12 @@ class Column:
     """One figure over steps, in bins of `size` values."""
 
     size: int = 1
+    first: Point | None = None
     bins: list[_Bin] = field(default_factory=list)
     _points: tuple[Point, ...] | None = field(default=None, repr=False)  # kept while nothing is added
 
     def add(self, point: Point) -> None:
-        self._points = None
+        self._points, self.first = None, self.first or point
         found = _Bin(1, point.value, point)
         if self.bins and self.bins[-1].count < self.size:
             self.bins[-1] = self.bins[-1].joined(found)
@@ -54,8 +55,8 @@ class Column:
         return self._points
 
     @property
-    def last(self) -> float | None:
-        return self.bins[-1].last.value if self.bins else None
+    def last(self) -> Point | None:
+        return self.bins[-1].last if self.bins else None
 
     def at(self, steps: Sequence[float]) -> list[float]:
         """What it was at these steps, on straight lines between those that are known: for totals, which only grow."""
@@ -87,7 +88,12 @@ class Columns:
         found = self.by_name.get(name)
         return found.points if found else ()
 
+    def ends(self, name: str) -> tuple[Point | None, Point | None]:
+        """The first one and the last."""
+        found = self.by_name.get(name, Column())
+        return found.first, found.last
+
     def value(self, name: str) -> float | None:
         """The last one."""
-        found = self.by_name.get(name)
-        return found.last if found else None
+        _, last = self.ends(name)
+        return last.value if last else None

@@ -17,13 +17,13 @@ from strop.observe.templates import compiled
 from strop.observe.watch.arms import arms_of
 from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
-from strop.observe.watch.watch_page import PageQuery, WatchPage, address
+from strop.observe.watch.watch_page import PageQuery, WatchPage
 
 _EVERY = 10.0
 _ALONGS = {"step": "", "tokens": "tokens_generated", "minutes": "minutes"}  # what curves may run along, and its metric
 _TEMPLATE = """\
 <h1>Curves</h1>
-{%- if others | length > 1 %}
+{%- if others | length > 1 and is_live %}
 <form class="card choice" action="curves">
   <fieldset><legend>runs</legend>{% for name in others %}
     <label><input type="checkbox" name="run" value="{{ name }}"{{ " checked" if name in chosen }}>{{ name }}</label>
@@ -38,8 +38,8 @@ _TEMPLATE = """\
 """
 _MORE = """\
 {{ sought }}{% if worlds %}<h2>Held-out accuracy by world</h2>{{ worlds }}{% endif %}
-{%- if others %}<h2>All other figures</h2>{{ others }}{% else -%}
-<p class="lead more"><a href="{{ more }}">All other figures ({{ count }})</a></p>{% endif %}
+{%- if others %}<h2>All other figures</h2>{{ others }}{% elif count -%}
+<p class="lead more"><a{{ more }}>All other figures ({{ count }})</a></p>{% endif %}
 """
 
 
@@ -51,27 +51,33 @@ def curves(shelf: Shelf, asked: PageQuery) -> WatchPage:
 
     def body() -> Markup:
         is_one = len(chosen) == 1 and along == "step"
-        shown = _of_one(chosen[0], bool(asked.one("all"))) if is_one else overlaid(arms_of(chosen), along)
+        shown = _of_one(shelf, chosen[0], bool(asked.one("all"))) if is_one else overlaid(arms_of(chosen), along)
         words = "By optimizer step. Where a curve is noisy, the strong line is its moving average."
         if not is_one:
             words = f"Along {along}s." if along == "step" else f"Along {along}."
             words += " Runs that differ in their seed alone are one line; its band is the 95% interval over seeds."
         names = {run.name for run in chosen}
-        given = {"others": list(known), "chosen": names, "alongs": list(_ALONGS), "along": along}
+        given = {
+            "others": list(known),
+            "chosen": names,
+            "alongs": list(_ALONGS),
+            "along": along,
+            "is_live": shelf.kept is None,
+        }
         return Markup(compiled(_TEMPLATE).render(words=words, body=shown, **given))
 
     return WatchPage("curves", cursor, body, chosen[0].name, _EVERY)
 
 
-def _of_one(run: LiveRun, with_others: bool) -> Markup:
+def _of_one(shelf: Shelf, run: LiveRun, with_others: bool) -> Markup:
     chosen = choose(run.columns.by_name, run.columns.points)
     steps = (float(run.columns.first), float(run.columns.last))
     text = compiled(_MORE).render(
         sought=cards(chosen.sought, steps),
         worlds=cards(chosen.worlds, steps) if chosen.worlds else "",
-        others=cards(chosen.others, steps) if with_others else "",
+        others=cards(chosen.others, steps) if with_others and chosen.others else "",
         count=len(chosen.others),
-        more=address("curves", run=run.name, all=1),
+        more=shelf.href("curves", run=run.name, all=1),
     )
     return Markup(text)
 

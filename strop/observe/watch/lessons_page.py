@@ -29,4 +29,6 @@ def _body(run: LiveRun) -> Markup:
     live = run.lessons
     read = f" {live.number + 1:,} of {live.last + 1:,} groups are read so far." if live.is_behind else ""
     lessons = live.lessons
+    left = lessons.num_kinds - len(lessons.shown)
+    read += f" {left} more kinds were tried less often and are not drawn." if left else ""
     return _WORDS.format(read) + cards(lessons.panels(), lessons.shown)

@@ -118,7 +118,7 @@ class LiveRun:
     def state(self) -> str:
         """Not asked of the folder's lock: whoever takes that for a moment may keep a run from starting."""
         if not self.status:
-            return "not begun"
+            return "not begun" if not self.step else "complete" if self.step >= self.steps else "stopped"
         if ended := self.status["ended"]:
             is_whole = ended == "ended" and self.step >= self.steps
             return "complete" if is_whole else "stopped"

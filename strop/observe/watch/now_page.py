@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from strop.errors import StropError
 from strop.observe.chart_choice import choose
-from strop.observe.charts import cards, figure
+from strop.observe.charts import cards, figure, short
+from strop.observe.examination import examine
 from strop.observe.facts import read_summary
 from strop.observe.progress import clock
-from strop.observe.report import short
 from strop.observe.templates import compiled
+from strop.observe.watch.gain_card import gain_card
 from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
 from strop.observe.watch.watch_page import PageQuery, WatchPage
@@ -33,14 +37,18 @@ _TEMPLATE = """\
   <div class="scale"><span>step {{ "{:,}".format(run.step) }} of {{ "{:,}".format(run.steps) }}</span>
     <span>{{ left }}</span></div>
 </section>
-{%- for verdict in verdicts %}
-<p class="warning"><strong>{{ verdict.name }}</strong>: {{ verdict.evidence }}. What helps: {{ verdict.remedy }}.</p>
-{%- endfor %}
-<dl class="facts card">
+<section class="hero card">
+{{ gain }}
+<dl class="facts">
   {%- for name, value in figures %}
   <div><dt>{{ name }}</dt><dd>{{ value }}</dd></div>
   {%- endfor %}
 </dl>
+</section>
+{%- for verdict in verdicts %}
+<p class="warning"><strong>{{ verdict.name }}</strong>: {{ coded(verdict.evidence) }}. What helps:
+  {{ coded(verdict.remedy) }}.</p>
+{%- endfor %}
 {%- if shares %}
 <h2>Where the time of a step goes</h2>
 <p class="lead">Mean of the last {{ run.times | length }} steps, as training sees it.</p>
@@ -71,17 +79,19 @@ _TEMPLATE = """\
 
 def now(shelf: Shelf, asked: PageQuery) -> WatchPage:
     run = shelf.run(asked.one("run"))
-    return WatchPage(run.name, run.look(), lambda: _body(run), run.name, _EVERY)
+    return WatchPage(run.name, run.look(), lambda: _body(run, shelf.kept is None), run.name, _EVERY)
 
 
-def _body(run: LiveRun) -> Markup:
+def _body(run: LiveRun, is_live: bool) -> Markup:
     status = run.status
     text = compiled(_TEMPLATE).render(
         run=run,
         says=_says(run),
         done=100 * run.step / run.steps if run.steps else 0.0,
         left=_left(run),
-        verdicts=_verdicts(run),
+        gain=gain_card(*run.columns.ends("heldout")),
+        verdicts=_verdicts(run, is_live),
+        coded=_coded,
         figures=_figures(run),
         shares=_shares(run),
         groups=[_group(each) for each in status.get("groups", [])] if run.state in ("running", "silent") else [],
@@ -98,9 +108,10 @@ def _charts(run: LiveRun) -> Markup:
 
 
 def _says(run: LiveRun) -> str:
-    if not run.status:
+    if run.state == "not begun":
         return "It has not begun to train: models are loaded, and tasks are looked at."
-    said, ended = sentence(run.status), run.status["ended"]
+    ended = run.status.get("ended", "")
+    said = sentence(run.status) if run.status else ""
     match run.state:
         case "running":
             return f"{said[0].upper()}{said[1:]}."
@@ -111,13 +122,27 @@ def _says(run: LiveRun) -> str:
         case "complete":
             return "It is complete."
         case _:
-            return f"It stopped ({ended}). Go on with: strop train --resume {run.folder.path}"
+            how = f" ({ended})" if ended else ""
+            return f"It stopped{how}. Go on with: strop train --resume {run.folder.path}"
 
 
-def _verdicts(run: LiveRun) -> list[dict[str, Any]]:
+def _verdicts(run: LiveRun, is_live: bool) -> list[dict[str, Any]]:
     """What was found at its end; while a run goes on, `strop doctor` looks through it whenever it is asked."""
-    found: list[dict[str, Any]] = [] if run.state == "running" else read_summary(run.folder).get("verdicts", [])
-    return found
+    if is_live:
+        found: list[dict[str, Any]] = [] if run.state == "running" else read_summary(run.folder).get("verdicts", [])
+        return found
+    try:
+        return [asdict(verdict) for verdict in examine(run.folder)]
+    except (sqlite3.Error, StropError):  # a ledger that cannot be read: the summary says so
+        return []
+
+
+def _coded(text: str) -> Markup:
+    """Commands stand between backticks."""
+    parts = [
+        Markup("<code>{}</code>").format(each) if at % 2 else escape(each) for at, each in enumerate(text.split("`"))
+    ]
+    return Markup("").join(parts)
 
 
 def _left(run: LiveRun) -> str:
@@ -127,17 +152,21 @@ def _left(run: LiveRun) -> str:
 
 def _figures(run: LiveRun) -> list[tuple[str, str]]:
     value, status = run.columns.value, run.status
+    memory = read_summary(run.folder).get("peak_rss_bytes") if run.state != "running" else None
     known: list[tuple[str, float | None, Callable[[float], str]]] = [
         ("Reward", value("reward"), figure),
-        ("Held-out accuracy", value("heldout"), lambda share: figure(share, True)),
+        ("Minutes", value("minutes"), figure),
+        ("Attempts", value("attempts"), figure),
+        ("Tokens generated", value("tokens_generated"), lambda count: short(int(count))),
+        ("Tokens trained", value("tokens_trained"), lambda count: short(int(count))),
         ("Tokens per second", value("tokens_per_second"), figure),
         ("Lag, mean", value("lag"), figure),
         ("Lag, most", value("lag_max"), figure),
-        ("Tokens generated", value("tokens_generated"), lambda count: short(int(count))),
         ("Groups in flight", status.get("num_running"), figure),
-        ("Groups kept, not trained", status.get("waiting"), figure),
+        ("Groups kept", status.get("waiting"), figure),
+        ("Peak memory", memory, lambda count: f"{count / 1e9:.2f} GB"),
     ]
-    return [(name, form(found) if found is not None else "–") for name, found, form in known]
+    return [(name, form(found)) for name, found, form in known if found is not None]
 
 
 def _shares(run: LiveRun) -> list[tuple[str, float, str]]:

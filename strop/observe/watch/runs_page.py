@@ -8,7 +8,7 @@ from strop.observe.charts import figure
 from strop.observe.templates import compiled
 from strop.observe.watch.live_run import LiveRun
 from strop.observe.watch.shelf import Shelf
-from strop.observe.watch.watch_page import PageQuery, WatchPage, address
+from strop.observe.watch.watch_page import PageQuery, WatchPage
 
 _EVERY = 5.0
 _TEMPLATE = """\
@@ -19,12 +19,12 @@ _TEMPLATE = """\
   <tr><th>run</th><th>recipe</th><th>state</th><th>step</th><th></th><th>reward</th><th>held-out</th><th>minutes</th>
     <th></th></tr>
   {%- for run in runs %}
-  <tr><td><a href="{{ address("now", run=run.name) }}">{{ run.name }}</a></td>
+  <tr><td><a{{ href("now", run=run.name) }}>{{ run.name }}</a></td>
     <td>{{ run.settings.get("recipe", "?") }}</td><td><span class="state {{ run.state }}">{{ run.state }}</span></td>
     <td>{{ "{:,}".format(run.step) }} of {{ "{:,}".format(run.steps) }}</td>
     <td class="far"><progress max="{{ [run.steps, 1] | max }}" value="{{ run.step }}"></progress></td>
     <td>{{ shown(run, "reward") }}</td><td>{{ shown(run, "heldout", True) }}</td><td>{{ shown(run, "minutes") }}</td>
-    <td><a href="{{ address("attempts", run=run.name) }}">attempts</a></td></tr>
+    <td><a{{ href("attempts", run=run.name) }}>attempts</a></td></tr>
   {%- endfor %}
 </table></div>
 {%- else %}
@@ -40,7 +40,7 @@ def runs(shelf: Shelf, asked: PageQuery) -> WatchPage:
     text = compiled(_TEMPLATE)
 
     def body() -> Markup:
-        return Markup(text.render(title=title, runs=found[::-1], address=address, shown=_shown))
+        return Markup(text.render(title=title, runs=found[::-1], href=shelf.href, shown=_shown))
 
     return WatchPage(title, cursors, body, every=_EVERY)
 

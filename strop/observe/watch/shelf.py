@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from markupsafe import Markup
 
 from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
 from strop.observe.facts import find_runs
+from strop.observe.watch.kept import KeptAttempts
 from strop.observe.watch.live_run import LiveRun
+from strop.observe.watch.watch_page import address
 
 
 @dataclass
 class Shelf:
-    """`root` is a run folder or a folder of such."""
+    """`root` is a run folder or a folder of such; `kept` is what a file holds that is read without a server."""
 
     root: Path
+    kept: KeptAttempts | None = None
     _known: dict[str, LiveRun] = field(default_factory=dict, init=False, repr=False)
 
     def runs(self) -> dict[str, LiveRun]:
@@ -34,3 +40,14 @@ class Shelf:
         if found is None:
             raise ConfigurationError(f"no run {name!r} in {self.root}: {nearest(name, list(runs))}")
         return found
+
+    def href(self, page: str, **given: object) -> Markup:
+        """The attribute that leads to a page; empty where a file does not hold it."""
+        if self.kept is None:
+            return Markup(' href="{}"').format(address(page, **given))
+        place = self.kept.place(page, given)
+        return Markup(' href="#/{}"').format(place) if place else Markup("")
+
+    def to_attempts(self, run: LiveRun) -> Callable[[str], Markup]:
+        """The attribute that leads to an attempt of a run, by its id."""
+        return lambda name: self.href("attempt", run=run.name, id=name)

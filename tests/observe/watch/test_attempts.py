@@ -17,7 +17,7 @@ from strop.types import Group, Message, Task
 from tests.observe.folders import attempt, long_turn, run_folder, turn
 from tests.observe.test_groups import family_of
 from tests.observe.test_report import Tags
-from tests.observe.watch.watching import guest
+from tests.observe.watch.watching import guest, unlinked
 
 TASK = Arithmetic(4).task(0)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)></pre>\"'\x1b]0;title\x07\x00{{7*7}}"
@@ -108,7 +108,7 @@ def test_what_takes_a_browser_seconds_is_cut(root: Path) -> None:
     token = Token("z" * 1_000_000, 0, 0.5, 1.0)
     said = Context("main", (Utterance("assistant", token.text, tokens=(token,)),))
     shown = conversations(
-        [("one token", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])]
+        [("one token", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
     )
     assert len(shown) < 30_000 and "980,000 more characters" in shown
 
@@ -120,5 +120,7 @@ def test_an_attempt_that_is_not_there(root: Path) -> None:
 
 def test_what_was_put_before_a_reply_is_shown_though_its_tokens_say_nothing() -> None:
     said = Context("main", (Utterance("assistant", "", given="x="),))
-    shown = conversations([("one", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])])
+    shown = conversations(
+        [("one", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
+    )
     assert 'class="given" title="given, not trained">x=</span>' in shown

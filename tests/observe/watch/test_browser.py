@@ -142,7 +142,7 @@ def test_a_tree_is_shown_and_tokens_are_coloured(seen: Seen, address: str) -> No
     assert sorted(set(depths)) == ["0px", "16px", "32px"]
     token = "document.querySelector('pre i')"
     plain = seen.page.evaluate(f"getComputedStyle({token}).backgroundColor")
-    seen.page.check("#by-version")
+    seen.page.check(".by-version")
     assert seen.page.evaluate(f"getComputedStyle({token}).backgroundColor") != plain
     seen.page.click(".kin a >> text=100/3")
     assert seen.page.inner_text("h1") == "Attempt 100/3"

@@ -78,7 +78,11 @@ def test_a_long_run_keeps_a_screenful_and_its_mean() -> None:
     points = column.points
     assert 240 < len(points) <= 480 and column.size == 32
     assert points[0].value == pytest.approx(16.5) and points[0].step == 32  # the mean of 1 to 32, at its last step
-    assert column.last == 10_000 and column.at([5_000.0, 20.0]) == pytest.approx([5_000, 20], rel=0.01)
+    assert (
+        column.last is not None
+        and column.last.value == 10_000
+        and column.at([5_000.0, 20.0]) == pytest.approx([5_000, 20], rel=0.01)
+    )
 
 
 def test_minutes_are_counted_over_all_steps() -> None:
@@ -180,7 +184,8 @@ def test_the_band_of_a_share_ends_at_0_and_1() -> None:
 
 def test_what_was_found_at_the_end_of_a_run_is_shown_and_escaped(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", steps=4)
-    found = {"name": "length explosion", "evidence": "from 10 to <b>90</b> tokens", "remedy": "a price on length"}
+    found = {"name": "length explosion", "evidence": "from 10 to <b>90</b> tokens", "remedy": "a `price` on length"}
     folder.summary.write_text(json.dumps({"is_complete": True, "verdicts": [found]}))
     page = guest(tmp_path / "run").get("/now").text
-    assert "<strong>length explosion</strong>: from 10 to &lt;b&gt;90&lt;/b&gt; tokens. What helps: a price on" in page
+    assert "<strong>length explosion</strong>: from 10 to &lt;b&gt;90&lt;/b&gt; tokens. What helps:" in page
+    assert "  a <code>price</code> on" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from markupsafe import Markup
 from starlette.testclient import TestClient
 
 from strop.observe.watch.app import WatchApp
@@ -23,3 +24,8 @@ def guest(root: Path) -> TestClient:
     client = visitor(root)
     assert client.get("/", params={"token": TOKEN}).status_code == 303
     return client
+
+
+def unlinked(name: str) -> Markup:
+    """Of attempts that have no page."""
+    return Markup("")
