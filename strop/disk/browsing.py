@@ -19,7 +19,9 @@ from strop.disk.turns import decode_turns
 
 ORDERS = {"newest": "number", "reward": "reward", "length": "tokens"}  # what pages are sorted by, and its column
 _LETTERS = 160  # of a task and of a reply that a list shows
-_UNSETTLED = "running"
+_OF_ALL = "attempts a INDEXED BY attempts_by_group"
+# by groups: attempts of other kinds are never looked at, and a group is asked for its task once
+_OF_KIND = f"groups g CROSS JOIN {_OF_ALL} ON a.number = g.number"
 
 
 class Between(NamedTuple):
@@ -114,9 +116,10 @@ class LedgerBrowser:
         asked += [(f"(a.{column}, a.rowid) {way[1]} (?, ?)", list(after))] if after else []
         where = " AND ".join(part for part, _ in asked) or "1"
         values = [value for _, each in asked for value in each]
+        sorted_by = f"{'g' if wanted.kind and column == 'number' else 'a'}.{column}"
         found = self._rows(
-            f"SELECT a.{column}, a.rowid FROM attempts a INDEXED BY attempts_by_group WHERE {where} "
-            f"ORDER BY a.{column} {way[0]}, a.rowid {way[0]} LIMIT ?",
+            f"SELECT a.{column}, a.rowid FROM {_OF_KIND if wanted.kind else _OF_ALL} WHERE {where} "
+            f"ORDER BY {sorted_by} {way[0]}, a.rowid {way[0]} LIMIT ?",
             (*values, count),
         )
         return list(self._listed([RowPlace(*each) for each in found]))
@@ -126,7 +129,7 @@ class LedgerBrowser:
             if value := vars(wanted)[name]:
                 yield f"a.{name} = ?", [value]
         if wanted.kind:
-            yield "a.task IN (SELECT id FROM tasks WHERE source = ? AND level = ?)", list(wanted.kind)
+            yield "g.task IN (SELECT id FROM tasks WHERE source = ? AND level = ?)", list(wanted.kind)
         for column, span in (("reward", wanted.reward), ("tokens", wanted.length), ("number", self._numbers(wanted))):
             for sign, end in ((">=", span.low), ("<=", span.high)):
                 if end is not None:

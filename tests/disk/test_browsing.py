@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,6 +110,7 @@ def _is_between(value: float | None, low: float | None, high: float | None) -> b
         Wanted(fate="trained", origin="branched"),
         Wanted(outcome="failed"),
         Wanted(kind=("arithmetic", 4), reward=Between(0.5, 0.5)),
+        Wanted(kind=("arithmetic", 2), version=Between(2, 4)),
         Wanted(length=Between(2, 3)),
         Wanted(version=Between(2, 4), fate="waiting"),
         Wanted(version=Between(None, 0)),
@@ -120,17 +123,34 @@ def test_filters_are_what_they_say(ledger: Ledger, tmp_path: Path, wanted: Wante
     whole = everything(tmp_path / "ledger.db")
     expected = [row.id for row in whole if kept(wanted, row)]
     assert [row.id for row in walk(tmp_path / "ledger.db", wanted, "newest", True)] == expected
+    assert [row.id for row in walk(tmp_path / "ledger.db", wanted, "newest", False)] == expected[::-1]
+    assert sorted(row.id for row in walk(tmp_path / "ledger.db", wanted, "length", False)) == sorted(expected)
     assert len(expected) < len(whole)
 
 
 def test_questions_about_all_attempts_read_no_turns(ledger: Ledger, tmp_path: Path) -> None:
     """They walk the index alone: a million attempts have gigabytes of turns."""
-    asked = "SELECT a.{0}, a.rowid FROM attempts a INDEXED BY attempts_by_group WHERE a.fate='x' ORDER BY a.{0} DESC"
-    database = sqlite3.connect(tmp_path / "ledger.db")
-    for column in ORDERS.values():
-        plan = " ".join(row[3] for row in database.execute("EXPLAIN QUERY PLAN " + asked.format(column)))
-        assert "COVERING INDEX attempts_by_group" in plan
-    database.close()
+    with LedgerBrowser(tmp_path / "ledger.db") as browser:
+        for order, wanted in itertools.product(ORDERS, (Wanted(fate="x"), Wanted(kind=("arithmetic", 4)))):
+            plan = explained(browser, wanted, order)
+            assert "COVERING INDEX attempts_by_group" in plan
+            # those of one kind: by their groups, not by all attempts; in the order of groups nothing whole is sorted
+            assert ("SEARCH a USING" in plan) == (wanted.kind is not None)
+            assert plan.endswith("B-TREE FOR ORDER BY") == (order != "newest")
+
+
+def explained(browser: LedgerBrowser, wanted: Wanted, order: str) -> str:
+    """How the database goes about a page."""
+    told, ask = list[str](), browser._rows
+
+    def rows(query: str, values: Sequence[Any] = ()) -> list[Any]:
+        told.extend(row[3] for row in ask(f"EXPLAIN QUERY PLAN {query}", values))
+        return []
+
+    browser._rows = rows  # type: ignore[method-assign]
+    browser.page(wanted, order, False, None, 7)
+    browser._rows = ask  # type: ignore[method-assign]
+    return "; ".join(told)
 
 
 def test_a_browser_cannot_write(ledger: Ledger, tmp_path: Path) -> None:
