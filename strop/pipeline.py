@@ -7,13 +7,13 @@ the wall clock or on completion order where weights stand still meanwhile, so su
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strop.abilities import Learns
 from strop.errors import RewardError, first_of
 from strop.filter.verdicts import passes
+from strop.observe.laps import Laps
 from strop.observe.rescore import rescored
 from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
 from strop.training.families import families, optimizer_steps
@@ -113,7 +113,7 @@ def _finish(flow: Flow, group: Group, unused: Sequence[Trajectory]) -> None:
 async def learn_from_groups(flow: Flow) -> None:
     """Draw, give credit, step, publish; once per weight version."""
     run, progress = flow.run, flow.progress
-    clock = time.monotonic()
+    laps = Laps(flow.policy.busy)
     while not is_over(run, progress):
         progress.stages.enter("training", "waits for groups")
         stream = Stream(run, progress.step, flow.learners, rescored) if run.streams else None
@@ -124,7 +124,7 @@ async def learn_from_groups(flow: Flow) -> None:
         if newest_version(groups) >= progress.step:
             await run.channel.proven()  # nothing is trained on that may come from other weights than it says
         progress.stages.enter("training", "trains")
-        drawn_at = time.monotonic()
+        laps.drawn()
         step = progress.step + 1
         if stream is None:
             metrics = await flow.apart(learn, run, groups, progress.step, flow.learners)  # TRAIN
@@ -132,7 +132,7 @@ async def learn_from_groups(flow: Flow) -> None:
             metrics = await flow.apart(stream.finish)
         flow.ledger.trained(groups, step)
         metrics |= flow.figures(groups, step - 1)
-        trained_at = time.monotonic()
+        laps.trained()
         await flow.publish(step)
         if step == run.steps or is_spent(run, progress) or run.evaluation.is_due(step):
             progress.stages.enter("training", "evaluates")
@@ -141,9 +141,8 @@ async def learn_from_groups(flow: Flow) -> None:
         # from here to notify() nothing may await: a checkpoint of step s must precede all that happens at s
         progress.step, progress.training = step, 0
         progress.dropped.clear()
-        timing = progress.tally.timing(drawn_at - clock, trained_at - drawn_at, time.monotonic() - clock)
+        timing = progress.tally.timing(laps.ended())
         timing |= {} if stream is None else {"parts": float(stream.parts)}  # which depends on who was quick
-        clock = time.monotonic()
         flow.watcher.stepped(step, metrics, timing)
         if step % run.checkpoint_every == 0 or is_over(run, progress):
             progress.stages.enter("training", "saves")

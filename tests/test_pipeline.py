@@ -27,6 +27,7 @@ from strop.filter.score import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy, attempt_key
 from strop.machines import WeightVersion
+from strop.observe.busy_clock import BusyClock
 from strop.pipeline import train
 from strop.progress import Flow, Progress
 from strop.roles import Belief, Pace, Reward, Sampler, World
@@ -41,9 +42,11 @@ from tests.models import save_pocket_like
 @dataclass
 class Recorder:
     rows: list[Metrics] = field(default_factory=list)
+    times: list[Metrics] = field(default_factory=list)
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         self.rows.append({"step": step, **metrics})
+        self.times.append(timing)
 
 
 def reply(prompt: str, key: int) -> str:
@@ -125,6 +128,29 @@ def test_running_ahead_takes_less_time(model: Path, tmp_path: Path) -> None:
         with opened(run, model, tmp_path / f"{lag}.db") as (flow, _):
             seconds[lag] = run_virtually(train(flow))[1]
     assert seconds[4] < 0.6 * seconds[0]
+
+
+class Slow(Reward):
+    """Takes 5 s for each group."""
+
+    is_inline = True
+
+    async def __call__(self, group: Group) -> list[float]:
+        await asyncio.sleep(5.0)
+        return [float(len(t.reply) > 6) for t in group.trajectories]
+
+
+def test_a_step_says_whether_it_waited_for_engines_or_for_others(model: Path, tmp_path: Path) -> None:
+    """One group of one attempt a step: its tokens, a second each, then 5 s of a reward; training takes none here."""
+    run = replace(make_run(budget=Fixed(1), rewards=(Slow(),)), groups_per_step=1)
+    with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
+        virtual = BusyClock(lambda: asyncio.get_running_loop().time())
+        flow = replace(flow, policy=replace(flow.policy, busy=virtual))
+        run_virtually(train(flow))
+    tokens = [row["tokens_generated"] for row in recorder.rows]
+    for before, after, told in zip([0.0, *tokens], tokens, recorder.times, strict=False):
+        assert told["engine_seconds"] == pytest.approx(after - before) and told["host_seconds"] == pytest.approx(5.0)
+        assert told["seconds"] == told["generate_seconds"] == pytest.approx(after - before + 5.0)
 
 
 @dataclass

@@ -20,5 +20,6 @@ async def answer_of(
     room = policy.context - len(prompt)
     if room < 1:
         raise AdviserError(f"a question of {len(prompt)} tokens, and context={policy.context}: set it higher")
-    written = await policy.engine.sample(prompt, replace(sampling, max_tokens=min(sampling.max_tokens, room)), key)
+    with policy.busy:
+        written = await policy.engine.sample(prompt, replace(sampling, max_tokens=min(sampling.max_tokens, room)), key)
     return policy.template.text(written.tokens), len(written.tokens)

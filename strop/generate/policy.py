@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from strop.generate.template import Template
 from strop.machines import Engine
 from strop.models.folder import check_model_folder as check_model_folder
 from strop.models.folder import read_config
+from strop.observe.busy_clock import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 
@@ -38,6 +39,7 @@ class Policy:
     engine: Engine
     sampling: Sampling
     context: int
+    busy: BusyClock = field(default_factory=BusyClock, compare=False, repr=False)  # of its engine
 
     @classmethod
     def load(cls, folder: Path, engine: Engine, sampling: Sampling, context: int) -> Policy:

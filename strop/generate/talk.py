@@ -178,7 +178,8 @@ class Talk:
         self._main._promised += limit  # asides that reply at the same time share what is left
         try:
             engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
-            written = await engine.sample(context, limited, self.key)
+            with self.policy.busy:
+                written = await engine.sample(context, limited, self.key)
         finally:
             self._main._promised -= limit
         message = self._append(self._joined(turn, written), written.stop)

@@ -67,15 +67,10 @@ class Tally:
             **({"tokens_advised": float(self.tokens_advised)} if self.tokens_advised else {}),
         }
 
-    def timing(self, generate: float, train: float, total: float) -> Metrics:
+    def timing(self, seconds: Metrics) -> Metrics:
         """Seconds and rates of the last step."""
         tokens, self.tokens_since = self.tokens_since, 0
-        return {
-            "seconds": total,
-            "generate_seconds": generate,
-            "train_seconds": train,
-            "tokens_per_second": tokens / max(total, 1e-9),
-        }
+        return {**seconds, "tokens_per_second": tokens / max(seconds["seconds"], 1e-9)}
 
     def state(self) -> dict[str, int]:
         names = ("tokens_generated", "tokens_trained", "tokens_advised", "attempts")

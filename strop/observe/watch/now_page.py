@@ -51,13 +51,17 @@ _TEMPLATE = """\
 {%- endfor %}
 {%- if shares %}
 <h2>Where the time of a step goes</h2>
-<p class="lead">Mean of the last {{ run.times | length }} steps, as training sees it.</p>
+<p class="lead">Mean of the last {{ run.times | length }} steps: what training did, and whether engines were asked for
+  anything meanwhile.</p>
 <div class="card fates">
-  <div class="stack">{% for name, share, kind in shares %}<i class="{{ kind }}" style="flex:{{ share }}"></i>
+  {%- for who, parts in shares %}
+  <h3>{{ who }}</h3>
+  <div class="stack">{% for name, share, kind in parts %}<i class="{{ kind }}" style="flex:{{ share }}"></i>
     {%- endfor %}</div>
-  <div class="legend">{% for name, share, kind in shares %}
+  <div class="legend">{% for name, share, kind in parts %}
     <span><i class="{{ kind }}"></i>{{ "{:.0%}".format(share) }} <span class="soft">{{ name }}</span></span>
     {%- endfor %}</div>
+  {%- endfor %}
 </div>
 {%- endif %}
 {%- if groups %}
@@ -169,18 +173,26 @@ def _figures(run: LiveRun) -> list[tuple[str, str]]:
     return [(name, form(found)) for name, found, form in known if found is not None]
 
 
-def _shares(run: LiveRun) -> list[tuple[str, float, str]]:
-    """Of the mean step: training waits, trains, and does the rest."""
-    total = sum(row.get("seconds", 0.0) for row in run.times)
+_Part = tuple[str, float, str]  # what is done, its share, and its colour
+
+
+def _shares(run: LiveRun) -> list[tuple[str, list[_Part]]]:
+    """Of the mean step, as training and as engines see it; runs of earlier versions tell nothing of engines."""
+    names = ("seconds", "generate_seconds", "train_seconds", "engine_seconds", "host_seconds")
+    total, waits, trains, asked, host = (sum(row.get(name, 0.0) for row in run.times) for name in names)
     if total <= 0:
         return []
-    waits = min(sum(row.get("generate_seconds", 0.0) for row in run.times) / total, 1.0)
-    trains = min(sum(row.get("train_seconds", 0.0) for row in run.times) / total, 1.0 - waits)
-    return [
-        ("waits for groups", waits, "waiting"),
-        ("trains", trains, "trained"),
-        ("publishes, evaluates, saves", max(1.0 - waits - trains, 0.0), "gated"),
+    waits, host, asked = min(waits / total, 1.0), min(host / total, 1.0), min(asked / total, 1.0)
+    trains = min(trains / total, 1.0 - waits)
+    rest = ("publishes, evaluates, saves", max(1.0 - waits - trains, 0.0), "gated")
+    if not any("engine_seconds" in row for row in run.times):
+        return [("Training", [("waits for groups", waits, "waiting"), ("trains", trains, "trained"), rest])]
+    training = [
+        ("waits for engines", max(waits - host, 0.0), "waiting"),
+        ("waits for worlds and rewards", host, "failed"),
     ]
+    engines = [("have requests", asked, "trained"), ("have nothing to do", 1.0 - asked, "waiting")]
+    return [("Training", [*training, ("trains", trains, "trained"), rest]), ("Engines", engines)]
 
 
 def _group(group: dict[str, Any]) -> tuple[int, str, str, str]:

@@ -133,6 +133,23 @@ def test_now_says_who_waits_for_whom_and_how_long_it_takes(tmp_path: Path) -> No
     assert re.search(r"<td>7</td><td>its world \(1 attempts in it\)</td><td>9</td><td>12</td>", page)
 
 
+def test_now_says_how_long_engines_have_nothing_to_do(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", steps=1)
+    assert "Engines" not in guest(tmp_path / "run").get("/now").text  # an earlier version, which told nothing of them
+    times = {"seconds": 8.6, "generate_seconds": 5.0, "train_seconds": 2.0, "engine_seconds": 2.5, "host_seconds": 3.0}
+    Journal(folder.metrics, folder.timing).stepped(2, {"reward": 0.5}, times)  # and 1.4 s of the first step
+    page = guest(tmp_path / "run").get("/now").text
+    shown = re.findall(r'</i>(\d+%) <span class="soft">([^<]*)</span>', page)
+    assert shown == [
+        ("20%", "waits for engines"),
+        ("30%", "waits for worlds and rewards"),
+        ("20%", "trains"),
+        ("30%", "publishes, evaluates, saves"),
+        ("25%", "have requests"),
+        ("75%", "have nothing to do"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("changed", "state"),
     [
