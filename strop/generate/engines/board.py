@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.generate.engines.ahead import Ahead
+from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged_llama import Cache, PagedLlama
 from strop.generate.engines.sampling import truncated
 from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces, invert, uniforms
@@ -83,11 +85,22 @@ class Board:
         self.top_k = whole(0, torch.int64)
         self.order = torch.full((slots,), slots, dtype=torch.int64, device=self.device)
         self._last: IntArray = np.zeros(0, np.int64)
-        self._graphs: dict[int, Any] = {}
+        self.ahead: Ahead | None = None
+        self._graphs: dict[tuple[int, bool], Any] = {}
         self._is_cuda = self.device.type == "cuda"
         self._pool: Any = torch.cuda.graph_pool_handle() if self._is_cuda else None
         self.stream: Any = _stream(self.device, -1) if self._is_cuda else None
         self._copies: Any = _stream(self.device, 0) if self._is_cuda else None
+
+    def guess_with(self, draft: Draft) -> None:
+        """From here on several tokens a step where they are guessed right."""
+        self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables)
+
+    def teach(self, slot: int, tokens: IntArray, length: int, newest: int) -> None:
+        """Let the draft learn from the newest ones of the tokens that stand in a slot, if there is one."""
+        if self.ahead is not None:
+            with self.turn():
+                self.ahead.take(slot, tokens[max(length - newest, 1) : length], length)
 
     # ---- what the host does now and then
 
@@ -125,7 +138,9 @@ class Board:
         packed = self._put(np.stack((slots, positions, tokens)).astype(np.int32))
         runs = self._put(_runs(np.array([start for _, start, _ in pieces]), counts))
         where = TokenPlaces(packed[0], packed[1], self.tables, runs)
-        self._llama.states(packed[2], where, self._cache)
+        states = self._llama.states(packed[2], where, self._cache)
+        if self.ahead is not None:
+            self.ahead.keep(packed[0], packed[1], states)
 
     @torch.inference_mode()
     def empty(self, slots: Sequence[int]) -> None:
@@ -141,11 +156,12 @@ class Board:
             padded[: len(order)] = order
             self.order[:rows].copy_(self._put(padded))
             self._last = order
+        is_guessed = self.ahead is not None and len(order) <= self.ahead.draft.rows
         for _ in range(steps):
             if is_truncated or not self._is_cuda:
-                self._step(self.order[:rows], is_truncated)
+                self._step(self.order[:rows], is_guessed, is_truncated)
             else:
-                self._graph(rows).replay()
+                self._graph(rows, is_guessed).replay()
         return self._look(order)
 
     @torch.inference_mode()
@@ -163,43 +179,49 @@ class Board:
 
     # ---- one step
 
-    def _step(self, slots: Tensor, is_truncated: bool = False) -> None:
+    def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool = False) -> None:
         lengths = self.sheet.lengths.index_select(0, slots)
         at = lengths - 1
         tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
+        if self.ahead is not None and is_guessed:
+            return self.ahead.step(slots, tokens, self._cache, self._drawn_truncated if is_truncated else self._drawn)
         where = TokenPlaces(slots.int(), at, self.tables)
-        scores = self._llama.scores(self._llama.states(tokens, where, self._cache))
-        temperature, keys = self.temperature.index_select(0, slots), self.keys.index_select(0, slots)
-        if is_truncated:
-            drawn, logprobs = self._draw_truncated(scores, slots, temperature, keys, lengths)
-        else:
-            drawn, logprobs = self._operations.draw(scores, temperature, keys, lengths)
-        self._operations.write(self.sheet, slots, drawn, logprobs)
+        states = self._llama.states(tokens, where, self._cache)
+        if self.ahead is not None:
+            self.ahead.keep(slots, at, states)
+        drawn = self._drawn_truncated if is_truncated else self._drawn
+        self._operations.write(self.sheet, slots, *drawn(self._llama.scores(states), slots, lengths))
+        return None
 
-    def _draw_truncated(
-        self, scores: Tensor, slots: Tensor, temperature: Tensor, keys: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _drawn(self, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens and their logprobs [T], with the random numbers of these slots at these positions."""
+        temperature, keys = self.temperature.index_select(0, slots), self.keys.index_select(0, slots)
+        return self._operations.draw(scores, temperature, keys, positions)
+
+    def _drawn_truncated(self, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Rows with top-k or top-p need a sort, which is slow: they are rare in training."""
-        top_k, top_p = self.top_k.index_select(0, slots), self.top_p.index_select(0, slots)
+        temperature, keys, top_k, top_p = (
+            each.index_select(0, slots) for each in (self.temperature, self.keys, self.top_k, self.top_p)
+        )
         logprobs = truncated(scores, temperature, top_k, top_p)
-        tokens = invert(logprobs, uniforms(keys, lengths))
+        tokens = invert(logprobs, uniforms(keys, positions))
         return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
 
-    def _graph(self, rows: int) -> Any:
+    def _graph(self, rows: int, is_guessed: bool) -> Any:
         """The step for so many rows, captured when first asked for."""
-        if rows not in self._graphs:
+        if (rows, is_guessed) not in self._graphs:
             slots = self.order[:rows]
             kept = slots.clone()
             slots.fill_(self._idle)  # a warm-up must not write anywhere
-            self._step(slots)  # kernels are compiled and libraries opened outside of the capture
+            self._step(slots, is_guessed)  # kernels are compiled and libraries opened outside of the capture
             graph = torch.cuda.CUDAGraph()
             # another thread may train meanwhile: its allocations must not break the capture
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            self._step(slots)
+            self._step(slots, is_guessed)
             graph.capture_end()
-            self._graphs[rows] = graph
+            self._graphs[rows, is_guessed] = graph
             slots.copy_(kept)
-        return self._graphs[rows]
+        return self._graphs[rows, is_guessed]
 
     # ---- between host and device
 

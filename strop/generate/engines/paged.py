@@ -22,10 +22,11 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, NumericsError
 from strop.generate.engines.board import Board, Look
+from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged_llama import PagedLlama, why_not
-from strop.generate.engines.paged_request import Request
+from strop.generate.engines.paged_request import Request, new_request
 from strop.generate.engines.paged_room import num_pages, operations_on, prefill_pieces
-from strop.generate.engines.pages import Pages, pages_for
+from strop.generate.engines.pages import Pages
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
@@ -53,6 +54,7 @@ class PagedEngine(Engine):
     cache_tokens: int = 0  # whose keys fit; 0: as `memory` allows
     memory: float = 0.4  # share of the device's memory for keys
     steps: int = 8  # decode steps between two looks of the host
+    draft: Draft | None = None  # guesses ahead where few sequences are decoded
     version: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
     num_prefilled: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts computed
@@ -88,6 +90,8 @@ class PagedEngine(Engine):
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
         self._board = Board(llama, operations, llama.cache(pages.count), self.rows, context, ends)
+        if self.draft is not None:
+            self._board.guess_with(self.draft)
         self._strings = StopStrings(model)
         self._seating = Seating(self.rows, pages)
 
@@ -131,6 +135,8 @@ class PagedEngine(Engine):
                 if self._board.stream is not None:
                     torch.cuda.default_stream().wait_stream(self._board.stream)
                 answer = fingerprint(weights) if self._lent is None else self._lent.held(weights)
+                if self._board.ahead is not None:
+                    self._board.ahead.forget()
             self._seating.forget()
             self.version = version.step
             return answer
@@ -243,6 +249,7 @@ class PagedEngine(Engine):
                 raise NumericsError(f"the model's logits are not finite at version {self.version}")
             self.num_generated += length - before
             request.take(tokens[row, :length].copy(), logprobs[row, before:length], versions[row, before:length])
+            self._board.teach(request.slot, tokens[row], length, int((request.versions == self.version).sum()))
 
     async def _drain(self) -> None:
         """See everything that is under way."""
@@ -279,19 +286,10 @@ class PagedEngine(Engine):
                 tell(request)
 
     def _request(self, prompt: IntArray, sampling: Sampling, key: int) -> Request:
-        context = self._board.context
-        check_request(prompt, sampling, context, self._model.get_input_embeddings().weight.shape[0])
+        check_request(prompt, sampling, self._board.context, self._model.get_input_embeddings().weight.shape[0])
         if sampling.stop:
             self._strings.open()
-        limit = min(len(prompt) + sampling.max_tokens, context)
-        if pages_for(limit) >= (count := self._seating.pages.count):
-            raise ConfigurationError(
-                f"a context of {limit} tokens needs {pages_for(limit)} pages, and there are {count - 1}: "
-                "give the engine more cache_tokens or memory"
-            )
-        nothing = np.zeros(len(prompt), np.float32), np.full(len(prompt), -1, np.int64)
-        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
-        return Request(len(prompt), prompt, *nothing, sampling, key, future, limit)
+        return new_request(prompt, sampling, key, self._board.context, self._seating.pages.count)
 
 
 async def _let_others_run(passes: int) -> None:

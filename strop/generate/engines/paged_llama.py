@@ -118,6 +118,10 @@ class PagedLlama:
                     found |= {names[id(e)]: part for e, part in zip(masters(modules), adapter.parts, strict=True)}
         return found
 
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """The embedding of tokens and the head that scores them, both [V, hidden]."""
+        return self._embedding, self._head
+
     def scores(self, hidden: Tensor) -> Tensor:
         """[T, hidden] -> [T, V] in float32."""
         return self._operations.scores(hidden, self._head)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strop.errors import ConfigurationError
+from strop.generate.engines.pages import pages_for
 from strop.generate.engines.stops import StopStrings
 from strop.machines import Completion, Stop
 from strop.types import FloatArray, IntArray, Sampling
@@ -64,3 +66,16 @@ class Request:
 
     def fail(self, error: Exception) -> None:
         self.future.set_exception(error)
+
+
+def new_request(prompt: IntArray, sampling: Sampling, key: int, context: int, num_pages: int) -> Request:
+    """One that fits an engine with contexts of so many tokens and so many pages of keys, of which one is nobody's."""
+    limit = min(len(prompt) + sampling.max_tokens, context)
+    if pages_for(limit) >= num_pages:
+        raise ConfigurationError(
+            f"a context of {limit} tokens needs {pages_for(limit)} pages, and there are {num_pages - 1}: "
+            "give the engine more cache_tokens or memory"
+        )
+    nothing = np.zeros(len(prompt), np.float32), np.full(len(prompt), -1, np.int64)
+    future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+    return Request(len(prompt), prompt, *nothing, sampling, key, future, limit)

@@ -1,0 +1,103 @@
+"""A decode step that guesses: a draft writes a few tokens, the model looks at all of them at once, and draws its own.
+
+Each position is drawn with its own random number, with or without a draft. A guess holds where it is what the model
+draws there, so what is sampled is the very same, token by token, and whoever guesses well only saves looks. A guess is
+drawn with the random number of its position too: two distributions that are alike then mostly give the same token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from strop.generate.engines.draft import Draft, Ends, Missed, Trace
+from strop.generate.engines.paged_llama import Cache, PagedLlama
+from strop.kernels.decode import DecodeOperations, Sheet, TokenPlaces
+from strop.types import IntArray
+
+_WINDOW = 512  # newest states of a slot that are kept
+
+Drawn: TypeAlias = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # scores, slots, positions
+
+
+class Ahead:
+    """Keeps the model's states beside the sheet of a board, and takes steps of several tokens."""
+
+    def __init__(
+        self, draft: Draft, llama: PagedLlama, operations: DecodeOperations, sheet: Sheet, tables: Tensor
+    ) -> None:
+        self.draft, self._llama, self._operations, self._sheet, self._tables = draft, llama, operations, sheet, tables
+        ends = Ends(*llama.ends())
+        draft.open(ends)
+        slots, self._size = len(sheet.lengths), ends.embedding.shape[1]
+        self._idle = slots - 1
+        blank = torch.zeros(slots, self._size, dtype=ends.embedding.dtype, device=ends.embedding.device)
+        self._states = blank.repeat(_WINDOW, 1).view(slots, _WINDOW, self._size)  # by position, the oldest overwritten
+        self._missed = Missed(blank, torch.full_like(sheet.lengths, -1, dtype=torch.int64), blank.clone())
+
+    def keep(self, slots: Tensor, positions: Tensor, states: Tensor) -> None:
+        """The states after these tokens [T], [T, hidden]."""
+        self._states.view(-1, self._size).index_copy_(0, slots.long() * _WINDOW + positions.long() % _WINDOW, states)
+
+    def step(self, slots: Tensor, last: Tensor, cache: Cache, drawn: Drawn) -> None:
+        """Let each of these slots [B], whose last tokens are `last` [B], write as many tokens as are guessed right."""
+        sheet, count = self._sheet, self.draft.tokens + 1
+        lengths, is_active = sheet.lengths.index_select(0, slots), sheet.is_active.index_select(0, slots)
+        at = lengths - 1
+        guesses = self._guesses(slots, last, lengths, drawn)  # [B, count - 1]
+        tokens = torch.cat((last.long().unsqueeze(1), guesses), 1)
+        ahead = torch.arange(count, dtype=torch.int32, device=slots.device)
+        is_room = at.unsqueeze(1) + ahead < sheet.limits.index_select(0, slots).unsqueeze(1)
+        owners = torch.where(is_room, slots.unsqueeze(1), self._idle).flatten()
+        positions = torch.where(is_room, at.unsqueeze(1) + ahead, 0).flatten()
+        firsts = torch.arange(len(slots), dtype=torch.int32, device=slots.device) * count
+        runs = torch.stack((firsts, at, is_room.sum(1, dtype=torch.int32)), 1)
+        where = TokenPlaces(owners.int(), positions, self._tables, runs)
+        states = self._llama.states(tokens.flatten(), where, cache)
+        self.keep(owners, positions, states)
+        places = (lengths.unsqueeze(1) + ahead).flatten()
+        found, logprobs = drawn(self._llama.scores(states), slots.repeat_interleave(count), places)
+        found, logprobs = found.view(-1, count), logprobs.view(-1, count)
+        right = (found[:, :-1] == guesses).cumprod(1).sum(1)  # [B], guesses that hold
+        for place in range(count):
+            writing = torch.where(right >= place, slots, self._idle)
+            self._operations.write(sheet, writing, found[:, place], logprobs[:, place])
+        written = (sheet.lengths.index_select(0, slots) - lengths) * is_active
+        self.draft.count(is_active.sum().float(), written.sum().float())
+        self._miss(slots, guesses, states.view(len(slots), count, -1), right)
+
+    def take(self, slot: int, tokens: IntArray, length: int) -> None:
+        """Teach the draft the last tokens of a slot that stands still, as far as their states are kept."""
+        written = torch.from_numpy(tokens[-_WINDOW + self.draft.tokens + 2 :].copy()).to(self._states.device)
+        places = torch.arange(length - len(written) - 1, length - 1, device=written.device) % _WINDOW
+        has_missed = self._missed.tokens[slot] >= 0
+        missed = Missed(*(each[slot : slot + int(has_missed)] for each in self._missed))
+        self.draft.take(Trace(self._states[slot].index_select(0, places), written), missed)
+
+    def forget(self) -> None:
+        """The model has changed."""
+        self.draft.forget()
+        self._missed.tokens.fill_(-1)
+
+    def _guesses(self, slots: Tensor, last: Tensor, lengths: Tensor, drawn: Drawn) -> Tensor:
+        """[B, tokens of the draft]."""
+        before = slots * _WINDOW + (lengths - 2).clamp(min=0) % _WINDOW
+        state, token = self._states.view(-1, self._size).index_select(0, before), last
+        guesses = []
+        for place in range(self.draft.tokens):
+            state = self.draft.next_state(state, token)
+            token, _ = drawn(self._llama.scores(state.to(self._states.dtype)), slots, lengths + place)
+            guesses.append(token)
+        return torch.stack(guesses, 1)
+
+    def _miss(self, slots: Tensor, guesses: Tensor, states: Tensor, right: Tensor) -> None:
+        """Keep the first guess of each slot that did not hold; states [B, count, hidden]."""
+        owners = torch.where(right < guesses.shape[1], slots, self._idle)
+        first = right.clamp(max=guesses.shape[1] - 1)
+        row = torch.arange(len(slots), device=slots.device)
+        self._missed.before.index_copy_(0, owners, states[row, first])
+        self._missed.tokens.index_copy_(0, owners, guesses[row, first])
+        self._missed.after.index_copy_(0, owners, states[row, first + 1])
