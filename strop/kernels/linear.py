@@ -7,14 +7,14 @@ from torch import Tensor
 
 
 def weight_gradient(d_output: Tensor, state: Tensor, dtype: torch.dtype) -> Tensor:
-    """d_output [T, O], state [T, I] -> [O, I] in `dtype`, of which nothing is rounded on the way."""
+    """d_output [T, O], state [T, I] -> [O, I] in `dtype`, rounded to it at the end if at all."""
     return product(d_output.t(), state, dtype)
 
 
 def product(one: Tensor, other: Tensor, dtype: torch.dtype) -> Tensor:
-    """one @ other in a wider type than theirs."""
-    if one.dtype == dtype:
-        return torch.mm(one, other)
+    """one @ other in another type than theirs, rounded once where that is narrower."""
+    if one.dtype == torch.promote_types(one.dtype, dtype):
+        return torch.mm(one, other).to(dtype)
     if one.is_cuda and dtype == torch.float32:
         return torch.ops.aten.mm.dtype(one, other, dtype)  # type: ignore[no-any-return]
     return torch.mm(one.to(dtype), other.to(dtype))

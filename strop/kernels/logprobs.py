@@ -40,7 +40,7 @@ class _TokenLogprobs(torch.autograd.Function):
             statistics(hidden[rows], cast, tokens[rows], temperature[rows], found[:, rows])
         logprobs, entropy, logsumexp = found
         ctx.save_for_backward(hidden, cast, tokens, temperature, entropy, logsumexp)
-        ctx.chunk, ctx.weight_dtype = chunk, weight.dtype
+        ctx.chunk, ctx.weight_dtype = chunk, torch.promote_types(weight.dtype, torch.float32)  # a sum over chunks
         return logprobs, entropy
 
     @staticmethod

@@ -20,6 +20,14 @@ def fuse(*modules: Any) -> Linear:
     return _joined([module.weight for module in modules]), _joined(biases) if biases else None
 
 
+def stacked(parameters: Sequence[Tensor]) -> Tensor:
+    """The same row after row, for whoever writes them: each stays in one piece of memory."""
+    whole = torch.cat([parameter.detach() for parameter in parameters])
+    for parameter, part in zip(parameters, torch.split(whole, [len(each) for each in parameters]), strict=True):
+        parameter.data = part
+    return whole
+
+
 def _joined(parameters: Sequence[Tensor]) -> Tensor:
     """A matrix lies transposed, a vector as ever."""
     if (found := _found(parameters)) is not None:

@@ -133,16 +133,26 @@ def read_state(folder: Path, name: str, shapes: Mapping[str, torch.Size]) -> tup
     """Moments and the number of steps, of a model whose parameters have these shapes."""
     try:
         moments = load_file(folder / f"{name}.safetensors")
-        counts = json.loads((folder / f"{name}.json").read_text())
-        num_steps, saved = int(counts["num_steps"]), (counts["num_parameters"], counts["num_moments"])
-    except (OSError, SafetensorError, ValueError, TypeError, KeyError) as error:
+    except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read the optimizer state {folder / name}.*: {error}") from error
+    counts = read_counts(folder, name)
+    num_steps, saved = counts["num_steps"], (counts["num_parameters"], counts["num_moments"])
     if saved != (found := (len(shapes), len(moments))) or not _fit(moments, shapes):
         raise CheckpointError(
             f"the optimizer state {folder / name}.* is not of this model: saved {saved[1]} moments of {saved[0]} "
             f"parameters, found {found[1]} of {found[0]}"
         )
     return moments, num_steps
+
+
+def read_counts(folder: Path, name: str) -> dict[str, int]:
+    """What stands beside saved moments."""
+    try:
+        counts = json.loads((folder / f"{name}.json").read_text())
+        needed = {key: int(counts[key]) for key in ("num_steps", "num_parameters", "num_moments")}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"cannot read the optimizer state {folder / name}.*: {error}") from error
+    return {**counts, **needed}
 
 
 def _fit(moments: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> bool:

@@ -11,15 +11,16 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from strop.errors import ConfigurationError
 from strop.models.computing import gpu_memory
+from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.training.losses.likelihood import Likelihood
-from strop.training.machine.memory import bytes_needed, settle
+from strop.training.machine.memory import bytes_needed, settle, ways
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 
-GIB = 2**30
+GIB, WHOLE = 2**30, HOLDINGS[FLOAT32]
 
 
 def smollm2() -> Any:
@@ -41,34 +42,51 @@ def smollm2() -> Any:
 def test_the_plan_of_a_known_model() -> None:
     """SmolLM2-135M, 64 x 512 tokens at once, took 15.2 GiB on an H200, its weights of 0.5 included."""
     model = smollm2()
-    kept = bytes_needed(model, 32768, 4096, is_quick=True, is_checkpointed=False)
+    kept = bytes_needed(model, WHOLE, 4096, True, False, 32768)
     assert kept["moments"] == 8 * 134_515_008
     assert 14 < sum(kept.values()) / GIB < 17
-    again = bytes_needed(model, 32768, 4096, is_quick=True, is_checkpointed=True)
+    again = bytes_needed(model, WHOLE, 4096, True, True, 32768)
     assert sum(again.values()) < 0.55 * sum(kept.values())
-    assert bytes_needed(model.requires_grad_(False), 1, 1, True, False)["moments"] == 0
+    assert bytes_needed(model.requires_grad_(False), WHOLE, 1, True, False, 1)["moments"] == 0
 
 
 def test_weights_beside_adapters_need_no_gradient_and_no_copy() -> None:
     frozen = smollm2().to(torch.bfloat16).requires_grad_(False)
-    needed = bytes_needed(frozen, 8192, 1024, is_quick=True, is_checkpointed=True)
+    needed = bytes_needed(frozen, WHOLE, 1024, True, True, 8192)
     assert needed["gradients"] == needed["moments"] == needed["rounded weights"] == 0
     assert needed["logits"] == 1024 * 49152 * 2  # no gradient of the output layer
     # of each token a float32 stream for each layer, what one layer keeps, and what it works with
     assert needed["activations"] > 8192 * 30 * 576 * 4
 
 
+def of_tokens(is_checkpointed: bool, max_tokens: int) -> dict[str, int]:
+    """Activations of 10 GiB for 16,384 tokens, or 2 where layers are computed again."""
+    return {"activations": (2 if is_checkpointed else 10) * GIB * max_tokens // 16384, "moments": GIB}
+
+
 def test_layers_are_computed_again_only_where_memory_asks() -> None:
-    needed = {False: {"activations": 10 * GIB, "moments": GIB}, True: {"activations": 2 * GIB, "moments": GIB}}
-    assert settle(20 * GIB, needed.__getitem__, "auto") is False
-    assert settle(5 * GIB, needed.__getitem__, "auto") is True
-    assert settle(20 * GIB, needed.__getitem__, "on") is True
+    assert settle(20 * GIB, of_tokens, "auto", 16384) == (False, 16384)
+    assert settle(5 * GIB, of_tokens, "auto", 16384) == (True, 16384)
+    assert settle(20 * GIB, of_tokens, "on", 16384) == (True, 16384)
     with pytest.raises(ConfigurationError, match=r"needs 11\.0 GiB .* 4\.5 can be used: it takes checkpointing=\"on\""):
-        settle(5 * GIB, needed.__getitem__, "off")
+        settle(5 * GIB, of_tokens, "off", 16384)
     with pytest.raises(ConfigurationError, match=r"needs 3\.0 GiB .*moments 1\.0.* at most 0\.40 times"):
-        settle(2 * GIB, needed.__getitem__, "auto")
+        settle(2 * GIB, of_tokens, "auto", 16384)
     with pytest.raises(ConfigurationError, match="a smaller model, or lora"):
-        settle(GIB, needed.__getitem__, "auto")
+        settle(GIB, of_tokens, "auto", 16384)
+
+
+def test_micro_batches_are_halved_as_long_as_they_hold_the_longest_context() -> None:
+    assert settle(7 * GIB, of_tokens, "auto", 16384, longest=2048) == (False, 8192)
+    assert settle(2 * GIB, of_tokens, "auto", 16384, longest=2048) == (True, 4096)
+    with pytest.raises(ConfigurationError, match=r"needs 2\.0 GiB"):
+        settle(2 * GIB, of_tokens, "auto", 16384, longest=5000)
+    assert ways("auto", 32768, 2048) == [
+        (False, 32768), (False, 16384), (False, 8192),
+        (True, 32768), (True, 16384), (True, 8192), (True, 4096), (True, 2048),
+    ]  # fmt: skip
+    assert ways("on", 4096, 3000) == [(True, 4096)]
+    assert ways("off", 4096, 0) == [(False, 4096)]  # nobody said how long a context is
 
 
 @pytest.mark.parametrize("save", [save_llama, save_gpt2])

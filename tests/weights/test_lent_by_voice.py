@@ -102,7 +102,7 @@ def test_voices_that_differ_have_weights_of_their_own(folder: Path) -> None:
     each = trainers(4, 2)
     trainer = TrainerPerVoice(VOICES, each)
     trainer.open(folder, 0)
-    assert each[1]._borrowed is None
+    assert each[1].borrowed is None
     together = EnginePerVoice(VOICES, (engine(), TorchEngine(rows=2)))
     channel = Memory()
     channel.connect(trainer, [together])

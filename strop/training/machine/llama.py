@@ -22,7 +22,7 @@ from strop.kernels.logprobs import token_logprobs
 from strop.kernels.norm import backward as norm_backward
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
-from strop.models.fused import fuse
+from strop.models.fused import fuse, stacked
 from strop.models.model import hidden_states, probe
 from strop.training.machine.llama_layer import AdaptedProjection, Layer, NormWeight, PassTokens, Projection
 
@@ -41,10 +41,12 @@ class Rounding:
         self._versions: list[int] = []
 
     def of(self, weights: Sequence[Tensor]) -> Tensor:
-        """A place for these, which is filled by `refresh`; the parameter itself where nothing has to be done."""
+        """A place for these, which is filled by `refresh`; the parameters themselves where nothing has to be done."""
         first = weights[0]
         if len(weights) == 1 and first.dtype == self.dtype:
             return first.detach()
+        if first.dtype == self.dtype != torch.float32:  # held narrow for want of room: no copies
+            return stacked(weights)
         rows = [len(weight) for weight in weights]
         whole = first.new_empty(sum(rows), *first.shape[1:], dtype=self.dtype)
         self.into(torch.split(whole, rows), weights)
@@ -154,7 +156,7 @@ class _LastNorm(torch.autograd.Function):
 def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaForward | None:
     """The quick forward for this model; None where its family is another, or, with a warning, where the proof fails."""
     name = type(model).__name__
-    if name not in _FAMILIES or not _is_plain(model, dtype):
+    if not has_quick(model, dtype):
         if says_why_not:
             warnings.warn(
                 f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
@@ -166,14 +168,19 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
     except (ImportError, RuntimeError) as error:
         warnings.warn(f"{name} trains on the slow path: its kernels do not run here ({error})", stacklevel=2)
         return None
-    if not difference <= _TOLERANCE[dtype]:
+    if not difference <= _TOLERANCE[_compared(model, dtype)]:
         warnings.warn(
             f"{name} trains on the slow path: the quick one differs by {difference:.3g} of the largest state, "
-            f"at most {_TOLERANCE[dtype]} may be rounding",
+            f"at most {_TOLERANCE[_compared(model, dtype)]} may be rounding",
             stacklevel=2,
         )
         return None
     return forward
+
+
+def has_quick(model: Any, dtype: torch.dtype) -> bool:
+    """Whether there is a quick forward for a model of this shape; whether it is right is proved on its weights."""
+    return type(model).__name__ in _FAMILIES and _is_plain(model, dtype)
 
 
 def _is_plain(model: Any, dtype: torch.dtype) -> bool:
@@ -246,6 +253,12 @@ def _difference(forward: LlamaForward, model: Any) -> float:
     packed = Packed(sizes, device, places)
     plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen else packed
     ours = forward.hidden_states(tokens, positions, plan).float()
-    with torch.autocast(device.type, forward.dtype, enabled=forward.dtype != torch.float32):
+    compared = _compared(model, forward.dtype)
+    with torch.autocast(device.type, compared, enabled=compared != torch.float32):
         theirs = hidden_states(model, tokens, positions, packed).float()
     return float((ours - theirs).abs().max() / theirs.abs().max())
+
+
+def _compared(model: Any, dtype: torch.dtype) -> torch.dtype:
+    """What the model's own modules compute in: no wider than its weights are."""
+    return dtype if dtype != torch.float32 else model.get_input_embeddings().weight.dtype

@@ -48,7 +48,7 @@ class Projection:
         dtype, rows = self.weights[0].dtype, [len(weight) for weight in self.weights]
         found = list(torch.split(weight_gradient(d_output, state, dtype), rows))
         if self.biases:
-            found += torch.split(d_output.sum(0, dtype=dtype), rows)
+            found += torch.split(d_output.sum(0, dtype=self.biases[0].dtype), rows)
         return found
 
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from strop.errors import ConfigurationError
 from strop.models.computing import gpu_memory
+from strop.models.frugal import Holding
 
 _GIB = 2**30
-_SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by libraries
+_BUSY = 8192  # tokens that keep a GPU busy
+SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by libraries
 
 
-def bytes_needed(model: Any, max_tokens: int, chunk: int, is_quick: bool, is_checkpointed: bool) -> dict[str, int]:
+@dataclass(frozen=True)
+class Room:
+    """What is known before a model is loaded."""
+
+    taken: int = 0  # bytes of the GPU that others will hold
+    longest: int = 0  # tokens of a context; 0: micro-batches stay as they are
+
+
+def bytes_needed(
+    model: Any, holding: Holding, chunk: int, is_quick: bool, is_checkpointed: bool, max_tokens: int
+) -> dict[str, int]:
     """What comes on top of the weights, by purpose."""
     shape = _Shape(model.config)
     trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
@@ -22,32 +35,49 @@ def bytes_needed(model: Any, max_tokens: int, chunk: int, is_quick: bool, is_che
     of_head = 4 * shape.hidden if model.get_output_embeddings().weight.requires_grad else 0
     kept, working = shape.per_token(is_quick)
     per_token = shape.stream * shape.layers + kept if is_checkpointed else kept * shape.layers
-    return {
-        "gradients": 4 * trained,
-        "moments": 8 * trained,
-        "rounded weights": 2 * wide,
+    found = {
+        "gradients": holding.gradients * trained,
+        "moments": holding.moments * trained,
+        "bits cut off": holding.rest * trained,
+        "rounded weights": holding.rounded * wide,
         "activations": max_tokens * (per_token + working),
         "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + of_head),
     }
+    return {purpose: count for purpose, count in found.items() if count or purpose != "bits cut off"}
 
 
-def settle(free: int, needed: Callable[[bool], dict[str, int]], checkpointing: str) -> bool:
-    """Whether layers are computed again going backward; refuses what does not fit either way.
+def settle(
+    free: int, needed: Callable[[bool, int], dict[str, int]], checkpointing: str, max_tokens: int, longest: int = 0
+) -> tuple[bool, int]:
+    """Whether layers are computed again going backward, and tokens of a micro-batch: the quickest way that fits.
 
-    `needed(is_checkpointed)` are bytes by purpose; `checkpointing` is on, off or auto.
+    `needed(is_checkpointed, max_tokens)` are bytes by purpose; `checkpointing` is on, off or auto. A micro-batch may be
+    halved as long as it holds the longest context, for the gradient is the same; what does not fit at all is refused.
     """
-    choices = {"on": (True,), "off": (False,), "auto": (False, True)}[checkpointing]
-    for is_checkpointed in choices:
-        if sum(needed(is_checkpointed).values()) <= _SPARE * free:
-            return is_checkpointed
-    least = needed(choices[-1])
+    for way in (choices := ways(checkpointing, max_tokens, longest)):
+        if sum(needed(*way).values()) <= SPARE * free:
+            return way
+    raise ConfigurationError(_refusal(free, needed(*choices[-1]), checkpointing))
+
+
+def ways(checkpointing: str, max_tokens: int, longest: int) -> list[tuple[bool, int]]:
+    """Micro-batches that keep a GPU busy first with all of their layers kept; then with layers computed again."""
+    found = []
+    for is_checkpointed in {"on": (True,), "off": (False,), "auto": (False, True)}[checkpointing]:
+        least = max(longest or max_tokens, 1 if is_checkpointed else _BUSY)
+        halves = [max_tokens >> power for power in range(max_tokens.bit_length())]
+        found += [(is_checkpointed, tokens) for tokens in halves if tokens == max_tokens or tokens >= least]
+    return found
+
+
+def _refusal(free: int, least: dict[str, int], checkpointing: str) -> str:
     parts = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in least.items())
     rest = sum(count for name, count in least.items() if name != "activations")
-    share = max(0.0, (_SPARE * free - rest) / max(least["activations"], 1))
+    share = max(0.0, (SPARE * free - rest) / max(least["activations"], 1))
     advice = f"max_tokens of at most {share:.2f} times what it is" if share > 0 else "a smaller model, or lora > 0"
     advice = f'checkpointing="on", or {advice}' if checkpointing == "off" else advice
-    raise ConfigurationError(
-        f"training needs {sum(least.values()) / _GIB:.1f} GiB more on the GPU ({parts}) and {_SPARE * free / _GIB:.1f} "
+    return (
+        f"training needs {sum(least.values()) / _GIB:.1f} GiB more on the GPU ({parts}) and {SPARE * free / _GIB:.1f} "
         f"can be used: it takes {advice}, or an engine that keeps less"
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strop.models.frugal import Holding
 from strop.models.optimizer import Optimizer
 from strop.training.machine.earlier import Earlier
 from strop.training.machine.forward import Forward
@@ -22,6 +23,12 @@ class Opened:
     optimizer: Optimizer
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
+    holding: Holding
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
     sum: StepSum | None = None  # what will be the next step
     is_settled: bool = False
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """What a checkpoint says of it."""
+        return {"seed": self.seed, "bytes_per_weight": self.holding.total}

@@ -13,20 +13,18 @@ import torch
 from torch import Tensor
 
 from strop.abilities import inside
-from strop.errors import CheckpointError, ConfigurationError, ModelError, nearest
+from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer
 from strop.models.adapters import Unadapted
 from strop.models.model import head_of, load_model, logits, parameters
-from strop.models.optimizer import Optimizer
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
-from strop.training.machine.averaged import Average
-from strop.training.machine.earlier import FILLED, Earlier
-from strop.training.machine.forward import Forward
-from strop.training.machine.lora import RATE, learning, load_adapters, open_adapted, save_adapters
-from strop.training.machine.memory import bytes_needed, compute_layers_again, free_bytes, settle
-from strop.training.machine.old_logprobs import Snapshots
+from strop.training.machine.earlier import FILLED
+from strop.training.machine.lora import RATE, save_adapters
+from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
 from strop.training.machine.opened import Opened
+from strop.training.machine.opening import open_trainer
+from strop.training.machine.settings import DTYPES, check
 from strop.training.machine.step_sum import Figures, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.training.needs import Logits, Logprobs, Need, Note, folders, listed
@@ -37,14 +35,12 @@ from strop.weights.lent import Lent, Loan, readable
 if TYPE_CHECKING:
     from strop.run import Run
 
-_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-_CHOICES = ("auto", "on", "off")
 _EARLIER = ("old", "averaged")  # policies that have no whole distributions
 
 
 @dataclass
 class TorchTrainer(Trainer):
-    """Weights and moments are fp32; `dtype` is what the forward pass computes in."""
+    """`dtype` is what the forward pass computes in; weights and moments are fp32 where there is room for them."""
 
     learning_rate: float = 1e-4  # may be changed between two steps
     betas: tuple[float, float] = (0.9, 0.999)  # of Adam
@@ -62,9 +58,11 @@ class TorchTrainer(Trainer):
     fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
+    bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
 
-    _borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
+    borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
     _opened: Opened | None = field(default=None, init=False, repr=False, compare=False)
+    room: Room = field(default=Room(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         is_gpu = self.device.startswith("cuda")
@@ -72,18 +70,7 @@ class TorchTrainer(Trainer):
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
         if self.dtype == "auto":
             self.dtype = "bfloat16" if is_gpu else "float32"
-        if self.dtype not in _DTYPES:
-            raise ConfigurationError(f"TorchTrainer has no dtype {self.dtype!r}: {nearest(self.dtype, _DTYPES)}")
-        if self.dtype == "bfloat16" and self.device == "cpu":  # slower than float32 there, and some CPUs cannot
-            raise ConfigurationError('bfloat16 needs a GPU: set device="cuda", or dtype="float32"')
-        for name in ("fused", "checkpointing"):
-            if (choice := getattr(self, name)) not in _CHOICES:
-                raise ConfigurationError(f"TorchTrainer has no {name}={choice!r}: {nearest(choice, _CHOICES)}")
-        for name in ("learning_rate", "max_tokens", "chunk"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(self, name)}")
-        if self.lora < 0:
-            raise ConfigurationError(f"lora is the rank of adapters: need lora >= 1, or 0 for none, got {self.lora}")
+        check(self)
 
     def problems(self, run: Run) -> list[str]:
         """Other models that a loss asks for must be there before anything starts."""
@@ -92,7 +79,11 @@ class TorchTrainer(Trainer):
         return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
 
     def open(self, model: Path, seed: int) -> None:
-        self._opened = self._open(model, model, seed)
+        self._opened = open_trainer(self, model, model, seed)
+
+    def expect(self, taken: int, longest: int) -> None:
+        """Others on its device will take so many bytes, and no context has more tokens than `longest`."""
+        self.room = Room(taken, longest)
 
     def settle(self) -> None:
         """Decide what layers keep, and refuse what cannot fit, once everybody else on the GPU has taken his part."""
@@ -103,8 +94,9 @@ class TorchTrainer(Trainer):
         if self.device.startswith("cuda"):
             free = free_bytes(self.device)
             free += sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
-            needed = partial(bytes_needed, model, self.max_tokens, self.chunk, forward.quick(model) is not None)
-            forward.is_checkpointed = settle(free, needed, self.checkpointing)
+            needed = partial(bytes_needed, model, opened.holding, self.chunk, forward.quick(model) is not None)
+            found = settle(free, needed, self.checkpointing, self.max_tokens, self.room.longest)
+            forward.is_checkpointed, self.max_tokens = found
         if forward.is_checkpointed and forward.quick(model) is None:
             compute_layers_again(model)
 
@@ -167,8 +159,7 @@ class TorchTrainer(Trainer):
         if mass != 1:
             opened.optimizer.divide(mass)
             losses, figures = losses / mass, [(name, value / mass) for name, value in figures]
-        norm = opened.optimizer.gradient_norm()
-        is_gpu = norm.is_cuda
+        is_gpu = (norm := opened.optimizer.gradient_norm()).is_cuda
         if is_gpu:  # which is not waited for until its optimizer step is on the way
             learning_rate = self._rate(whole.log_weights, figures)
             opened.optimizer.step_unless_broken(learning_rate, norm, losses)
@@ -190,9 +181,9 @@ class TorchTrainer(Trainer):
 
     def borrow(self, lent: Loan | None) -> bool:
         """Learn beside weights that are read in place, where its adapters are like those that are there."""
-        found = readable(lent, self.device, _DTYPES[self.dtype])
-        self._borrowed = found if found is not None and found.rank == self.lora else None
-        return self._borrowed is not None
+        found = readable(lent, self.device, DTYPES[self.dtype])
+        self.borrowed = found if found is not None and found.rank == self.lora else None
+        return self.borrowed is not None
 
     def lend(self) -> Lent | None:
         """The weights beside the adapters, where the quick path reads them."""
@@ -207,32 +198,21 @@ class TorchTrainer(Trainer):
         else:
             opened.model.save_pretrained(folder)
         copy_tokenizer(opened.source, folder)
-        opened.optimizer.save(folder, "trainer", {"seed": opened.seed})
+        opened.optimizer.save(folder, "trainer", opened.facts)
         opened.earlier.save(folder)
 
     def resume(self, folder: Path) -> None:
-        opened = self._ready()
+        before = self._ready()
+        again = (before.source, before.seed, before.model if self.lora else None)
+        if not self.lora:
+            self._opened = None
+            del before  # or two would be in memory
         try:
-            self._opened = self._open(folder, opened.source, opened.seed, opened.model)
+            self._opened = open_trainer(self, folder, *again)
         except (OSError, ValueError, RuntimeError, ModelError) as error:
             raise CheckpointError(f"cannot read the model in {folder}: {error}") from error
         self._opened.optimizer.resume(folder, "trainer")
         self._opened.earlier.resume(folder)
-
-    def _open(self, folder: Path, source: Path, seed: int, before: Any = None) -> Opened:
-        """A model with adapters stays the one it was `before`: an engine may be reading its weights."""
-        forward = Forward(self.device, self.dtype, self.chunk, self.fused, self.checkpointing == "on")
-        if not self.lora:
-            model = load_model(folder, device=self.device)
-        else:
-            borrowed = self._borrowed.another() if self._borrowed is not None else None
-            model = before or borrowed or open_adapted(source, self.lora, seed, forward)
-            if folder != source:
-                load_adapters(model, folder)
-        optimizer = Optimizer(learning(model), self.betas, self.weight_decay, self.clip_norm)
-        load = partial(load_model, Path(source), device=self.device)
-        earlier = Earlier(forward, Snapshots(self.snapshots), Average(self.average_window), load)
-        return Opened(model, forward, earlier, optimizer, Path(source), seed)
 
     def _fill(self, batches: Sequence[Batch], need: Logprobs | Logits) -> None:
         """Logprobs of one policy, or what makes its whole distributions."""
@@ -256,7 +236,7 @@ class TorchTrainer(Trainer):
             folder = Path(name if name != "reference" else self.reference or opened.source)
             if name != "reference":
                 check_same_words(opened.source, folder)
-            opened.frozen[name] = load_model(folder, device=self.device).requires_grad_(False)
+            opened.frozen[name] = load_model(folder, opened.holding.frozen, self.device).requires_grad_(False)
         return opened.frozen[name]
 
     def _ready(self) -> Opened:

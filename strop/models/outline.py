@@ -1,0 +1,18 @@
+"""A model's shape without its weights: what can be asked before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from strop.models.folder import read_config
+
+
+def outline(folder: Path) -> Any:
+    """The model that this folder describes, of which no number is in memory."""
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)

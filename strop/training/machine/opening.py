@@ -1,0 +1,43 @@
+"""How a trainer comes by its model: whole weights that learn, or adapters beside weights that do not."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from strop.models.frugal import FLOAT32, HOLDINGS
+from strop.models.model import load_model
+from strop.training.machine.averaged import Average
+from strop.training.machine.earlier import Earlier
+from strop.training.machine.forward import Forward
+from strop.training.machine.lora import learning, load_adapters, open_adapted
+from strop.training.machine.old_logprobs import Snapshots
+from strop.training.machine.opened import Opened
+from strop.training.machine.whole import holding_of, open_whole, optimizer_of, saved_bytes
+
+if TYPE_CHECKING:
+    from strop.training.trainers.torch import TorchTrainer
+
+
+def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, before: Any = None) -> Opened:
+    """From where training began, or from a checkpoint in another folder.
+
+    A model with adapters stays the one it was `before`: an engine may be reading its weights.
+    """
+    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, trainer.checkpointing == "on")
+    holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
+    if not trainer.lora:
+        holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
+        model, rests = open_whole(folder, holding, forward)
+    else:
+        borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
+        model = before or borrowed or open_adapted(source, trainer.lora, seed, forward)
+        if folder != source:
+            load_adapters(model, folder)
+    optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
+    load = partial(load_model, Path(source), dtype=holding.frozen, device=trainer.device)
+    earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
+    return Opened(model, forward, earlier, optimizer, Path(source), seed, holding)
