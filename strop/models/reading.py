@@ -36,6 +36,21 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
     return model
 
 
+def skeleton(folder: Path, dtype: torch.dtype) -> Any:
+    """The model of a folder without its weights: names, shapes and configuration, in no memory worth speaking of."""
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
+        if (folder / "generation_config.json").is_file():
+            model.generation_config = GenerationConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelError(f"the model in {folder} cannot be read: {error}") from error
+    return model
+
+
 def _refuse_gaps(folder: Path, found: dict[str, Any]) -> None:
     missing = sorted(found["missing_keys"])
     mismatched = sorted(

@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
-from strop.generate.engines.choice import engine_on
+from strop.generate.engines.choice import EngineName, engine_on
 from strop.recipes.chosen_model import chosen_model
 from strop.recipes.own_rewards import own_rewards
 from strop.recipes.worlds import parse_worlds
@@ -51,6 +51,7 @@ class Setting:
     checkpoint_every: int = 20  # steps between two checkpoints
     threads: int = 1  # of the processor; bits depend on it
     device: str = "cpu"  # or cuda
+    engine: EngineName = "own"  # or vllm, for families without a quick path and models that need several GPUs
     ranks: int = 1  # processes that train together, on CPUs or on a GPU each
 
     def run(self, recipe: str, advantage: Advantage, losses: tuple[Loss, ...], **parts: Any) -> Run:
@@ -66,9 +67,11 @@ class Setting:
             "budget": Fixed(self.group_size),
             "pace": BoundedLag(self.lag),
             "sampling": Sampling(temperature=self.temperature, max_tokens=self.max_tokens),
-            "engine": engine_on(self.device),
+            "engine": engine_on(self.device, self.engine),
             "trainer": TorchTrainer(learning_rate=self.learning_rate, device=self.device),
         }
+        if "engine" in parts and self.engine != "own":
+            raise ConfigurationError(f"{recipe} has an engine of its own, so engine={self.engine} does nothing")
         chosen = plain | parts
         if self.ranks != 1:
             chosen["trainer"] = Ranks(chosen["trainer"], self.ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,8 +17,18 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by b
 def fingerprint(weights: Mapping[str, Tensor]) -> str:
     """Hash of names, shapes, dtypes and a position-weighted checksum of every tensor's bits."""
     tensors = {name: weights[name].detach() for name in sorted(weights)}
+    checksums = _checksums(list(tensors.values()))
+    return _digest((name, each, sum_) for (name, each), sum_ in zip(tensors.items(), checksums, strict=True))
+
+
+def fingerprint_in_turn(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """The same for tensors that come sorted by name and are let go again, where there is no room for all at once."""
+    return _digest((name, each, _checksums([each.detach()])[0]) for name, each in tensors)
+
+
+def _digest(tensors: Iterable[tuple[str, Tensor, int]]) -> str:
     digest = hashlib.sha256()
-    for (name, tensor), checksum in zip(tensors.items(), _checksums(list(tensors.values())), strict=True):
+    for name, tensor, checksum in tensors:
         digest.update(f"{name}|{tuple(tensor.shape)}|{tensor.dtype}|{checksum % (1 << 64)};".encode())
     return digest.hexdigest()[:32]
 

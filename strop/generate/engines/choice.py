@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.vllm import VllmEngine
 from strop.machines import Engine
 
+EngineName: TypeAlias = Literal["own", "vllm"]
 
-def engine_on(device: str) -> Engine:
-    """The paged engine on a GPU, in bfloat16; the plain one elsewhere."""
-    return PagedEngine(device=device) if device.startswith("cuda") else TorchEngine(device=device)
+
+def engine_on(device: str, name: EngineName = "own") -> Engine:
+    """The paged engine on a GPU, in bfloat16; the plain one elsewhere; vLLM where it is asked for."""
+    is_gpu = device.startswith("cuda")
+    if name == "vllm":
+        return VllmEngine(device=device, dtype="bfloat16" if is_gpu else "float32")
+    return PagedEngine(device=device) if is_gpu else TorchEngine(device=device)

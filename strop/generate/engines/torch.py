@@ -254,11 +254,16 @@ def read_weights(location: Any, model: Any) -> Mapping[str, Tensor]:
 @torch.no_grad()
 def copy_weights(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
     """All or nothing: names and shapes are compared before the first weight changes."""
+    check_fits(source, target)
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
+
+
+def check_fits(source: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
+    """Refuse weights of other names or shapes."""
     if source.keys() != target.keys():
         missing, unknown = sorted(target.keys() - source.keys()), sorted(source.keys() - target.keys())
         raise DeliveryError(f"the weights do not fit: {len(missing)} missing {missing[:3]}, unknown {unknown[:3]}")
     for name, tensor in target.items():
         if source[name].shape != tensor.shape:
             raise DeliveryError(f"{name}: need shape {tuple(tensor.shape)}, got {tuple(source[name].shape)}")
-    for name, tensor in target.items():
-        tensor.copy_(source[name])

@@ -89,8 +89,8 @@ def _device(wish: str) -> str:
 
 def _engine(setting: Setting) -> dict[str, Any]:
     """On a GPU one that leaves room for other runs; elsewhere what the setting takes by itself."""
-    is_gpu = torch.device(setting.device).type == "cuda"
-    return {"engine": PagedEngine(device=setting.device, memory=_MEMORY)} if is_gpu else {}
+    is_own_on_gpu = torch.device(setting.device).type == "cuda" and setting.engine == "own"
+    return {"engine": PagedEngine(device=setting.device, memory=_MEMORY)} if is_own_on_gpu else {}
 
 
 def _trainer(setting: Setting, **more: Any) -> TorchTrainer:

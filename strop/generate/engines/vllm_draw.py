@@ -1,0 +1,71 @@
+"""How tokens are drawn inside vLLM: by strop's own rule, from random numbers that belong to (key, position).
+
+vLLM's sampler would draw from a generator that knows what a request drew before, and its logprobs would leave it open
+which truncation they belong to. Here a row leaves with one possible token, whose logit is the logprob it was drawn
+with: vLLM takes the likeliest and reports that logit (`logprobs_mode="processed_logits"`), so top-k and top-p are
+exact, and the same key goes on with the same tokens wherever a reply was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
+
+from strop.generate.engines.random import as_key, uniforms
+from strop.generate.engines.sampling import draw
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """What a request is drawn with; `written` is vLLM's own list, which grows with every token."""
+
+    key: int
+    prompt: int
+    temperature: float
+    top_k: int
+    top_p: float
+    written: Sequence[int]
+
+
+class DrawByKey(LogitsProcessor):  # type: ignore[misc]
+    """One for all rows of a batch, in every worker; constructed by vLLM."""
+
+    def __init__(self, vllm_config: Any, device: Any, is_pin_memory: bool) -> None:
+        self._rows: dict[int, Drawn] = {}
+
+    def is_argmax_invariant(self) -> bool:
+        return False
+
+    def update_state(self, batch_update: Any) -> None:
+        """Rows come, go and change places."""
+        if batch_update is None:
+            return
+        for index in batch_update.removed:
+            self._rows.pop(index, None)
+        for index, sampling, _, written in batch_update.added:
+            self._rows[index] = Drawn(**sampling.extra_args, written=written)
+        for one, other, direction in batch_update.moved:
+            moved, replaced = self._rows.pop(one), self._rows.pop(other, None)
+            self._rows[other] = moved
+            if direction == MoveDirectionality.SWAP and replaced is not None:
+                self._rows[one] = replaced
+
+    def apply(self, logits: Tensor) -> Tensor:
+        """Logits [N, V] in which each row has one token left."""
+        rows = [self._rows[index] for index in range(len(logits))]
+        keys = np.array([as_key(row.key) for row in rows], np.uint64)
+        places = np.array([row.prompt + len(row.written) for row in rows], np.int64)
+        temperature, top_p = (
+            np.array([getattr(row, name) for row in rows], np.float32) for name in ("temperature", "top_p")
+        )
+        top_k = np.array([row.top_k for row in rows], np.int64)
+        tokens, logprobs = draw(logits, temperature, top_k, top_p, uniforms(keys, places))
+        every = np.arange(len(rows))
+        logits.fill_(float("-inf"))
+        logits[every, tokens] = logits.new_tensor(logprobs)
+        return logits
