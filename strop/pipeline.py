@@ -163,7 +163,7 @@ def learn(run: Run, drawn: Sequence[Group], version: int, learners: Sequence[Lea
     most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
     packed = [pack(part, run.reduction, version, most, scope, aux) for part in optimizer_steps(groups, run.minibatches)]
     run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
-    proof = rescored(run, packed[0], version)
+    proof = rescored(run, packed[0], version, groups)
     rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
     metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
     return metrics | teach(learners, groups)

@@ -156,6 +156,7 @@ class Trajectory:
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
+    ratios: FloatArray | None = None  # [train] [N], policy / sampler before a step, where `observe/rescore.py` looked
     notes: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], see `Trainer.note`
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from rich.console import Console
 from rich.text import Text
@@ -16,18 +16,19 @@ from strop.observe.transcripts import Reader, Token, Utterance, contexts, tellin
 from strop.observe.visible import visible
 from strop.types import Trajectory
 
-By = Literal["none", "credit", "chance", "version"]
+By = Literal["none", "credit", "chance", "ratio", "version"]
 _DRAWN = 64  # attempts of a step among which those to show are chosen
 _SHOWN = 2
 _SURE = 0.5  # chance below which a token stands out
+_NEAR = (0.95, 1.05)  # ratios that do not stand out
 _COLOURS = ("red", "yellow", "green", "cyan", "blue", "magenta")  # of versions
 _ROLES = {"assistant": "bold green", "tool": "bold yellow", "world": "bold yellow"}
 
 
 def show_attempts(path: Path, wanted: str, step: int, by: str) -> None:
     """One attempt, or the best and the worst of a step's first task; without a step, of the last that was trained."""
-    if by not in ("none", "credit", "chance", "version"):
-        raise ConfigurationError(f"tokens are coloured by none, credit, chance or version, not by {by!r}")
+    if by not in get_args(By):
+        raise ConfigurationError(f"tokens are coloured by none, credit, chance, ratio or version, not by {by!r}")
     folder = RunFolder(path)
     folder.require_ledger()
     ledger, console = Ledger(folder.ledger, read_only=True), Console(highlight=False)
@@ -76,6 +77,8 @@ def _style(token: Token, by: str) -> str:
             return "green" if token.credit > 0 else "red"
         case "chance" if token.chance < _SURE:
             return "yellow"
+        case "ratio" if token.ratio is not None and not _NEAR[0] < token.ratio < _NEAR[1]:
+            return "green" if token.ratio > 1 else "red"
         case "version" if token.version >= 0:
             return _COLOURS[token.version % len(_COLOURS)]
     return "default"

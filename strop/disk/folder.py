@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from strop.errors import BusyError, ConfigurationError
 
-FORMAT = 4  # of run folders; one of another format is refused
+FORMAT = 5  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 _PATIENCE = 0.3  # seconds
 

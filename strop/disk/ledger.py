@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from strop.disk.folder import FORMAT
-from strop.disk.queries import ATTEMPT, COMPOSED, CREDITED, EVIDENCE, FATES, PAID, SCHEMA, Offered
+from strop.disk.queries import ATTEMPT, COMPOSED, CREDITED, FATES, OFFERED, PAID, SCHEMA, Offered
 from strop.disk.rows import attempt_row, credited, training_rows, trajectory_of
 from strop.disk.turns import message_from, plain_message
 from strop.errors import CheckpointError, ConfigurationError
@@ -175,9 +175,8 @@ class Ledger:
 
     def composed(self, count: int) -> list[tuple[Group, dict[str, str]]]:
         """Groups that are more than plain siblings, of most kinds first, with fates by id ("": why it was left out)."""
-        return [
-            (self.whole(number), dict(self._rows(FATES, (number,)))) for (number,) in self._rows(COMPOSED, (count,))
-        ]
+        numbers = [number for (number,) in self._rows(COMPOSED, (count,))]
+        return [(self.whole(number), dict(self._rows(FATES, (number,)))) for number in numbers]
 
     def _group(self, number: int, attempts: list[Trajectory], times: int = 0) -> Group:
         query = "SELECT task, version, foreseen, spread FROM groups WHERE number=?"
@@ -209,15 +208,19 @@ class Ledger:
         """Steps that were trained, in order."""
         return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings ORDER BY step")]
 
+    def rated_steps(self) -> list[int]:
+        """Those of which some attempts have ratios."""
+        return [step for (step,) in self._rows("SELECT DISTINCT step FROM trainings WHERE ratios IS NOT NULL")]
+
     def fingerprints(self) -> dict[int, str]:
         """Of the weights of each version, as they were published."""
         return dict(self._rows("SELECT step, fingerprint FROM versions ORDER BY step"))
 
     def sample(self, step: int, count: int) -> list[Trajectory]:
         """Some attempts trained at `step`, for reading."""
-        drawn = f"SELECT t.credit, a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id=t.attempt WHERE t.step=?"
-        rows = self._rows(f"{drawn} ORDER BY a.number, a.rowid LIMIT ?", (step, count))
-        return [credited(trajectory_of(self.task(task), *row), credit) for credit, task, *row in rows]
+        known = f"SELECT t.credit, t.ratios, a.task, {ATTEMPT} FROM trainings t JOIN attempts a ON a.id=t.attempt"
+        rows = self._rows(f"{known} WHERE t.step=? ORDER BY a.number, a.rowid LIMIT ?", (step, count))
+        return [self._credited(*row) for row in rows]
 
     def successes(self, least: float) -> dict[str, list[str]]:
         """The policy's own attempts that the world paid at least so much, in order: ids by task."""
@@ -228,19 +231,16 @@ class Ledger:
         return found
 
     def attempt(self, id_: str) -> Trajectory:
-        for credit, task, *row in self._rows(f"{CREDITED} WHERE a.id=?", (id_,)):
-            return credited(trajectory_of(self.task(task), *row), credit)
+        for row in self._rows(f"{CREDITED} WHERE a.id=?", (id_,)):
+            return self._credited(*row)
         raise ConfigurationError(f"the ledger has no attempt {id_!r}")
+
+    def _credited(self, credit: bytes | None, ratios: bytes | None, task: str, *row: Any) -> Trajectory:
+        return credited(trajectory_of(self.task(task), *row), credit, ratios)
 
     def offered(self) -> list[Offered]:
         """Every admitted group in order, whatever became of it."""
-        rows = self._rows(
-            "SELECT t.source, t.level, g.fate = 'trained', "
-            "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
-            f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.foreseen, {EVIDENCE} "
-            "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
-            "GROUP BY g.number ORDER BY g.number"
-        )
+        rows = self._rows(OFFERED)
         return [Offered(source, level, bool(trained), *rest) for source, level, trained, *rest in rows]
 
     def counts(self) -> dict[str, int]:

@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number, fate, origin, outcome, reward, tokens, task);
 CREATE TABLE IF NOT EXISTS trainings (
     step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
-    attempt TEXT NOT NULL REFERENCES attempts(id), credit BLOB, PRIMARY KEY (step, slot, place));
+    attempt TEXT NOT NULL REFERENCES attempts(id), credit BLOB, ratios BLOB, PRIMARY KEY (step, slot, place));
 CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
 CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
 """
@@ -43,6 +43,13 @@ EVIDENCE = (
     "COUNT(a.id), MIN(a.reward), MAX(a.reward)"
 )
 
+OFFERED = (
+    "SELECT t.source, t.level, g.fate = 'trained', "
+    "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
+    f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.foreseen, {EVIDENCE} "
+    "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
+    "GROUP BY g.number ORDER BY g.number"
+)
 _KIND = "origin || '/' || family || '/' || outcome || '/' || (parent != '')"
 COMPOSED = (
     "SELECT number FROM attempts GROUP BY number "
@@ -50,9 +57,9 @@ COMPOSED = (
     f"ORDER BY COUNT(DISTINCT {_KIND}) DESC, number DESC LIMIT ?"
 )
 
-# attempts with what credit they had at last
-_CREDIT = "(SELECT credit FROM trainings t WHERE t.attempt = a.id ORDER BY step DESC LIMIT 1)"
-CREDITED = f"SELECT {_CREDIT}, a.task, {ATTEMPT} FROM attempts a"
+# attempts with what they had when they were trained last
+_LAST = "(SELECT {} FROM trainings t WHERE t.attempt = a.id ORDER BY step DESC LIMIT 1)"
+CREDITED = f"SELECT {_LAST.format('credit')}, {_LAST.format('ratios')}, a.task, {ATTEMPT} FROM attempts a"
 
 # of a group's attempts, and of itself why it was left out
 FATES = "SELECT id, fate FROM attempts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"

@@ -14,8 +14,16 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 def training_rows(step: int, slot: int, group: Group) -> list[tuple[Any, ...]]:
-    """The attempts of a drawn group that count, each with its credit."""
-    return [(step, slot, place, group.number, each.id, _credit(each)) for place, each in enumerate(group.scored)]
+    """The attempts of a drawn group that count, each with its credit and, of this step alone, its ratios."""
+    known = [(step, slot, place, group.number, t.id, _credit(t), _ratios(t)) for place, t in enumerate(group.scored)]
+    for each in group.scored:
+        each.ratios = None  # it may be drawn again
+    return known
+
+
+def _ratios(trained: Trajectory) -> bytes | None:
+    """As float16: to be looked at."""
+    return None if trained.ratios is None else trained.ratios.astype("<f2").tobytes()
 
 
 def _credit(trained: Trajectory) -> bytes | None:
@@ -27,11 +35,12 @@ def _credit(trained: Trajectory) -> bytes | None:
     return credit[: 1 if is_one else None].astype("<f4").tobytes()
 
 
-def credited(trained: Trajectory, credit: bytes | None) -> Trajectory:
-    """An attempt with the credit that it had in a step."""
+def credited(trained: Trajectory, credit: bytes | None, ratios: bytes | None) -> Trajectory:
+    """An attempt with the credit that it had in a step, and its ratios where they are known."""
     if credit is not None:
         known = np.frombuffer(credit, "<f4")
         trained.advantages = np.broadcast_to(known, trained.num_tokens) if len(known) < 2 else known
+    trained.ratios = None if ratios is None else np.frombuffer(ratios, "<f2").astype(np.float32)
     return trained
 
 

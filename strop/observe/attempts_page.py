@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 _TEMPLATE = """\
 <div class="said">
 <fieldset class="by"><legend>Colour</legend>
-  {%- for name in ("none", "credit", "chance", "version", "trained") %}
+  {%- for name in ("none", "credit", "chance", "ratio", "version", "trained") %}
   <label><input type="radio" name="{{ whose }}" class="by-{{ name }}"{{ " checked" if loop.first }}>{{ name }}</label>
   {%- endfor %}
 </fieldset>
@@ -72,6 +73,9 @@ STYLE = """\
 .said:has(.by-credit:checked) i.up { background: color-mix(in srgb, var(--good) calc(var(--c) * 45%), transparent); }
 .said:has(.by-credit:checked) i.down { background: color-mix(in srgb, var(--bad) calc(var(--c) * 45%), transparent); }
 .said:has(.by-chance:checked) pre i { background: color-mix(in srgb, var(--accent) calc(var(--p) * 70%), transparent); }
+.said:has(.by-ratio:checked) i.likelier { background: color-mix(in srgb, var(--good) var(--r), transparent); }
+.said:has(.by-ratio:checked) i.rarer { background: color-mix(in srgb, var(--bad) var(--r), transparent); }
+.said:has(.by-ratio:checked) pre i:not(.likelier, .rarer) { color: var(--soft); }
 .said:has(.by-trained:checked) i.left { color: var(--soft); text-decoration: line-through; }
 .said:has(.by-trained:checked) pre i:not(.left) { background: color-mix(in srgb, var(--strong) 18%, transparent); }
 .attempt pre i { font-style: normal; }
@@ -170,7 +174,11 @@ def _piece(token: Token, largest: float, is_thought: bool) -> str:
         f"v{token.version % _HUES}" if token.version >= 0 else "unsampled",
     ]
     style = f"--c:{abs(credit) / largest if largest else 0.0:.2g};--p:{1 - min(token.chance, 1.0):.2g}"
+    if token.ratio is not None:
+        kinds.append("likelier" if token.ratio > 1 else "rarer")
+        style += f";--r:{60 * min(abs(math.log2(max(token.ratio, 0.5))), 1.0):.0f}%"  # most at half or twice as likely
     told = "not trained" if token.credit is None else f"credit {credit:+.3g}"
+    told += "" if token.ratio is None else f", ratio {token.ratio:.3g}"
     writer = f"version {token.version}" if token.version >= 0 else "written by no weights"
     title = f"{told}, chance {token.chance:.3g}, {writer}"
     shown = " ".join([*kinds, *(["think"] if is_thought else [])])

@@ -18,7 +18,7 @@ from strop.errors import DeliveryError
 from strop.machines import Engine
 from strop.training.batch import Batch
 from strop.training.needs import Logprobs
-from strop.types import Metrics, Origin
+from strop.types import Group, Metrics, Origin
 
 if TYPE_CHECKING:
     from strop.run import Run
@@ -27,18 +27,22 @@ _NEAR = (0.9, 1.1)  # ratios of probabilities that count as the same
 _LIMITS = {"float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
 
 
-def rescored(run: Run, batches: Sequence[Batch], version: int) -> Metrics:
+def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
     """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
 
     Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
     (`Logprobs("old")`) any recorded one. Truncated sampling is left out: the trainer scores the whole distribution.
+    Where it scores with the current weights, the attempts among `groups` keep the ratios: they cost nothing more.
     """
     is_due = run.rescore_every > 0 and version % run.rescore_every == 0
     if not is_due or run.sampling.is_truncated or run.sampling.temperature == 0 or not _is_real(run.engine):
         return {}
     for batch in batches:
         if bool((sampled := scorable(batch)).any()):
-            return judged(batch, _scored(run, batch), sampled, _limit(run))
+            scored = _scored(run, batch)
+            if "old" not in batch.logprobs:
+                keep_ratios(groups, batch, scored)
+            return judged(batch, scored, sampled, _limit(run))
     return {}
 
 
@@ -62,6 +66,15 @@ def _scored(run: Run, batch: Batch) -> Tensor:
     again = replace(batch)
     run.trainer.annotate([again], frozenset({Logprobs("proximal")}))
     return again.logprobs["proximal"]
+
+
+def keep_ratios(groups: Sequence[Group], batch: Batch, logprobs: Tensor) -> None:
+    """How much likelier the policy finds each token than the one that sampled it; NaN where nobody did."""
+    ratios = batch.log_ratio(logprobs, batch.behavior_logprobs).exp()
+    ratios = ratios.where(batch.versions >= 0, ratios.new_tensor(torch.nan)).float().cpu()  # [T]
+    owners = {attempt.id: attempt for group in groups for attempt in group.scored}
+    for place, name in enumerate(batch.attempt_ids):
+        owners[name].ratios = ratios[(batch.trainable & (batch.attempts == place)).cpu()].numpy()  # [N]
 
 
 def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:

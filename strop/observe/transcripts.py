@@ -13,7 +13,7 @@ from tokenizers.decoders import DecodeStream
 
 from strop.disk.folder import RunFolder
 from strop.models.names import POCKET
-from strop.types import IntArray, Message, Trajectory, Turn
+from strop.types import FloatArray, IntArray, Message, Trajectory, Turn
 
 _LONGEST = 4000  # tokens of a reply that are shown one by one
 _VOICELESS = "main"
@@ -27,6 +27,7 @@ class Token:
     version: int  # of the weights; -1: of none
     chance: float  # with which it was sampled
     credit: float | None  # its advantage; None: it was never trained on
+    ratio: float | None = None  # the policy's chance before the step over that with which it was sampled; None: unknown
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ class Reader:
 def contexts(attempt: Trajectory, reader: Reader) -> list[Context]:
     """The conversations of an attempt, the main one last."""
     found, said, name = list[Context](), list[Utterance](), ""
-    credit = _credit(attempt)
+    credit, ratios = _by_turn(attempt, attempt.advantages), _by_turn(attempt, attempt.ratios)
     for number, turn in enumerate(attempt.turns):
         if turn.fresh and said:
             found.append(Context(name, tuple(said)))
             said = []
         if not said:
             name = turn.sampling.voice or (_VOICELESS if number == 0 else f"context {len(found) + 1}")
-        said += [*_heard(attempt, turn, number, reader), _written(turn, credit[number], reader)]
+        said += [*_heard(attempt, turn, number, reader), _written(turn, credit[number], ratios[number], reader)]
     return [*found, Context(name, tuple(said))] if said else found
 
 
@@ -107,20 +108,22 @@ def _message(message: Message) -> Utterance:
     return Utterance(message.role, "\n".join([*([message.content] if message.content else []), *calls]))
 
 
-def _written(turn: Turn, credit: Sequence[float | None], reader: Reader) -> Utterance:
+def _written(turn: Turn, credit: Sequence[float | None], ratios: Sequence[float | None], reader: Reader) -> Utterance:
     given = reader.text(turn.begun) if turn.given else ""
     if len(turn.tokens) > _LONGEST:
         return Utterance("assistant", turn.message.content, given)
     tokens = [
-        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at])
+        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at], ratios[at])
         for text, at in reader.pieces(turn.tokens)
     ]
     return Utterance("assistant", turn.message.content, given, tuple(tokens))
 
 
-def _credit(attempt: Trajectory) -> list[list[float | None]]:
-    """Of every token of every turn."""
-    known = [None] * attempt.num_tokens if attempt.advantages is None else attempt.advantages.tolist()
+def _by_turn(attempt: Trajectory, found: FloatArray | None) -> list[list[float | None]]:
+    """Something of every token, by turn; None where it is not known."""
+    known: list[float | None] = [None] * attempt.num_tokens
+    if found is not None:
+        known = [None if value != value else value for value in found.tolist()]
     of_turns, at = [], 0
     for turn in attempt.turns:
         of_turns.append(known[at : at + len(turn.tokens)])

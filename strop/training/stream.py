@@ -34,7 +34,9 @@ class Stream:
     run: Run
     version: int
     learners: Sequence[Learns]  # whoever is taught with the whole draw
-    prove: Callable[[Run, Sequence[Batch], int], Metrics]  # that tokens come from the weights they claim
+    prove: Callable[
+        [Run, Sequence[Batch], int, Sequence[Group]], Metrics
+    ]  # that tokens come from the weights they claim
     mass: float = field(default=0.0, init=False)
     parts: int = field(default=0, init=False)  # of the draw that were trained one after the other
     _groups: list[Group] = field(default_factory=list, init=False)  # families, as they came
@@ -74,7 +76,7 @@ class Stream:
         run, objective = self.run, Objective(self.run.losses, self.run.correction)
         batches = pack(groups, run.reduction, self.version, run.trainer.max_tokens, objective.scope, objective.aux)
         run.trainer.annotate(batches, objective.needs)
-        self._proof = self._proof or self.prove(run, batches, self.version)
+        self._proof = self._proof or self.prove(run, batches, self.version, groups)
         return batches
 
     def _accumulate(self, groups: Sequence[Group], batches: Sequence[Batch]) -> None:

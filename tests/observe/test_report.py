@@ -230,6 +230,7 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
     main = replace(turn("4", version=3), prompt=np.array(given), given=len(given), told=told, fresh=True)
     played = attempt(task, "0/0", 1.0, aside, main)
     played.advantages = np.array([0.5, -1, 0, 2, 0], np.float32)  # a, b, end; 4, end
+    played.ratios = np.array([np.nan, 0.75, 1, 8, 1], np.float32)
     reader = Reader.of([run_folder(tmp_path / "run", steps=1).checkpoints / "step-1"])
     found = contexts(played, reader)
     assert [each.name for each in found] == ["finder", "context 2"]
@@ -243,7 +244,9 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
         [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])], unlinked
     )
     assert page.count('<details class="context"') == 2 and "finder" in page and 'class="given"' in page
-    assert 'style="--c:0.5;--p:0.39" title="credit -1, chance 0.607, version 0">b</i>' in page
+    assert 'style="--c:0.5;--p:0.39;--r:25%" title="credit -1, ratio 0.75, chance 0.607, version 0">b</i>' in page
+    assert 'class="up v3 likelier" style="--c:1;--p:0.39;--r:60%" title="credit +2, ratio 8' in page
+    assert 'title="credit +0.5, chance 0.607, version 0">a</i>' in page  # nobody sampled it
 
 
 def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not() -> None:
@@ -264,7 +267,12 @@ def test_credit_is_in_the_ledger(tmp_path: Path) -> None:
     group = Group(0, task, [same, other, unknown])
     ledger.admitted(0, task, 0)
     ledger.finished(group, group, "", 0)
+    same.ratios = np.array([1, 0.5, np.nan, 3], np.float32)
     ledger.trained([group], 1)
+    rated = [each.ratios for each in ledger.sample(1, 9)]
+    assert rated[0] is not None and rated[0].tolist() == pytest.approx([1, 0.5, np.nan, 3], nan_ok=True)
+    assert rated[1:] == [None, None] and same.ratios is None  # of this step alone
+    assert ledger.rated_steps() == [1]
     read = [each.advantages for each in ledger.sample(1, 9)]
     assert read[0] is not None and read[0].tolist() == [0.25] * 4
     assert read[1] is not None and read[1].tolist() == [1, 2, 3, 4] and read[2] is None

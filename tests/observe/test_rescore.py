@@ -12,18 +12,20 @@ import torch
 
 from strop.control.paces.bounded_lag import BoundedLag
 from strop.disk.folder import read_rows
+from strop.disk.ledger import Ledger
 from strop.errors import DeliveryError
 from strop.generate.engines.torch import TorchEngine
 from strop.machines import Completion, WeightVersion
-from strop.observe.rescore import judged, scorable
+from strop.observe.rescore import judged, keep_ratios, scorable
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.start.launch import launch
 from strop.training.batch import ORIGINS
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import IntArray, Origin, Sampling
+from strop.types import Group, IntArray, Message, Origin, Sampling, Task
 from tests.building import make_batch
 from tests.models import save_pocket_like
+from tests.observe.folders import attempt, turn
 from tests.parts import EvenLength
 
 
@@ -85,6 +87,34 @@ def test_a_trainer_with_snapshots_proves_stale_tokens_too(model: Path, tmp_path:
     assert max(row["lag"] for row in rows[1:]) > 0, "nothing was stale: nothing was tested"
     proven = [row for row in rows if "rescored_difference" in row]
     assert [row["step"] for row in proven] == [1, 3] and all(row["rescored_difference"] < 1e-5 for row in proven)
+
+
+def test_ratios_are_kept_of_what_was_scored_again(model: Path, tmp_path: Path) -> None:
+    """The engine says 0.0005 more than it drew with: to the trainer every token is that much rarer."""
+    launch(make_run(model, engine=Liar(shift=5e-4)), tmp_path, "run")
+    rows, ledger = read_rows(tmp_path / "run" / "metrics.jsonl"), Ledger(tmp_path / "run" / "ledger.db", read_only=True)
+    assert ledger.rated_steps() == [1, 3]
+    for step in (1, 3):
+        kept = [attempt.ratios for attempt in ledger.sample(step, 99)]
+        assert len(kept) == 16 and all(each is not None for each in kept)  # a draw is one batch here
+        ratios = np.concatenate([each for each in kept if each is not None])
+        assert rows[step]["ratio"] == pytest.approx(np.exp(-5e-4), abs=1e-4)
+        assert len(ratios) == sum(attempt.num_tokens for attempt in ledger.sample(step, 99))
+        assert ratios == pytest.approx(np.exp(-5e-4), abs=6e-4) and ratios.mean() < 0.9998
+    assert all(attempt.ratios is None for attempt in ledger.sample(2, 99))
+    ledger.close()
+
+
+def test_ratios_by_hand() -> None:
+    batch = make_batch([[-1.0, -2.0], [-0.5, -3.0]])
+    batch.versions = torch.tensor([-1, 7, 7, -1, -1, 7])  # nobody sampled the first token of the second attempt
+    said = batch.behavior_logprobs + torch.tensor([9.0, np.log(2), np.log(0.5), 9.0, 9.0, 0.0], dtype=torch.float64)
+    task = Task((Message("user", "?"),), "", "test")
+    made = [attempt(task, name, 1.0, turn("a")) for name in (*batch.attempt_ids, "another")]
+    keep_ratios([Group(0, task, made)], batch, said)
+    assert made[0].ratios is not None and made[0].ratios.tolist() == pytest.approx([2.0, 0.5])
+    assert made[1].ratios is not None and made[1].ratios.tolist() == pytest.approx([np.nan, 1.0], nan_ok=True)
+    assert made[2].ratios is None
 
 
 def test_stale_tokens_of_an_engine_with_old_weights_are_found_with_snapshots(model: Path, tmp_path: Path) -> None:

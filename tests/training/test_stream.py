@@ -56,7 +56,7 @@ def groups(seed: int = 0) -> list[Group]:
     return made
 
 
-def nothing(run: Run, batches: Sequence[Batch], version: int) -> Metrics:
+def nothing(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
     """Tokens that no weights sampled prove nothing."""
     return {}
 

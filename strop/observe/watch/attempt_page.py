@@ -37,8 +37,9 @@ _TEMPLATE = """\
 </form>
 {%- endif %}
 <p class="lead">Tokens can be coloured by the credit that they had when they were trained last, by the chance with which
-  they were sampled, by the version of the weights that wrote them, or by whether they were trained on; rest on one to
-  read all that is known of it.</p>
+  they were sampled, by the ratio of the policy's chance before the step to that (known of attempts that were scored
+  again, {{ rescored }}; others are grey), by the version of the weights that wrote them, or by whether they were
+  trained on; rest on one to read all that is known of it.</p>
 {{ conversations }}
 <h2>The group</h2>
 <p class="lead">A branch stands below its parent, the pale part of its bar is what it read from it; a bar's length is in
@@ -75,6 +76,7 @@ def _body(shelf: Shelf, run: LiveRun, name: str, beside: str) -> Markup:
         beside=other,
         conversations=conversations(columns, href),
         tree=trees([shown_group(group, fates)], href),
+        rescored=_rescored(run),
         href=shelf.href,
     )
     return Markup(text)
@@ -89,6 +91,11 @@ def _found(run: LiveRun, name: str) -> tuple[int, dict[str, str]]:
         if number is None:
             raise ConfigurationError(f"the ledger of {run.name} has no attempt {name!r}")
         return number, browser.fates(number)
+
+
+def _rescored(run: LiveRun) -> str:
+    every = int(run.settings.get("rescore_every", 0))
+    return f"one batch of each {every} steps" if every else "of which this run has none"
 
 
 def _beside(one: Trajectory, siblings: Sequence[Trajectory], wanted: str) -> Trajectory | None:

@@ -39,7 +39,7 @@ def keep(folder: RunFolder) -> KeptAttempts:
         return KeptAttempts()
     ledger = Ledger(folder.ledger, read_only=True)
     try:
-        steps = _spread(ledger.trained_steps())
+        steps = _spread(ledger.trained_steps(), ledger.rated_steps())
         found = {name: tokens for step in steps for name, tokens in _of_step(ledger, step)}
         number = sum(ledger.counts().values())
     finally:
@@ -53,12 +53,13 @@ def keep(folder: RunFolder) -> KeptAttempts:
     return KeptAttempts(kept, words)
 
 
-def _spread(steps: list[int]) -> list[int]:
-    """The first, the last, then those between at equal distances."""
+def _spread(steps: list[int], rated: list[int]) -> list[int]:
+    """The first, the last, then those between at equal distances, or the nearest of which ratios are known."""
     if len(steps) <= _STEPS:
         return steps[:1] + steps[1:][::-1]
     inner = [steps[(len(steps) - 1) * part // (_STEPS - 1)] for part in range(1, _STEPS - 1)]
-    return [steps[0], steps[-1], *inner]
+    near = [min([step, *rated], key=lambda each: (each not in rated, abs(each - step))) for step in inner]
+    return list(dict.fromkeys([steps[0], steps[-1], *near]))
 
 
 def _of_step(ledger: Ledger, step: int) -> Iterator[tuple[str, int]]:
