@@ -120,6 +120,12 @@ def test_quantised_weights_are_refused_before_anything_is_loaded(tmp_path: Path)
         check_model_folder(folder)
 
 
+def test_adapters_alone_are_no_model(tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"r": 16, "base_model_name_or_path": "models/small"}')
+    with pytest.raises(ModelError, match="holds adapters of rank 16 for the model models/small, and no model"):
+        check_model_folder(tmp_path)
+
+
 def test_code_in_a_folder_is_refused_unless_transformers_has_the_architecture(tmp_path: Path) -> None:
     folder = changed_config(save_pocket_like(tmp_path), auto_map={"AutoModelForCausalLM": "own.Model"})
     check_model_folder(folder)

@@ -11,6 +11,7 @@ from transformers import CONFIG_MAPPING, AutoConfig
 from strop.errors import ModelError
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
+_ADAPTERS = "adapter_config.json"  # as peft writes it
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
@@ -18,6 +19,12 @@ def check_model_folder(folder: Path) -> None:
     """Refuse a folder that cannot be trained from, and name what is missing."""
     if not folder.is_dir():
         raise ModelError(f"model folder {folder} does not exist; need a local Hugging Face model folder")
+    if (folder / _ADAPTERS).is_file() and not (folder / "config.json").is_file():
+        told = read_json(folder / _ADAPTERS)
+        raise ModelError(
+            f"{folder} holds adapters of rank {told.get('r')} for the model {told.get('base_model_name_or_path')}, and "
+            "no model: give the folder of that model, or of a checkpoint, in which they are added to its weights"
+        )
     missing = [what for what, is_there in _needed(folder).items() if not is_there]
     if missing:
         raise ModelError(f"model folder {folder} has no {' and no '.join(missing)}")

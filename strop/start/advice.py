@@ -9,6 +9,7 @@ from strop.filter.score import is_inline
 from strop.machines import Trainer
 from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
+from strop.start.room import said
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
 
@@ -108,4 +109,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _idle_parts,
     _uncounted,
     _adapters,
+    said,
 )

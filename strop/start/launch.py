@@ -42,6 +42,7 @@ from strop.start.advice import advice
 from strop.start.heap import heap_at_rest
 from strop.start.origin import check_origin, differences, write_origin
 from strop.start.ready import fit, make_ready
+from strop.start.room import expect
 from strop.start.saving import Saving
 from strop.start.stopping import gentle_stop
 from strop.types import Metrics
@@ -224,6 +225,7 @@ def _open(run: Run, model: Path, folder: RunFolder) -> Policy:
     """Load the model into every part that holds one; whoever keeps a file is told where."""
     for keeper in inside(run, Keeps):
         keeper.keep_in(folder.path)
+    expect(run)
     run.trainer.open(model, run.seed)
     run.channel.connect(run.trainer, [run.engine])  # first: an engine may read the trainer's weights in place
     run.engine.open(model)

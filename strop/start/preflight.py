@@ -19,6 +19,7 @@ from strop.models.names import model_folder
 from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
+from strop.start.room import problems as problems_of_room
 from strop.start.supply import shortage
 from strop.training.machine.tokenizers import check_same_words
 from strop.training.needs import Logprobs, folders, listed
@@ -258,6 +259,7 @@ def _comparing(run: Run) -> list[Advantage | Loss | Gate]:
 _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _counts,
     _devices,
+    problems_of_room,
     _group_size,
     _streaming,
     _sampling,

@@ -25,7 +25,7 @@ from strop.generate.engines.board import Board, Look
 from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.paged_request import Request, new_request
-from strop.generate.engines.paged_room import num_pages, operations_on, prefill_pieces
+from strop.generate.engines.paged_room import LONGEST, num_pages, operations_on, prefill_pieces
 from strop.generate.engines.pages import Pages
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
@@ -36,7 +36,6 @@ from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.weights.lent import Lent, Loan, readable
 
-_LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 _PREFILL = 16384  # tokens of prompts between two looks
 _PASSES = 12  # of the event loop after a request ended; see engines/torch.py
 _NAP = 3e-4  # seconds between two questions whether the device is done
@@ -83,7 +82,7 @@ class PagedEngine(Engine):
             self._slow.open(model)
             return
         operations = operations_on(self.device)
-        context = self.context or min(context_length(self._model), _LONGEST)
+        context = self.context or min(context_length(self._model), LONGEST)
         llama = PagedLlama(self._model, operations, context)
         self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))

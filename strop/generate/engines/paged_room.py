@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.board import Seat
+from strop.generate.engines.paged_llama import why_not
 from strop.generate.engines.pages import pages_for
-from strop.kernels.decode import DecodeOperations, Plain
+from strop.generate.engines.torch import named_dtype
+from strop.kernels.decode import PAGE, DecodeOperations, Plain
 from strop.models.computing import gpu_memory
+from strop.models.model import context_length
 from strop.types import IntArray
+
+if TYPE_CHECKING:
+    from strop.generate.engines.paged import PagedEngine
+
+LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 
 
 def operations_on(device: str) -> DecodeOperations:
@@ -31,6 +40,22 @@ def num_pages(rows: int, cache_tokens: int, memory: float, device: str, page_byt
     if torch.device(device).type != "cuda":
         return min(most, rows * pages_for(1024) + 1)
     return pages_in_memory(device, memory, page_bytes, most)
+
+
+def bytes_of_keys(engine: PagedEngine, model: Any, total: int) -> int:
+    """What keys will take of a GPU on which the process may have `total` bytes, of a model of which the shape counts.
+
+    One that is no PagedLlama has a plain engine, whose keys come and go.
+    """
+    if why_not(model):
+        return 0
+    config, size = model.config, torch.empty(0, dtype=named_dtype(engine.dtype)).element_size()
+    head_size = model.base_model.layers[0].self_attn.head_dim
+    page_bytes = 2 * config.num_hidden_layers * config.num_key_value_heads * PAGE * head_size * size
+    context = engine.context or min(context_length(model), LONGEST)
+    most = engine.rows * pages_for(context) + 1
+    pages = pages_for(engine.cache_tokens) + 1 if engine.cache_tokens else int(engine.memory * total) // page_bytes
+    return int(min(most, pages) * page_bytes)
 
 
 def pages_in_memory(device: str, share: float, page_bytes: int, most: int) -> int:

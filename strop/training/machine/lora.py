@@ -54,6 +54,11 @@ def add_adapters(model: Any, rank: int, seed: int) -> None:
             setattr(model.get_submodule(owner), last, Adapted(model.get_submodule(name), rank, _ALPHA))
 
 
+def count_of(model: Any, rank: int) -> int:
+    """Numbers in all adapters of this rank, of a model that has none yet."""
+    return sum(rank * sum(model.get_submodule(name).weight.shape) for name in _linear(model))
+
+
 def learning(model: Any) -> dict[str, Tensor]:
     """The parameters an optimizer moves."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -82,9 +87,12 @@ def load_adapters(model: Any, folder: Path) -> None:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"cannot read the adapters {path}: {error}") from error
     mine = {_PREFIX + name.replace(".default.", "."): tensor for name, tensor in learning(model).items()}
-    if {n: t.shape for n, t in found.items()} != {n: t.shape for n, t in mine.items()}:
+    theirs, ours = ({name: tuple(each.shape) for name, each in side.items()} for side in (found, mine))
+    if theirs != ours:
+        name = min({*theirs.items()} ^ {*ours.items()})[0]
         raise CheckpointError(
-            f"the adapters {path} are not of this model: {len(found)} tensors, need {len(mine)} others"
+            f"the adapters {path} are not of this model: {len(theirs)} tensors, need {len(ours)}; {name} is "
+            f"{theirs.get(name, 'not there')}, need {ours.get(name, 'none')}"
         )
     for name, tensor in mine.items():
         tensor.copy_(found[name])

@@ -49,15 +49,18 @@ def holding_of(trainer: TorchTrainer, folder: Path, room: Room) -> Holding:
 
 def choose(model: Any, free: int, trainer: TorchTrainer, longest: int) -> Holding:
     """The first holding with which a model (without memory: its shape counts) fits; where none does, the smallest."""
-    count = sum(each.numel() for each in model.parameters())
-    for holding in HOLDINGS.values():
-        needed = partial(bytes_needed, model, holding, trainer.chunk, True)
+    count, known = sum(each.numel() for each in model.parameters()), holdings_of(model)
+    for holding in known:
+        needed = partial(bytes_needed, model, holding, trainer.chunk, len(known) > 1)
         for way in ways(trainer.checkpointing, trainer.max_tokens, longest):
             if sum(needed(*way).values()) <= SPARE * (free - holding.weights * count):
                 return holding
-        if not has_quick(model, torch.bfloat16):
-            break
-    return holding
+    return known[-1]
+
+
+def holdings_of(model: Any) -> list[Holding]:
+    """What a model of this shape can be held in, the best first."""
+    return list(HOLDINGS.values()) if has_quick(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
 
 
 def optimizer_of(

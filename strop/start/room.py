@@ -1,0 +1,214 @@
+"""What engine and trainer will take of one GPU, from the model's shape alone: before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from strop.abilities import outermost
+from strop.errors import ModelError
+from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.paged_room import bytes_of_keys
+from strop.generate.engines.torch import TorchEngine, named_dtype
+from strop.models.computing import device_problem, gpu_memory
+from strop.models.frugal import FLOAT32, HOLDINGS
+from strop.models.names import model_folder
+from strop.models.outline import outline
+from strop.run import Run
+from strop.training.machine.llama import has_quick
+from strop.training.machine.lora import count_of
+from strop.training.machine.memory import SPARE, bytes_needed, ways
+from strop.training.machine.whole import holdings_of
+from strop.training.trainers.torch import TorchTrainer
+
+_RANK = 32  # of adapters that are proposed to whoever has none
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to train: what it takes of a GPU, by purpose, and what has to be set for it."""
+
+    setting: str
+    words: str
+    weights: int  # bytes of the trainer's own
+    engine: dict[str, int]
+    needed: dict[str, int]
+    max_tokens: int
+    is_checkpointed: bool
+
+    @property
+    def total(self) -> int:
+        return self.weights + sum(self.engine.values()) + sum(self.needed.values())
+
+    def fits(self, total: int) -> bool:
+        """As the trainer will ask once the others have taken their part."""
+        return sum(self.needed.values()) <= SPARE * (total - self.weights - sum(self.engine.values()))
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A trainer and the engine beside it, on one GPU on which nothing else is."""
+
+    trainer: TorchTrainer
+    engine: PagedEngine | TorchEngine
+    model: Any  # its shape
+    total: int  # bytes
+    context: int
+
+    @property
+    def count(self) -> int:
+        return sum(each.numel() for each in self.model.parameters())
+
+    def engine_bytes(self, lends: bool) -> dict[str, int]:
+        """Without weights where those of the trainer are read."""
+        size = torch.empty(0, dtype=named_dtype(self.engine.dtype)).element_size()
+        keys = bytes_of_keys(self.engine, self.model, self.total) if isinstance(self.engine, PagedEngine) else 0
+        return {"weights": 0 if lends else size * self.count, "keys": keys}
+
+    def whole(self) -> list[Way]:
+        """Training all weights, the most bytes first."""
+        asked = self.trainer.bytes_per_weight
+        held = [HOLDINGS[asked]] if asked else holdings_of(self.model)
+        is_quick = has_quick(self.model, torch.bfloat16)
+        return [
+            self._quickest(
+                f"trainer.bytes_per_weight={holding.total}",
+                f"{holding.total} bytes a weight ({holding.words})",
+                holding.weights * self.count,
+                partial(bytes_needed, self.model, holding, self.trainer.chunk, is_quick),
+                lends=False,
+            )
+            for holding in held
+        ]
+
+    def adapters(self) -> list[Way]:
+        """Training adapters beside weights in bfloat16, which the engine reads in place."""
+        rank = self.trainer.lora or _RANK
+        is_quick = has_quick(self.model, torch.bfloat16)
+        learned, each = count_of(self.model, rank), HOLDINGS[FLOAT32]
+        frozen = _Frozen(self.model)
+        beside = {"adapters": learned * (each.total + 2 * is_quick)}
+
+        def needed(*way: Any) -> dict[str, int]:
+            return bytes_needed(frozen, each, self.trainer.chunk, is_quick, *way) | beside
+
+        held = 2 if is_quick else 4
+        words = f"adapters of rank {rank} beside weights of {held} bytes"
+        return [self._quickest(f"trainer.lora={rank}", words, held * self.count, needed, lends=is_quick)]
+
+    def _quickest(self, setting: str, words: str, weights: int, needed: Any, lends: bool) -> Way:
+        """The quickest way that fits, or the one that takes least."""
+        made = partial(Way, setting, words, weights, self.engine_bytes(lends))
+        found = [
+            made(needed(is_checkpointed, tokens), tokens, is_checkpointed)
+            for is_checkpointed, tokens in ways(self.trainer.checkpointing, self.trainer.max_tokens, self.context)
+        ]
+        return next((way for way in found if way.fits(self.total)), min(found, key=lambda way: way.total))
+
+    @property
+    def chosen(self) -> Way:
+        """What will be done; where nothing fits, what takes least."""
+        asked = self.adapters() if self.trainer.lora else self.whole()
+        return next((way for way in asked if way.fits(self.total)), min(asked, key=lambda way: way.total))
+
+
+class _Frozen:
+    """A model of which nothing learns, in bfloat16, as `bytes_needed` looks at it."""
+
+    def __init__(self, model: Any) -> None:
+        self.config, self._head = model.config, torch.nn.Linear(1, 1, bias=False).requires_grad_(False)
+
+    def parameters(self) -> list[Any]:
+        return []
+
+    def get_output_embeddings(self) -> Any:
+        return self._head
+
+
+def sharing_of(run: Run, total: int = 0) -> Sharing | None:
+    """Who shares a GPU of `total` bytes, or of as many as it has; None where nobody does, or it is not known here."""
+    trainers = [each for _, each in outermost(run.trainer, TorchTrainer)]
+    engines: list[PagedEngine | TorchEngine] = [each for _, each in outermost(run.engine, PagedEngine)]
+    engines += [each for _, each in outermost(run.engine, TorchEngine)]
+    if len(trainers) != 1 or len(engines) != 1:
+        return None
+    trainer, engine = trainers[0], engines[0]
+    if not trainer.device.startswith("cuda") or engine.device != trainer.device:
+        return None
+    if not total and device_problem(trainer.device):  # told by whoever looks for devices
+        return None
+    try:
+        model = outline(model_folder(run.model))
+    except (ModelError, ValueError):  # told by whoever reads the folder
+        return None
+    return Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context)
+
+
+def problems(run: Run) -> list[str]:
+    """What cannot fit, with the numbers and with what would."""
+    return [] if (sharing := sharing_of(run)) is None else refusals(sharing)
+
+
+def refusals(sharing: Sharing) -> list[str]:
+    trainer, found = sharing.trainer, []
+    if sharing.context > trainer.max_tokens:
+        found.append(
+            f"contexts of up to {sharing.context} tokens do not fit into micro-batches of {trainer.max_tokens}, for "
+            f"which memory is planned: set trainer.max_tokens={sharing.context}, or a smaller context"
+        )
+    if not (way := sharing.chosen).fits(sharing.total):
+        found.append(f"{_numbers(sharing, way)}. {_remedy(sharing)}")
+    return found
+
+
+def said(run: Run) -> list[str]:
+    """How weights are held where it is not as ever."""
+    sharing = sharing_of(run)
+    if sharing is None or sharing.trainer.lora or f"={FLOAT32}" in (way := sharing.chosen).setting:
+        return []
+    least = sharing.whole()[0]
+    more = f"; {least.words} would be {_gib(least.total)}" if least.setting != way.setting else ""
+    return [f"{_numbers(sharing, way)}{more}"]
+
+
+def expect(run: Run) -> None:
+    """Tell the trainer what it will have beside it, before it loads a model."""
+    if (sharing := sharing_of(run)) is not None:
+        sharing.trainer.expect(sum(sharing.engine_bytes(lends=False).values()), sharing.context)
+
+
+def _numbers(sharing: Sharing, way: Way) -> str:
+    parts = {"weights": way.weights, **way.needed}
+    listed = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in parts.items() if count >= 0.05 * _GIB)
+    engine = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in way.engine.items() if count)
+    return (
+        f"a model of {sharing.count / 1e9:.2f} billion weights on a GPU of {_gib(sharing.total)}: training takes "
+        f"{_gib(way.total - sum(way.engine.values()))} ({listed}) with {way.words} and micro-batches of "
+        f"{way.max_tokens} tokens, the engine {_gib(sum(way.engine.values()))} ({engine})"
+    )
+
+
+def _remedy(sharing: Sharing) -> str:
+    """What would fit, or how small a model has to be."""
+    others = [*sharing.adapters(), *sharing.whole()]
+    if fitting := [f"{way.setting} ({_gib(way.total)})" for way in others if way.fits(sharing.total)]:
+        return f"It fits with {' or '.join(fitting)}"
+    alone = sum(sharing.engine_bytes(lends=False).values())
+    weights = alone - sharing.engine_bytes(lends=False)["keys"]
+    least = min(others, key=lambda way: way.total)
+    share = SPARE * sharing.total / least.total
+    only = f"It fits as an engine alone ({_gib(alone)})" if alone <= SPARE * sharing.total else "Nothing of it fits"
+    if alone > SPARE * sharing.total >= weights:
+        only = f"It fits as an engine alone with fewer keys (weights {_gib(weights)})"
+    return (
+        f"{only}: the least that training takes is {_gib(least.total)} with {least.setting}, so take a model of at "
+        f"most {share * sharing.count / 1e9:.1f} billion weights, an engine with less memory for keys, or a larger GPU"
+    )
+
+
+def _gib(count: int | float) -> str:
+    return f"{count / _GIB:.1f} GiB"

@@ -1,0 +1,111 @@
+"""What does not fit on a GPU is refused before anything is loaded, with the numbers and with what would fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import Qwen2Config
+
+from strop.generate.engines.paged import PagedEngine
+from strop.models.outline import outline
+from strop.run import Run
+from strop.start.room import Sharing, expect, problems, refusals, said, sharing_of
+from strop.training.machine.whole import holding_of
+from strop.training.trainers.torch import TorchTrainer
+from tests.start.test_preflight import make_run
+
+GIB = 2**30
+
+
+@pytest.fixture(scope="module")
+def of_7b(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shape of Qwen2.5-7B: a configuration is all that is looked at."""
+    folder = tmp_path_factory.mktemp("7b")
+    Qwen2Config(
+        vocab_size=152064, hidden_size=3584, intermediate_size=18944, num_hidden_layers=28, num_attention_heads=28,
+        num_key_value_heads=4, tie_word_embeddings=False, max_position_embeddings=32768,
+        architectures=["Qwen2ForCausalLM"],
+    ).save_pretrained(folder)  # fmt: skip
+    return folder
+
+
+def sharing(folder: Path, gib: float, memory: float = 0.2, context: int = 2048, **settings: Any) -> Sharing:
+    run = replace(
+        make_run(),
+        model=str(folder),
+        engine=PagedEngine(memory=memory),
+        trainer=TorchTrainer(device="cuda", **settings),
+        context=context,
+    )
+    found = sharing_of(run, int(gib * GIB))
+    assert found is not None
+    return found
+
+
+def test_an_outline_has_the_shape_and_no_memory(of_7b: Path) -> None:
+    model = outline(of_7b)
+    assert sum(each.numel() for each in model.parameters()) == 7_615_616_512
+    assert all(each.is_meta for each in model.parameters())
+
+
+def test_seven_billion_whole_beside_its_engine_on_one_h200(of_7b: Path) -> None:
+    """139.8 GiB, a fifth of them for keys: weights 14.2 of the engine and 71 of training, 10 bytes for each."""
+    found = sharing(of_7b, 139.8)
+    way = found.chosen
+    assert way.setting == "trainer.bytes_per_weight=10" and way.fits(found.total) and not refusals(found)
+    assert way.engine["weights"] / GIB == pytest.approx(14.2, abs=0.05)
+    assert way.engine["keys"] / GIB == pytest.approx(0.2 * 139.8, abs=0.1)
+    held = way.weights + sum(way.needed[name] for name in ("gradients", "moments", "bits cut off"))
+    assert held == 10 * 7_615_616_512
+    assert sharing(of_7b, 139.8, memory=0.4).chosen.setting == "trainer.bytes_per_weight=6"  # as it comes
+    assert sharing(of_7b, 300).chosen.setting == "trainer.bytes_per_weight=18"
+
+
+def test_what_does_not_fit_is_refused_with_what_would(of_7b: Path) -> None:
+    (told,) = refusals(sharing(of_7b, 48))
+    assert "7.62 billion weights on a GPU of 48.0 GiB" in told and "6 bytes a weight" in told
+    assert (
+        "gradients 14.2" in told and "moments 14.2" in told and "the engine 23.8 GiB (weights 14.2, keys 9.6)" in told
+    )
+    assert "It fits with trainer.lora=32 (" in told
+    (told,) = refusals(sharing(of_7b, 80, bytes_per_weight=18))
+    assert "It fits with trainer.lora=32" in told
+
+
+def test_what_fits_only_as_an_engine(of_7b: Path) -> None:
+    (told,) = refusals(sharing(of_7b, 22, lora=32))
+    assert "adapters of rank 32" in told and "It fits as an engine alone (18.6 GiB)" in told
+    assert "take a model of at most" in told
+    (told,) = refusals(sharing(of_7b, 17, lora=32))
+    assert "It fits as an engine alone with fewer keys (weights 14.2 GiB)" in told
+    (told,) = refusals(sharing(of_7b, 8, lora=32))
+    assert "Nothing of it fits: the least that training takes is" in told
+
+
+def test_contexts_longer_than_a_micro_batch(of_7b: Path) -> None:
+    (told,) = refusals(sharing(of_7b, 139.8, context=16384, max_tokens=8192, lora=32))
+    assert told.startswith("contexts of up to 16384 tokens do not fit into micro-batches of 8192")
+    assert "trainer.max_tokens=16384" in told
+
+
+def test_where_there_is_no_gpu_nothing_is_said() -> None:
+    run: Run = make_run()
+    assert problems(run) == said(run) == []
+    expect(run)
+    assert isinstance(run.trainer, TorchTrainer) and run.trainer.room.taken == 0
+
+
+def test_the_trainer_leaves_room_for_the_engine(of_7b: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch says what is free; beside 14 and 28 GiB of an engine there are 10 bytes a weight, alone on it 18."""
+    monkeypatch.setattr("torch.cuda.current_device", lambda: 0)
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda _: (160 * GIB, 160 * GIB))
+    monkeypatch.setattr("torch.cuda.get_per_process_memory_fraction", lambda _: 1.0)
+    for name in ("memory_reserved", "memory_allocated"):
+        monkeypatch.setattr(f"torch.cuda.{name}", lambda _: 0)
+    trainer = TorchTrainer(device="cuda", max_tokens=8192)
+    assert holding_of(trainer, of_7b, trainer.room).total == 18
+    trainer.expect(42 * GIB, 2048)
+    assert holding_of(trainer, of_7b, trainer.room).total == 10
