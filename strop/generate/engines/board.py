@@ -6,13 +6,14 @@ recognised and logprobs kept there. What the host does per step does not grow wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.generate.engines.ahead import Ahead
@@ -92,6 +93,11 @@ class Board:
         self.stream: Any = _stream(self.device, -1) if self._is_cuda else None
         self._copies: Any = _stream(self.device, 0) if self._is_cuda else None
 
+    @property
+    def most(self) -> int:
+        """Tokens that a slot may write in one step."""
+        return 1 if self.ahead is None else self.ahead.draft.tokens + 1
+
     def guess_with(self, draft: Draft) -> None:
         """From here on several tokens a step where they are guessed right."""
         self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables)
@@ -108,14 +114,9 @@ class Board:
     def seat(self, seats: Sequence[Seat]) -> None:
         """Put requests into their slots; they write from the next step on."""
         rows = self._put(np.array([seat.slot for seat in seats]))
-        width = max(len(seat.context) for seat in seats)
-        tokens = np.zeros((len(seats), width), np.int32)
-        tables = np.zeros((len(seats), max(len(seat.pages) for seat in seats)), np.int32)
-        for row, seat in enumerate(seats):
-            tokens[row, : len(seat.context)] = seat.context
-            tables[row, : len(seat.pages)] = seat.pages
-        self.sheet.tokens[:, :width].index_copy_(0, rows, self._put(tokens))
-        self.tables[:, : tables.shape[1]].index_copy_(0, rows, self._put(tables))
+        tokens = _padded([seat.context for seat in seats])
+        self.sheet.tokens[:, : tokens.shape[1]].index_copy_(0, rows, self._put(tokens))
+        self.hold({seat.slot: seat.pages for seat in seats})
         heat = [seat.sampling for seat in seats]
         for target, values in (
             (self.sheet.lengths, np.array([len(seat.context) for seat in seats], np.int32)),
@@ -127,6 +128,12 @@ class Board:
         ):
             target.index_copy_(0, rows, self._put(values))
         self.sheet.is_active.index_fill_(0, rows, True)
+
+    @torch.inference_mode()
+    def hold(self, pages: Mapping[int, Sequence[int]]) -> None:
+        """Slots hold these pages, in order."""
+        tables = _padded(list(pages.values()))
+        self.tables[:, : tables.shape[1]].index_copy_(0, self._put(np.array(list(pages))), self._put(tables))
 
     @torch.inference_mode()
     def prefill(self, pieces: Sequence[tuple[int, int, IntArray]]) -> None:
@@ -256,6 +263,14 @@ class Board:
 
 def _stream(device: torch.device, priority: int) -> Any:
     return torch.cuda.Stream(device, priority=priority)  # type: ignore[no-untyped-call]
+
+
+def _padded(rows: Sequence[Sequence[int] | IntArray]) -> NDArray[np.int32]:
+    """[N, longest] int32, zeros behind."""
+    found = np.zeros((len(rows), max(map(len, rows))), np.int32)
+    for into, row in zip(found, rows, strict=True):
+        into[: len(row)] = row
+    return found
 
 
 def _runs(starts: IntArray, counts: IntArray) -> IntArray:

@@ -27,6 +27,7 @@ from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.paged_request import Request, new_request
 from strop.generate.engines.paged_room import LONGEST, num_pages, operations_on, prefill_pieces
 from strop.generate.engines.pages import Pages
+from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
@@ -37,7 +38,6 @@ from strop.weights.fingerprint import fingerprint
 from strop.weights.lent import Lent, Loan, readable
 
 _PREFILL = 16384  # tokens of prompts between two looks
-_PASSES = 12  # of the event loop after a request ended; see engines/torch.py
 _NAP = 3e-4  # seconds between two questions whether the device is done
 
 
@@ -92,7 +92,7 @@ class PagedEngine(Engine):
         if self.draft is not None:
             self._board.guess_with(self.draft)
         self._strings = StopStrings(model)
-        self._seating = Seating(self.rows, pages)
+        self._seating = Seating(self.rows, pages, (2 * self.steps + 1) * self._board.most)  # two looks are under way
 
     def borrow(self, lent: Loan | None) -> bool:
         """Read these weights in place, with adapters of its own, where they are what it would hold and it has none."""
@@ -122,8 +122,9 @@ class PagedEngine(Engine):
             return answer
         async with self._turn:
             if not self.keep_cache:
-                await self._drain()
-                self._unseat()
+                while self._looks:  # see everything that is under way
+                    await self._see()
+                self._unseat(list(self._seating.seated.values()))
             weights = self._weights
             source = read_weights(version.location, self._model)
             with self._board.turn():
@@ -153,8 +154,7 @@ class PagedEngine(Engine):
                 self._board.empty([request.slot for request in seated])
                 self._fetch(seated, None)
             for request in seated:
-                self._seating.leave(request)
-                request.answer(request.ending(self._strings, self._ends) or Stop.ABORTED)
+                self._answer(request, Stop.ABORTED)
         return None
 
     def forget(self) -> None:
@@ -169,11 +169,11 @@ class PagedEngine(Engine):
     async def _run(self) -> None:
         """Keep the device busy while there is work; whatever goes wrong reaches everybody who waits."""
         try:
-            await _let_others_run(_PASSES)
+            await let_others_run(PASSES)
             while self._seating or self._looks:
                 async with self._turn:
                     has_ended = await self._round()
-                await _let_others_run(_PASSES if has_ended else 1)
+                await let_others_run(PASSES if has_ended else 1)
         except asyncio.CancelledError:
             self._dismiss(lambda request: request.future.cancel())
             raise
@@ -200,6 +200,11 @@ class PagedEngine(Engine):
 
     def _advance(self) -> None:
         seated = self._seating.seated
+        while (grown := self._seating.grow()) is None:  # who came last gives its pages to those before
+            self._unseat([next(reversed(seated.values()))])
+        if grown:
+            with self._board.turn():
+                self._board.hold(grown)
         requests = list(seated.values())
         order = np.fromiter(seated, np.int64, len(requests))
         is_truncated = any(request.sampling.is_truncated for request in requests)
@@ -213,6 +218,8 @@ class PagedEngine(Engine):
             await asyncio.sleep(_NAP)
         is_active = look.is_active.numpy()
         still = [request for request in requests if self._seating.holds(request)]
+        for request, length in zip(requests, look.lengths.tolist(), strict=True):
+            request.known = max(request.known, length)
         ended = {
             request
             for request, goes_on in zip(requests, is_active, strict=True)
@@ -226,9 +233,12 @@ class PagedEngine(Engine):
         if unread:
             self._fetch(unread, look)
         for request in finished:
-            self._seating.leave(request)
-            request.answer(request.ending(self._strings, self._ends) or Stop.LENGTH)
+            self._answer(request, Stop.LENGTH)
         return bool(finished)
+
+    def _answer(self, request: Request, otherwise: Stop) -> None:
+        self._seating.leave(request)
+        request.answer(request.ending(self._strings, self._ends) or otherwise)
 
     def _stopped_by_string(self, watched: Sequence[Request]) -> set[Request]:
         """Those in whose new tokens a stop string is complete; they have run on, and are cut there."""
@@ -250,19 +260,15 @@ class PagedEngine(Engine):
             request.take(tokens[row, :length].copy(), logprobs[row, before:length], versions[row, before:length])
             self._board.teach(request.slot, tokens[row], length, int((request.versions == self.version).sum()))
 
-    async def _drain(self) -> None:
-        """See everything that is under way."""
-        while self._looks:
-            await self._see()
-
-    def _unseat(self) -> None:
+    def _unseat(self, requests: list[Request]) -> None:
         """Running requests give their slots back and wait in front, to have their keys computed anew."""
-        requests = list(self._seating.seated.values())
         if requests:
             with self._board.turn():
                 self._board.empty([request.slot for request in requests])
                 self._fetch(requests, None)
-        self._seating.unseat(requests)
+        for request in (over := [each for each in requests if each.ending(self._strings, self._ends)]):
+            self._answer(request, Stop.LENGTH)
+        self._seating.unseat([request for request in requests if request not in over])
 
     def _withdraw(self, request: Request) -> None:
         """Forget a request that nobody waits for any more."""
@@ -289,8 +295,3 @@ class PagedEngine(Engine):
         if sampling.stop:
             self._strings.open()
         return new_request(prompt, sampling, key, self._board.context, self._seating.pages.count)
-
-
-async def _let_others_run(passes: int) -> None:
-    for _ in range(passes):
-        await asyncio.sleep(0)

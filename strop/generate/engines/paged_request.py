@@ -27,7 +27,9 @@ class Request:
     future: asyncio.Future[Completion]
     limit: int
     slot: int = -1
+    known: int = 0  # tokens that stand in its slot at least
     pages: list[int] = field(default_factory=list)
+    shown: int = 0  # pages that the device knows of
     epoch: int = 0
     stem: bytes = b""  # what its prompt is known by, see `pages.stem_of`
     checked: int = 0  # tokens already looked through for stop strings

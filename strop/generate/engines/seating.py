@@ -13,10 +13,13 @@ from strop.kernels.decode import PAGE
 
 
 class Seating:
-    """Requests are seated in the order in which they wait, each as soon as there is a slot and room for its keys."""
+    """Requests are seated in the order in which they wait, each as soon as there is a slot and room for its keys.
 
-    def __init__(self, slots: int, pages: Pages) -> None:
-        self.pages = pages
+    Room is taken as they grow: for `ahead` tokens beyond what is known to be written, not for the longest they may get.
+    """
+
+    def __init__(self, slots: int, pages: Pages, ahead: int) -> None:
+        self.pages, self._ahead = pages, ahead
         self.waiting: deque[Request] = deque()
         self.seated: dict[int, Request] = {}  # by slot, as they came
         self.free = list(range(slots - 1, -1, -1))
@@ -48,16 +51,32 @@ class Seating:
         if content not in known:
             known[content] = digests_of(context[:-1])
         pages = self.pages.share(known[content], context[:-1])
-        start, need = len(pages) * PAGE, pages_for(request.limit) - len(pages)
+        request.known = len(context)
+        start, need = len(pages) * PAGE, self._reach(request) - len(pages)
         if not self.pages.has_room(need):
             self.pages.release(pages)
             return None
         request.pages = pages + self.pages.take(need)
         self.pages.name(request.pages, known[content])
-        request.slot, request.epoch = self.free.pop(), self._epoch
+        request.slot, request.epoch, request.shown = self.free.pop(), self._epoch, len(request.pages)
         request.stem = stem_of(context[:-1], known[content])
         self.seated[request.slot] = request
         return Seat(request.slot, context, request.limit, as_key(request.key), request.sampling, request.pages, start)
+
+    def grow(self) -> dict[int, list[int]] | None:
+        """Pages of slots that needed more for what may be written next; None where there are too few: one must go."""
+        for request in self.seated.values():
+            if (need := self._reach(request) - len(request.pages)) > 0:
+                if not self.pages.has_room(need):
+                    return None
+                request.pages += self.pages.take(need)
+        grown = [request for request in self.seated.values() if len(request.pages) > request.shown]
+        for request in grown:
+            request.shown = len(request.pages)
+        return {request.slot: request.pages for request in grown}
+
+    def _reach(self, request: Request) -> int:
+        return pages_for(min(request.limit, request.known + self._ahead))
 
     def leave(self, request: Request, is_whole: bool = True) -> None:
         """Free its slot; where its keys are whole and of today's weights, they stay for who has the same prefix."""

@@ -12,6 +12,7 @@ import torch
 
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
 from strop.generate.engines.board import _bucket, _runs
+from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.pages import Pages, digests_of, stem_of
 from strop.generate.engines.torch import TorchEngine
@@ -135,6 +136,27 @@ def test_requests_wait_for_pages_and_all_end(endless: list[Path]) -> None:
         assert one.tokens.tolist() == other.tokens.tolist()
     with pytest.raises(ConfigurationError, match="needs 6 pages, and there are 2"):
         asyncio.run(paged(endless[0], cache_tokens=32).sample(prompts[0], Sampling(max_tokens=80), 0))
+
+
+@pytest.mark.parametrize("draft", [None, Draft(every=1000)])
+def test_more_are_decoded_together_than_their_limits_would_allow(endless: list[Path], draft: Draft | None) -> None:
+    """Six pages, and a limit takes five: the last to come gives way when they grow, and loses nothing."""
+    engine = paged(endless[0], rows=8, cache_tokens=96, steps=1, draft=draft)
+    prompts, sampling, together = prompts_of([16] * 5), Sampling(max_tokens=60), 0
+
+    async def watched() -> list[Completion]:
+        nonlocal together
+        asking = asyncio.gather(*(engine.sample(p, sampling, k) for k, p in enumerate(prompts)))
+        while not asking.done():
+            together = max(together, len(engine._seating.seated))
+            await asyncio.sleep(0)
+        return await asking
+
+    for one, other in zip(asyncio.run(watched()), asked(plain(endless[0]), prompts, sampling), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist() and one.stop is Stop.LENGTH
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+    assert together >= 2 and engine.num_prefilled > 5 * 15, "somebody's keys were computed again"
+    assert is_empty(engine)
 
 
 def test_the_end_token_stops_and_is_included(folders: dict[str, Path]) -> None:

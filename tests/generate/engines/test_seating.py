@@ -16,6 +16,7 @@ from strop.machines import Completion
 from strop.types import Sampling
 
 Future: TypeAlias = asyncio.Future[Completion]
+AHEAD = 100  # tokens: more than any request here may write
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def request(future: Future, first: int, length: int = 20, limit: int = 30) -> Re
 
 
 def test_they_sit_down_in_order_and_a_slot_is_used_again(future: Future) -> None:
-    seating = Seating(2, Pages(9))
+    seating = Seating(2, Pages(9), AHEAD)
     first, second, third = requests = [request(future, number) for number in range(3)]
     seating.waiting.extend(requests)
     assert [(seat.slot, seat.start, seat.lacks) for seat in seating.seat(1000)] == [(0, 0, 19), (1, 0, 19)]
@@ -48,14 +49,14 @@ def test_they_sit_down_in_order_and_a_slot_is_used_again(future: Future) -> None
 
 
 def test_a_pass_takes_only_so_many_tokens_of_prompts(future: Future) -> None:
-    seating = Seating(4, Pages(9))
+    seating = Seating(4, Pages(9), AHEAD)
     seating.waiting.extend(request(future, number) for number in range(4))
     assert len(seating.seat(20)) == 2, "19 tokens of the first leave room for another to begin"
     assert len(seating.seat(1000)) == 2
 
 
 def test_who_finds_no_pages_waits_and_is_not_overtaken(future: Future) -> None:
-    seating = Seating(4, Pages(4))  # three pages: one request of two, and one to spare
+    seating = Seating(4, Pages(4), AHEAD)  # three pages: one request of two, and one to spare
     large, small = request(future, 1), request(future, 2, 4, 8)
     seating.waiting.extend([request(future, 0), large, small])
     assert [seat.slot for seat in seating.seat(1000)] == [0]
@@ -64,7 +65,7 @@ def test_who_finds_no_pages_waits_and_is_not_overtaken(future: Future) -> None:
 
 @pytest.mark.parametrize("how", ["whole", "torn", "forgotten"])
 def test_keys_are_found_again_where_they_are_whole_and_of_todays_weights(future: Future, how: str) -> None:
-    seating = Seating(1, Pages(9))
+    seating = Seating(1, Pages(9), AHEAD)
     first, same = request(future, 7, 40, 80), request(future, 7, 40, 80)
     seating.waiting.append(first)
     (seat,) = seating.seat(1000)
@@ -82,9 +83,27 @@ def test_keys_are_found_again_where_they_are_whole_and_of_todays_weights(future:
 
 
 def test_those_who_give_up_their_slots_wait_in_front_in_their_order(future: Future) -> None:
-    seating = Seating(2, Pages(9))
+    seating = Seating(2, Pages(9), AHEAD)
     first, second, third = requests = [request(future, number) for number in range(3)]
     seating.waiting.extend(requests)
     seating.seat(1000)
     seating.unseat([first, second])
     assert list(seating.waiting) == [first, second, third] and not seating.seated and len(seating.free) == 2
+
+
+def test_pages_are_taken_as_a_reply_grows(future: Future) -> None:
+    seating = Seating(2, Pages(6), 4)  # five pages; each holds room for four tokens more than are known
+    first, second = request(future, 0, 14, 64), request(future, 1, 14, 64)
+    seating.waiting.extend([first, second])
+    assert [len(seat.pages) for seat in seating.seat(1000)] == [2, 2]  # 14 + 4 tokens; their limits would take four
+    assert seating.grow() == {}
+    first.known = 29  # 33 tokens: a third page, the last one
+    before = list(first.pages)
+    assert seating.grow() == {first.slot: first.pages} and first.pages[:2] == before and len(first.pages) == 3
+    assert seating.grow() == {}, "the device knows of it now"
+    second.known = 29
+    assert seating.grow() is None
+    seating.unseat([first])
+    assert seating.waiting[0] is first and seating.grow() == {second.slot: second.pages}
+    second.known = 62
+    assert len((seating.grow() or {})[second.slot]) == 4, "never more than its limit takes"
