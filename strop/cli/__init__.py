@@ -194,7 +194,9 @@ def show(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     attempt: Annotated[str, typer.Argument(metavar="[ATTEMPT]", help="Its id, such as 12/0.")] = "",
     step: Annotated[int, typer.Option("--step", help="Whose attempts; the last where none is named.")] = 0,
-    by: Annotated[str, typer.Option("--by", help="Colour tokens by credit, chance, version or none.")] = "credit",
+    by: Annotated[
+        str, typer.Option("--by", help="Colour tokens by credit, chance, ratio, version or none.")
+    ] = "credit",
     debug: Debug = False,
 ) -> None:
     """Read attempts as conversations: one, or the best and the worst of a step."""

@@ -1,4 +1,7 @@
-"""`strop export`: a run's model as a folder that anything loads, its adapters alone, or one GGUF file."""
+"""`strop export`: a run's model as a folder that anything loads, its adapters alone, or one GGUF file.
+
+Where several voices learn, each has a model: `out` is then a folder in which each stands under its name.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.errors import CheckpointError, ConfigurationError
+from strop.observe.facts import voices_of
 
 CONVERTER = "convert_hf_to_gguf.py"  # of llama.cpp
 _ADAPTERS = "adapter"
@@ -26,15 +30,30 @@ def export(path: Path, out: Path, what: str, step: str = "newest") -> None:
     folder = RunFolder(path)
     folder.require_recipe()
     saved = _chosen(folder, step)
+    voices = voices_of(folder.recipe)
+    if len(voices) < 2:
+        _write(saved, out, what)
+        print(f"{what} of {saved} → {out}")
+        return
+    places = [saved, *(saved / checkpoint.VOICES / voice for voice in voices[1:])]  # as `TrainerPerVoice` saves them
+    if missing := [voice for voice, place in zip(voices, places, strict=True) if not place.is_dir()]:
+        raise CheckpointError(f"{saved} has no model of {', '.join(missing)}: is it a checkpoint of this run?")
+    for voice, place in zip(voices, places, strict=True):
+        to = out / (f"{voice}.gguf" if what == "gguf" else voice)
+        _write(place, to, what)
+        print(f"{what} of {voice} in {saved} → {to}")
+
+
+def _write(saved: Path, out: Path, what: str) -> None:
     if what == "adapter" and not (saved / _ADAPTERS).is_dir():
         raise ConfigurationError(f"{saved} has no adapters: the run trained all weights, export its model")
+    out.parent.mkdir(parents=True, exist_ok=True)
     if what == "gguf":
         _to_gguf(saved, out)
     elif what == "adapter":
         shutil.copytree(saved / _ADAPTERS, out)
     else:
         _copy(saved, out)
-    print(f"{what} of {saved} → {out}")
 
 
 def _chosen(folder: RunFolder, step: str) -> Path:

@@ -96,6 +96,14 @@ def belief_of(recipe: Path) -> str:
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
 
 
+def voices_of(recipe: Path) -> tuple[str, ...]:
+    """Those that have weights of their own in a recipe file; none where one model learns."""
+    trainer = fields_of(recipe).get("trainer")
+    calls = [node for node in ast.walk(trainer) if isinstance(node, ast.Call)] if trainer is not None else []
+    found = [word.value for call in calls for word in call.keywords if word.arg == "voices"]
+    return tuple(ast.literal_eval(found[0])) if found else ()
+
+
 def _world(node: ast.Call) -> str:
     given = [*node.args, *(word.value for word in node.keywords if word.arg != "seed")]
     plain = [str(value.value) for value in given if isinstance(value, ast.Constant)]

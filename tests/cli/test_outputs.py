@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from strop.cli.train import StartedAs, resume_run, start_run
 from strop.cli.words import parse_words
 from strop.disk.ledger import Ledger
 from strop.errors import CheckpointError, ConfigurationError
+from tests.parts import EvenLength
 
 SMALL = {"world": "keyvalue:2", "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4, "checkpoint_every": 1}
 
@@ -96,6 +98,28 @@ def test_adapters_are_exported_alone(tmp_path: Path) -> None:
         "adapter_config.json",
         "adapter_model.safetensors",
     }
+
+
+def test_every_voice_is_exported_under_its_name(tmp_path: Path) -> None:
+    run = recipe("team", steps=1, lora=2, temperature=2.0, **SMALL)
+    run = replace(run, rewards=(EvenLength(),))
+    summary = train(run, "team", tmp_path, quiet=True)
+    folder = Path(summary["folder"])
+    export(folder, tmp_path / "models", "model")
+    export(folder, tmp_path / "adapters", "adapter")
+    saved = folder / "checkpoints" / "step-1"
+    voices = {"planner": saved, "critic": saved / "voices" / "critic", "actor": saved / "voices" / "actor"}
+    for kind, inner, file in (
+        ("models", "", "model.safetensors"),
+        ("adapters", "adapter", "adapter_model.safetensors"),
+    ):
+        written = {path.name: (path / file).read_bytes() for path in (tmp_path / kind).iterdir()}
+        assert written == {voice: (place / inner / file).read_bytes() for voice, place in voices.items()}
+        assert len(set(written.values())) == 3
+    assert (tmp_path / "models" / "critic" / "tokenizer.json").is_file()
+    shutil.rmtree(saved / "voices")
+    with pytest.raises(CheckpointError):
+        export(folder, tmp_path / "again", "model", "1")
 
 
 def test_a_gguf_file_needs_its_converter(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

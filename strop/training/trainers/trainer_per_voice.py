@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from strop.abilities import Borrows, Lends
+from strop.disk.checkpoint import VOICES
 from strop.errors import ConfigurationError
 from strop.machines import Objective, Trainer
 from strop.training.batch import Batch
@@ -20,7 +21,6 @@ from strop.types import Group, Metrics
 from strop.weights.by_voice import LentByVoice, check_voices, place_of, together
 from strop.weights.lent import Lent
 
-_FOLDER = "voices"
 _MEANT = ("learning_rate", "step_scale")  # figures that do not add up over voices
 
 
@@ -118,7 +118,7 @@ class TrainerPerVoice(Trainer):
             trainer.resume(place)
 
     def _folders(self, folder: Path) -> list[Path]:
-        return [folder, *(folder / _FOLDER / voice for voice in self.voices[1:])]
+        return [folder, *(folder / VOICES / voice for voice in self.voices[1:])]
 
 
 def _check_rows(name: str, rows: int, tokens: int) -> None:
