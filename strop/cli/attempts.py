@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from strop.errors import ConfigurationError
 from strop.observe.facts import read_facts
 from strop.observe.transcripts import Reader, contexts
 from strop.types import Group, Trajectory
+
+_BATCH = 1024  # rows of a parquet file that are in memory at a time
+_NUMBERS = {"group": "int64", "version": "int64", "level": "int64", "tokens": "int64", "reward": "float64"}
+_TEXTS = ("id", "task", "source", "answer", "messages", "other_contexts", "rewards", "fate", "outcome", "origin")
+_COLUMNS = dict.fromkeys((*_TEXTS, "error", "parent"), "string") | _NUMBERS
 
 
 def write_attempts(path: Path, out: Path) -> None:
@@ -85,8 +91,15 @@ def _parquet(rows: Iterator[dict[str, Any]], out: Path) -> int:
         raise ConfigurationError(
             "parquet needs pyarrow (pip install 'strop[datasets]'); a .jsonl file does not"
         ) from None
-    # nested fields as JSON text: which rewards there are differs between rows
-    nested = ("messages", "other_contexts", "rewards")
-    told = [row | {name: json.dumps(row[name], ensure_ascii=False) for name in nested} for row in rows]
-    parquet.write_table(pyarrow.Table.from_pylist(told), out)
-    return len(told)
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in _COLUMNS.items()])
+    count = 0
+    with parquet.ParquetWriter(out, schema) as file:
+        while told := [_flat(row) for row in islice(rows, _BATCH)]:
+            file.write_table(pyarrow.Table.from_pylist(told, schema))
+            count += len(told)
+    return count
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Nested fields as JSON text: which rewards there are differs between rows."""
+    return row | {name: json.dumps(row[name], ensure_ascii=False) for name in ("messages", "other_contexts", "rewards")}

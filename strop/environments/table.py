@@ -1,4 +1,4 @@
-"""Tasks from a table: a JSONL or JSON file, or a local Hugging Face dataset (parquet, CSV, or a saved folder)."""
+"""Tasks from a table: a JSONL or JSON file, or a Hugging Face dataset (parquet, CSV, or a saved folder)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from strop.environments import answers
-from strop.environments.dataset_rows import dataset_rows, has_split
+from strop.environments.dataset_rows import dataset_rows, has_split, title_of
 from strop.environments.fixed import FixedTasks
-from strop.environments.json_rows import json_rows
 from strop.environments.rows import COMPLETION, columns_of, missing_answer, task_of
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError, DataError, nearest
@@ -36,7 +35,7 @@ class Table(World):
 
     @property
     def name(self) -> str:
-        return Path(self.path).stem
+        return title_of(Path(self.path))
 
     @property
     def level(self) -> int:
@@ -106,9 +105,8 @@ class Table(World):
         path = Path(self.path)
         if not path.exists():
             raise DataError(f"{path} does not exist")
-        is_json = path.is_file() and path.suffix in (".jsonl", ".json")
         tasks, missing = list[Task](), list[str]()
-        for place, row in json_rows(path) if is_json else dataset_rows(path, split):
+        for place, row in dataset_rows(path, split):
             try:
                 tasks.append(task_of(row, self.name, self.prompt_column, self.answer_column))
                 if self.rule != "none" and (said := missing_answer(row, self.answer_column)):

@@ -31,7 +31,7 @@ from strop.types import Sampling
 class Setting:
     """Fields that any recipe takes."""
 
-    world: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER
+    world: str = "arithmetic:4"  # name:level, several joined by +; FILE.jsonl, dataset:FOLDER_OR_ID
     model: str = "pocket"  # a Hugging Face folder or id, a run, or the bundled model
     seed: int = 0  # of tasks, sampling and whatever else is left to chance
     steps: int = 100  # each trains on one draw and makes one version of the weights

@@ -1,4 +1,4 @@
-"""Worlds by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:FOLDER`."""
+"""Worlds by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:ID`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from strop.environments.table import Table
 from strop.environments.tools.cells import Cells
 from strop.environments.trials import Isolation, Trials
 from strop.errors import ConfigurationError, nearest
+from strop.recipes.chosen_dataset import chosen_dataset
 from strop.roles import World
 
 _DATASET = "dataset:"
@@ -90,7 +91,7 @@ def _parse(text: str, seed: int, table: Table) -> World:
         dataset, _, level = text.removeprefix("drill/").partition(":")
         return Drill(dataset, _level(text, level), seed)
     if text.startswith(_DATASET) or text.endswith(_TABLES):
-        return replace(table, path=text.removeprefix(_DATASET))
+        return replace(table, path=chosen_dataset(text.removeprefix(_DATASET)))
     return _levelled(text, seed)
 
 
@@ -100,7 +101,8 @@ def _levelled(text: str, seed: int) -> World:
     if kind is None:
         raise ConfigurationError(
             f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
-            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER"
+            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER, "
+            "dataset:OWNER/NAME (of the Hugging Face hub)"
         )
     world: World = kind(_level(text, level), seed)
     return world

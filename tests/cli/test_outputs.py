@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from strop import recipe, train
+from strop.cli import attempts
 from strop.cli.attempts import write_attempts
 from strop.cli.clean import clean
 from strop.cli.export import export
@@ -154,11 +155,19 @@ def test_attempts_are_rows_with_conversations_and_fates(finished: Path, tmp_path
         write_attempts(tmp_path, tmp_path / "other.jsonl")
 
 
-def test_attempts_as_parquet(finished: Path, tmp_path: Path) -> None:
+def test_attempts_as_parquet_are_the_same_rows_written_in_batches(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(attempts, "_BATCH", 10)
     write_attempts(finished, tmp_path / "attempts.parquet")
-    rows = parquet.read_table(tmp_path / "attempts.parquet").to_pylist()
-    assert len(rows) == 32 and json.loads(rows[0]["messages"])[0]["role"] == "user"
+    write_attempts(finished, tmp_path / "attempts.jsonl")
+    file = parquet.ParquetFile(tmp_path / "attempts.parquet")
+    rows = file.read().to_pylist()
+    for row in rows:
+        row |= {name: json.loads(row[name]) for name in ("messages", "other_contexts", "rewards")}
+    assert rows == [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+    assert [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)] == [10, 10, 10, 2]
 
 
 def test_clean_counts_first_and_keeps_the_newest_whole_checkpoint(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from strop.environments.dataset_rows import dataset_rows
 from strop.environments.table import Table
 from strop.errors import ConfigurationError, DataError
 from strop.types import Message
@@ -79,7 +80,22 @@ def test_other_columns_and_mistakes(tmp_path: Path) -> None:
         Table(str(tmp_path / "notes")).task(0)
 
 
+def test_a_parquet_file_is_read_in_batches_and_a_damaged_one_named(tmp_path: Path) -> None:
+    many = datasets.Dataset.from_dict({"question": [f"{n}+1=?" for n in range(3000)], "answer": list(range(1, 3001))})
+    path = tmp_path / "many.parquet"
+    many.to_parquet(path, batch_size=500)
+    places = [place for place, _ in dataset_rows(path, "train")]
+    assert places == [f"{path}, row {number}" for number in range(3000)]
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(DataError, match=r"many\.parquet cannot be read: "):
+        Table(str(path)).task(0)
+
+
 def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets.Dataset.from_dict(ROWS).save_to_disk(tmp_path)
+    (tmp_path / "rows.csv").write_text("prompt,answer\na,b\n")
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'strop\[datasets\]'"):
-        Table(str(tmp_path)).task(0)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for path in (tmp_path, tmp_path / "rows.csv"):
+        with pytest.raises(ConfigurationError, match=r"pip install 'strop\[datasets\]'"):
+            Table(str(path)).task(0)

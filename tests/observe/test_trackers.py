@@ -58,9 +58,12 @@ def test_wandb_does_what_its_environment_says_and_a_missing_key_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
+    named = {"WANDB_MODE": "offline", "WANDB_PROJECT": "sums", "WANDB_ENTITY": "us", "WANDB_NAME": "third try"}
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
     tracker = Wandb()
     tracker.open(tmp_path, {})
+    assert (tracker._run.project, tracker._run.entity, tracker._run.name) == ("sums", "us", "third try")
     tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))
     # it reads its environment once, so another process asks without it
@@ -78,6 +81,7 @@ def test_wandb_writes_offline(tmp_path: Path) -> None:
     pytest.importorskip("wandb")
     tracker = Wandb(mode="offline")
     tracker.open(tmp_path, {"recipe": "grpo"})
+    assert (tracker._run.project, tracker._run.name) == ("strop", tmp_path.name)
     tracker.stepped(1, {"reward": 0.5}, {"seconds": 2.0})
     tracker.end()
     assert list(tmp_path.glob("wandb/offline-run-*/*.wandb"))

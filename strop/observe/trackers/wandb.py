@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ _MISSING = "Weights & Biases is not installed: pip install 'strop[wandb]'"
 class Wandb:
     """Logs to a project. A resumed run goes on in the same place."""
 
-    project: str = "strop"
+    project: str = ""  # empty: what WANDB_PROJECT says, else strop; WANDB_ENTITY and WANDB_NAME are followed, too
     mode: str = ""  # online, offline or disabled; empty: what WANDB_MODE says, else online
     _run: Any = field(default=None, init=False, repr=False, compare=False)
 
@@ -36,8 +37,8 @@ class Wandb:
         place = folder.resolve()
         try:
             self._run = wandb.init(
-                project=self.project,
-                name=place.name,
+                project=self.project or os.environ.get("WANDB_PROJECT") or "strop",
+                name=os.environ.get("WANDB_NAME") or place.name,
                 id=hashlib.sha256(str(place).encode()).hexdigest()[:16],
                 resume="allow",
                 config=settings,

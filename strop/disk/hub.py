@@ -1,0 +1,51 @@
+"""Ids on the Hugging Face hub: the snapshot in the local cache, else what can be downloaded into it.
+
+Only files of the asked patterns are downloaded, and nothing of them is ever executed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["model", "dataset"]
+_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+class NotOnHub(Exception):  # noqa: N818 (it says what was found)
+    """Neither in the cache nor to be had; says why, and what would help."""
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether `owner/name` is no place here: where there is a folder `owner`, a folder in it is what is missing."""
+    return bool(_ID.fullmatch(name)) and not Path(name.split("/")[0]).exists()
+
+
+def snapshot(name: str, kind: Kind, patterns: Sequence[str], is_whole: Callable[[Path], bool]) -> Path:
+    """Its folder in the cache, whose path names the revision; downloaded where it is not whole there."""
+    from huggingface_hub import constants, snapshot_download
+
+    try:
+        cached = Path(snapshot_download(name, repo_type=kind, local_files_only=True))
+        if is_whole(cached):
+            return cached
+    except (OSError, ValueError):
+        pass
+    if not constants.HF_HUB_OFFLINE:
+        print(f"{name} is no folder here: looking for it on the Hugging Face hub", file=sys.stderr)
+    try:
+        return Path(snapshot_download(name, repo_type=kind, allow_patterns=list(patterns)))
+    except (OSError, ValueError) as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise NotOnHub(f"{said[0]} {_remedy(name, kind)}") from None
+
+
+def _remedy(name: str, kind: Kind) -> str:
+    from huggingface_hub import constants
+
+    word = "" if kind == "model" else f" --repo-type {kind}"
+    offline = "HF_HUB_OFFLINE is set, so the hub is not asked. " if constants.HF_HUB_OFFLINE else ""
+    return f"({offline}Where there is a network, `hf download{word} {name}` fills the cache {constants.HF_HUB_CACHE})"
