@@ -42,7 +42,8 @@ class SearchOrAnswer(Reward):
         has_searched = any(reply.tool_calls for reply in replies)
         knows = token_f1(first, right) >= self.known
         # a policy may say something wrong on purpose, to be paid for a search: this figure would fall
-        attempt.facts |= {"first_right": float(knows), "searched": float(has_searched)}
+        facts = {"first_right": knows, "searched": has_searched, "needless": knows and has_searched}
+        attempt.facts |= {name: float(is_so) for name, is_so in facts.items()}
         is_whole = bool(first and last) and attempt.outcome is Outcome.FINISHED and not replies[-1].tool_calls
         if not is_whole or knows == has_searched:
             return 0.0
