@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu.large_pages import in_large_pages
 from strop.models.attention import masked_attention, visible
 from strop.types import IntArray
 
@@ -33,13 +34,13 @@ class KeyValues:
         return self._layers[index]
 
     def _zeros(self, like: Tensor) -> Tensor:
-        return like.new_zeros(self.rows, like.shape[1], self.capacity, like.shape[2])
+        return in_large_pages(like.new_empty(self.rows, like.shape[1], self.capacity, like.shape[2])).zero_()
 
     def grow(self, capacity: int) -> None:
         """Make room for longer sequences."""
         old, self.capacity = self.capacity, capacity
         for index, pair in self._layers.items():
-            key, value = (t.new_zeros(*t.shape[:2], capacity, t.shape[3]) for t in pair)
+            key, value = map(self._zeros, (t[0].transpose(0, 1) for t in pair))
             key[:, :, :old], value[:, :, :old] = pair
             self._layers[index] = (key, value)
 

@@ -6,7 +6,7 @@ token reads its own row's keys by itself, so there are no masks, no padding and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -96,13 +96,18 @@ def multiplied(state: Tensor, linear: Linear, out: Tensor) -> Tensor:
     return torch.mm(state, weight.t(), out=out) if bias is None else torch.addmm(bias, state, weight.t(), out=out)
 
 
+Step = TypeVar("Step", bound=CompiledLlama)
+
+
 @torch.no_grad()
 def compiled_llama(model: Any) -> CompiledLlama | None:
-    """The step for this model, or None where something else is needed or the proof against its own forward fails."""
-    decode = compiled_decode() if _is_simple(model) else None
-    if decode is None:
-        return None
-    step = CompiledLlama(model, decode)
+    """The step for this model, or None where something else is needed."""
+    decode = compiled_decode() if is_simple(model) else None
+    return None if decode is None else proven(CompiledLlama(model, decode), model)
+
+
+def proven(step: Step, model: Any) -> Step | None:
+    """None if what it computes is not what the model's own forward pass does."""
     positions = torch.arange(8)
     tokens = probe(model, len(positions))
     plan = Cached(KeyValues(1, len(positions)), torch.zeros_like(positions), positions, (), list)
@@ -111,7 +116,7 @@ def compiled_llama(model: Any) -> CompiledLlama | None:
     return step if float((ours - theirs).abs().max()) <= _TOLERANCE * float(theirs.abs().max()) else None
 
 
-def _is_simple(model: Any) -> bool:
+def is_simple(model: Any) -> bool:
     weight = model.get_input_embeddings().weight
     if type(model).__name__ not in FAMILIES or weight.dtype != torch.float32 or weight.device.type != "cpu":
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -18,18 +17,20 @@ from strop.generate.engines.cache import (
     KeyValues,
     Share,
     decode_blocks,
-    keys_read,
     prefill_blocks,
 )
+from strop.generate.engines.compiled_llama import CompiledLlama
+from strop.generate.engines.lining_up import lined_up, moved_together
 from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.rows import Rows
 from strop.generate.engines.sampling import draw
+from strop.generate.engines.whole_step import WholeStep
+from strop.generate.engines.work import Work
 from strop.models.model import context_length, logits
 from strop.types import IntArray, Sampling
 
 _SMALLEST = 64  # capacity to start with; a multiple keeps every row's keys aligned
-_MAX_HOLES = 1.25  # rows spanned over rows active before they are moved together
-_SWAP_COST = 128  # keys that lining up must save a step for each swap: what it costs, over the steps it lasts
+_STEPS = 4  # of rows that only write, before the host looks whether somebody came or left
 
 
 class Asked(Protocol):
@@ -43,24 +44,6 @@ class Asked(Protocol):
 Request = TypeVar("Request", bound=Asked)
 
 
-@dataclass
-class Work:
-    """What one step computes: for each row, tokens from `starts` on, `counts` of them."""
-
-    budget: int
-    rows: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    shares: list[Share] = field(default_factory=list)
-
-    def share(self, source: int, destination: int, length: int) -> None:
-        last = self.shares[-1] if self.shares else None
-        if last and (last.source, last.length) == (source, length):
-            last.destinations.append(destination)
-        else:
-            self.shares.append(Share(source, [destination], length))
-
-
 class Decoder(Generic[Request]):
     """Rows, their keys, and the forward pass over what they lack."""
 
@@ -70,12 +53,12 @@ class Decoder(Generic[Request]):
         forward: Callable[[Tensor, Tensor, Cached], Tensor],
         num_rows: int,
         step_tokens: int,
-        reads_alone: bool = False,
     ) -> None:
         self._model = model
         self._forward = forward
         self._step_tokens = step_tokens  # bounds the memory of one forward pass
-        self._reads_alone = reads_alone  # each row by itself, so that it does not matter which lie together
+        self._reads_alone = isinstance(forward, CompiledLlama)  # so that it does not matter which rows lie together
+        self._whole = forward if isinstance(forward, WholeStep) else None
         self._device = next(model.parameters()).device
         self.context = context_length(model)
         self.rows = Rows(num_rows, _SMALLEST)
@@ -123,9 +106,12 @@ class Decoder(Generic[Request]):
     def step(self, queue: deque[Request], version: int) -> IntArray:
         """Admit what fits, compute what is missing, and append a token to every row that is complete: those rows."""
         self._tick += 1
+        if self._whole is not None and (writing := self._only_writing(queue)) is not None:
+            return self._write(self._whole, writing, version)
         if not self._reads_alone:
-            self._move_together()
-            self._line_up()
+            for order in (moved_together, lined_up):
+                for one, other in order(self.rows):
+                    self._swap(one, other)
         work = self._plan(queue)
         rows, starts, counts = (np.array(part, dtype=np.int64) for part in (work.rows, work.starts, work.counts))
         self._make_room(int(self.rows.length[rows].max()) + 1)
@@ -134,19 +120,36 @@ class Decoder(Generic[Request]):
         is_complete = starts + counts == self.rows.length[rows]
         complete: IntArray = rows[is_complete]
         if len(complete):
-            self._append(complete, logits(self._model, hidden[self._tensor(last[is_complete])]), version)
+            self._append(complete, hidden[self._tensor(last[is_complete])], version)
         return complete
+
+    # ---- rows that write one token after the other
+
+    def _only_writing(self, queue: deque[Request]) -> IntArray | None:
+        """The rows of the coming step, siblings together, where all of them lack one token and nobody comes."""
+        rows, (active, coming) = self.rows, self._chosen(queue)
+        if not len(active) or (coming and rows.num_free):
+            return None
+        if (rows.length[active] - rows.computed[active] != 1).any() or rows.is_truncated[active].any():
+            return None
+        ordered: IntArray = active[np.argsort(rows.lender[active], kind="stable")]
+        return ordered
+
+    def _write(self, whole: WholeStep, rows: IntArray, version: int) -> IntArray:
+        """Several steps, as long as no row ends."""
+        table = self.rows
+        steps = 1 if table.has_strings[rows].any() else _STEPS
+        self._make_room(min(int(table.length[rows].max()) + steps, int(table.limit[rows].max())))
+        done, lost = whole.write(table, self.memory, rows, steps, version)
+        self._check_finite(lost, len(rows), version)
+        self.num_generated += done * len(rows)
+        return rows
 
     # ---- which tokens
 
     def _plan(self, queue: deque[Request]) -> Work:
-        rows = self.rows
+        rows, (active, queue) = self.rows, self._chosen(queue)
         rows.planned[:] = rows.computed
-        active = rows.active
-        if len(self._urgent):
-            urgent = active[np.isin(rows.key[active], self._urgent)]
-            if len(urgent):
-                active, queue = urgent, deque()
         missing = rows.length[active] - rows.computed[active]
         writing = active[missing == 1]
         work = Work(
@@ -159,6 +162,12 @@ class Decoder(Generic[Request]):
             self._admit(queue[0], work)
             queue.popleft()  # only now: where admission fails, somebody must still know who waits
         return work
+
+    def _chosen(self, queue: deque[Request]) -> tuple[IntArray, deque[Request]]:
+        """Who may go on and who may come: while some are urgent, nobody else."""
+        active = self.rows.active
+        urgent = active[np.isin(self.rows.key[active], self._urgent)] if len(self._urgent) else active[:0]
+        return (urgent, deque()) if len(urgent) else (active, queue)
 
     def _resume(self, row: int, work: Work) -> None:
         """Go on with a row whose keys went stale, or whose prompt was too long for one step."""
@@ -185,6 +194,7 @@ class Decoder(Generic[Request]):
     def _inherit(self, source: int, row: int, length: int, work: Work) -> None:
         """Let a row begin with the first keys of another."""
         self.num_reused += length
+        self.rows.lend(source, row, length)
         is_there = length <= self.rows.computed[source]
         if source != row and length:
             if is_there:
@@ -230,17 +240,28 @@ class Decoder(Generic[Request]):
         last[order] = ends - 1
         return hidden, last
 
-    def _append(self, rows: IntArray, scores: Tensor, version: int) -> None:
+    def _append(self, rows: IntArray, hidden: Tensor, version: int) -> None:
+        """One more token for each row, from its last hidden state [N, hidden]."""
+        self.num_generated += len(rows)
+        if self._whole is not None:
+            is_truncated = self.rows.is_truncated[rows]
+            plain = np.flatnonzero(~is_truncated)
+            lost = self._whole.append(self.rows, rows[plain], hidden[self._tensor(plain)], version)
+            self._check_finite(lost, len(plain), version)
+            rows, hidden = rows[is_truncated], hidden[self._tensor(np.flatnonzero(is_truncated))]
+        if len(rows):
+            self._draw(rows, logits(self._model, hidden), version)
+
+    def _draw(self, rows: IntArray, scores: Tensor, version: int) -> None:
         table = self.rows
         chance = uniforms(table.key[rows], table.length[rows])
         tokens, logprobs = draw(scores, table.temperature[rows], table.top_k[rows], table.top_p[rows], chance)
-        if not np.isfinite(logprobs).all():
-            lost = int((~np.isfinite(logprobs)).sum())
-            raise NumericsError(
-                f"the model's logits are not finite for {lost} of {len(rows)} rows at version {version}"
-            )
+        self._check_finite(int((~np.isfinite(logprobs)).sum()), len(rows), version)
         table.append(rows, tokens, logprobs, version)
-        self.num_generated += len(rows)
+
+    def _check_finite(self, lost: int, count: int, version: int) -> None:
+        if lost:
+            raise NumericsError(f"the model's logits are not finite for {lost} of {count} rows at version {version}")
 
     # ---- room
 
@@ -252,27 +273,6 @@ class Decoder(Generic[Request]):
             self.rows.grow(capacity)
             self.memory.grow(capacity)
 
-    def _move_together(self) -> None:
-        """Fill the holes that finished rows left, once there are so many that reading over them costs more."""
-        active = self.rows.active
-        if len(active) == 0 or active[-1] + 1 <= _MAX_HOLES * len(active) + 2:
-            return
-        holes = np.flatnonzero(~self.rows.is_active[: len(active)])
-        for hole, row in zip(holes.tolist(), active[len(active) - len(holes) :].tolist(), strict=True):
-            self._swap(hole, row)
-
-    def _line_up(self) -> None:
-        """Put long rows before short ones where that spares attention much reading of short ones' padding."""
-        active = self.rows.active
-        lengths = self.rows.length[active]
-        swaps = _swaps(lengths)
-        if not swaps:
-            return
-        saved = keys_read(active, lengths) - keys_read(active, np.sort(lengths)[::-1])
-        if saved > _SWAP_COST * len(swaps):
-            for one, other in swaps:
-                self._swap(int(active[one]), int(active[other]))
-
     def _swap(self, one: int, other: int) -> None:
         self.memory.swap(one, other, int(self.rows.computed[[one, other]].max()))
         self.rows.swap(one, other)
@@ -280,16 +280,3 @@ class Decoder(Generic[Request]):
 
     def _tensor(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self._device)
-
-
-def _swaps(lengths: IntArray) -> list[tuple[int, int]]:
-    """Pairs of places to exchange, one after the other, so that classes of length fall; each is twice the next."""
-    now = np.ceil(np.log2(np.maximum(lengths, _SMALLEST // 2))).astype(np.int64)
-    wanted = np.sort(now)[::-1]
-    swaps = []
-    for place in range(len(now)):  # in this order: whoever is wanted here is never at an earlier place
-        if now[place] < wanted[place]:
-            other = int(np.flatnonzero((now == wanted[place]) & (now > wanted))[-1])
-            swaps.append((place, other))
-            now[[place, other]] = now[[other, place]]
-    return swaps

@@ -22,6 +22,9 @@ _PER_ROW = (
     "top_k",
     "top_p",
     "has_strings",
+    "is_truncated",
+    "lender",
+    "lent",
 )
 
 
@@ -49,6 +52,9 @@ class Rows:
         self.top_k: IntArray = np.zeros(count, dtype=np.int64)
         self.top_p: FloatArray = np.ones(count, dtype=np.float32)
         self.has_strings: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)
+        self.is_truncated: NDArray[np.bool_] = np.zeros(count, dtype=np.bool_)  # by top-k or top-p
+        self.lender: IntArray = np.arange(count)  # the row that has the same first keys,
+        self.lent: IntArray = np.zeros(count, dtype=np.int64)  # this many
 
     @property
     def active(self) -> IntArray:
@@ -99,6 +105,17 @@ class Rows:
         self.top_k[row] = sampling.top_k
         self.top_p[row] = sampling.top_p
         self.has_strings[row] = bool(sampling.stop)
+        self.is_truncated[row] = sampling.temperature != 0 and (sampling.top_k > 0 or sampling.top_p < 1)
+
+    def lend(self, source: int, row: int, length: int) -> None:
+        """A row begins with the first keys of another, or goes on behind its own; what others had beyond is gone."""
+        kept = length if source == row else 0
+        borrowers = self.lender == row
+        self.lent[borrowers] = np.minimum(self.lent[borrowers], kept)
+        if source != row:
+            # siblings all read the first one's, which is then in the cache
+            self.lender[row] = self.lender[source] if length <= self.lent[source] else source
+        self.lent[row] = min(int(self.lent[row]), length) if source == row else length
 
     def append(self, rows: IntArray, tokens: IntArray, logprobs: FloatArray, version: int) -> None:
         """One more token for each of these rows."""

@@ -24,6 +24,7 @@ from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
+from strop.generate.engines.whole_step import whole_step
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import hidden_states, load_model, parameters
 from strop.models.reading import read_model
@@ -67,11 +68,9 @@ class TorchEngine(Engine):
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
         self._model = load_model(model, named_dtype(self.dtype), self.device)
-        if (compiled := compiled_llama(self._model)) is not None:
-            self._decoder = Decoder(self._model, compiled, self.rows, _STEP_TOKENS, reads_alone=True)
-        else:
-            forward = llama_step(self._model) or partial(hidden_states, self._model)
-            self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
+        compiled = whole_step(self._model) or compiled_llama(self._model)
+        forward = compiled or llama_step(self._model) or partial(hidden_states, self._model)
+        self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
         self._ends = end_tokens(self._model)
         self._strings = StopStrings(model)
 

@@ -48,7 +48,8 @@ def _name(compiler: str, source: Path) -> str:
     """Another source, compiler or processor has another file: a home may be shared by several machines."""
     told = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=_SECONDS).stdout
     chosen = map(str.encode, (*_FLAGS, *_threads_of_torch(), platform.machine()))
-    parts = (source.read_bytes(), source.with_name("vectors.h").read_bytes(), told, _processor(), *chosen)
+    sources = [path.read_bytes() for path in sorted(source.parent.glob("*.[ch]"))]  # some include others
+    parts = (*sources, told, _processor(), *chosen)
     return f"{source.stem}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}"
 
 

@@ -7,6 +7,15 @@
 
 enum { MOST_WORK_OF_ONE_THREAD = 1 << 21 }; /* multiplications; waking another thread costs as much */
 
+static inline int thread_here(void) {
+#ifdef _OPENMP
+    extern int omp_get_thread_num(void);
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 #define FOLD(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
 
 static inline float sum(lanes x) {
@@ -79,6 +88,7 @@ typedef struct {
     const int64_t *rows, *positions; /* [T] */
     float *heads;                    /* [T, H + 2K, D] */
     float *keys, *values;
+    const int64_t *lenders, *lent; /* [T]: the first `lent` keys of a token's row are those of row `lender` too; or NULL */
 } Step;
 
 static float *place(const Step *step, float *memory, int64_t row, int64_t head, int64_t position) {
@@ -111,9 +121,10 @@ void share(const Step *step, int64_t source, int64_t destination, int64_t length
     }
 }
 
-/* Rows come one after the other and are in no cache when their turn comes: ask for the next ones in time. */
+/* Rows come one after the other and are in no cache when their turn comes: ask for the next ones in time, into the second
+   cache. The first one has so few requests under way that asking into it takes 1.4 times as long. */
 static inline void fetch(const float *from, int64_t count) {
-    for (int64_t i = 0; i < count; i += LANES) __builtin_prefetch(from + i);
+    for (int64_t i = 0; i < count; i += LANES) __builtin_prefetch(from + i, 0, 2);
 }
 
 static inline lanes product(const float *query, const float *key, int64_t size) {
@@ -152,14 +163,31 @@ static inline lanes scores_of(const float *query, const float *keys, int64_t cou
     return parts[0];
 }
 
+/* Keys or values of one row and head. The first ones may be read where another row has them: siblings then read the
+   same memory one after the other, and find it in the cache. */
+typedef struct {
+    const float *lent, *own;
+    int64_t near; /* this many are lent, a multiple of LANES */
+} Span;
+
+static inline const float *at(Span span, int64_t j, int64_t size) {
+    return (j < span.near ? span.lent : span.own) + j * size;
+}
+
+static inline Span span_of(const Step *step, const float *memory, int64_t t, int64_t head, int64_t first) {
+    int64_t row = step->rows[t], lender = step->lenders ? step->lenders[t] : row;
+    int64_t near = step->lenders && step->lent[t] > first ? (step->lent[t] - first) / LANES * LANES : 0;
+    float *from = (float *)memory;
+    return (Span){place(step, from, lender, head, first), place(step, from, row, head, first), near};
+}
+
 /* One query's weights over `count` keys, which sum to 1; there is room for LANES more. `next` is what is read after. */
-static void weigh(const float *query, const float *keys, float scale, int64_t count, int64_t size, float *weights,
-                  const float *next) {
+static void weigh(const float *query, Span keys, float scale, int64_t count, int64_t size, float *weights, Span next) {
     const flags index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     lanes top = (lanes){0} - INFINITY, total = {0};
     for (int64_t j = 0; j < count; j += LANES) {
-        fetch(next + j * size, LANES * size);
-        lanes scores = scale * scores_of(query, keys + j * size, count - j, size);
+        fetch(at(next, j, size), LANES * size);
+        lanes scores = scale * scores_of(query, at(keys, j, size), count - j, size);
         scores = chosen(index < (int32_t)(count - j), scores, (lanes){0} - INFINITY);
         *(lanes *)(weights + j) = scores;
         top = chosen(scores > top, scores, top);
@@ -173,43 +201,44 @@ static void weigh(const float *query, const float *keys, float scale, int64_t co
     for (int64_t j = 0; j < end; j += LANES) *(lanes *)(weights + j) *= share;
 }
 
-static void weighted(const float *weights, const float *values, int64_t count, int64_t size, float *restrict out,
-                     const float *next) {
-    for (int64_t i = 0; i < size; i += LANES, values += LANES) {
+static void weighted(const float *weights, Span values, int64_t count, int64_t size, float *restrict out, Span next) {
+    for (int64_t i = 0; i < size; i += LANES) {
         lanes a = {0}, b = {0}, c = {0}, d = {0}; /* four sums: one would wait for itself */
         int64_t j = 0;
         for (; j + 4 <= count; j += 4) {
-            if (i == 0) fetch(next + j * size, 4 * size);
-            a += weights[j] * *(const lanes *)(values + j * size);
-            b += weights[j + 1] * *(const lanes *)(values + (j + 1) * size);
-            c += weights[j + 2] * *(const lanes *)(values + (j + 2) * size);
-            d += weights[j + 3] * *(const lanes *)(values + (j + 3) * size);
+            if (i == 0) fetch(at(next, j, size), 4 * size);
+            const float *from = at(values, j, size) + i;
+            a += weights[j] * *(const lanes *)from;
+            b += weights[j + 1] * *(const lanes *)(from + size);
+            c += weights[j + 2] * *(const lanes *)(from + 2 * size);
+            d += weights[j + 3] * *(const lanes *)(from + 3 * size);
         }
-        for (; j < count; j++) a += weights[j] * *(const lanes *)(values + j * size);
+        for (; j < count; j++) a += weights[j] * *(const lanes *)(at(values, j, size) + i);
         *(lanes *)(out + i) = (a + b) + (c + d);
     }
 }
 
-/* Every token sees its row up to itself, at most `window` tokens: out [T, H, D]. scratch [threads, capacity + LANES] */
+/* One token sees its row up to itself, at most `window` tokens: out [H, D]. weights [capacity + LANES] */
+static void attend_token(const Step *step, int64_t t, float scale, int64_t window, float *out, float *weights) {
+    int64_t size = step->size, group = step->query_heads / step->key_heads;
+    int64_t last = step->positions[t] + 1, first = last > window ? last - window : 0;
+    const float *query = step->heads + t * (step->query_heads + 2 * step->key_heads) * size;
+    int64_t after = t + 1 < step->tokens ? t + 1 : t;
+    for (int64_t h = 0; h < step->query_heads; h++, query += size, out += size) {
+        Span keys = span_of(step, step->keys, t, h / group, first), values = span_of(step, step->values, t, h / group, first);
+        int is_last = h + 1 == step->query_heads;
+        Span next = span_of(step, step->keys, is_last ? after : t, is_last ? 0 : (h + 1) / group, first);
+        weigh(query, keys, scale, last - first, size, weights, values);
+        weighted(weights, values, last - first, size, out, next);
+    }
+}
+
+/* out [T, H, D]. scratch [threads, capacity + LANES] */
 void attend(const Step *step, float scale, int64_t window, float *out, float *scratch, int threads) {
-    int64_t size = step->size, group = step->query_heads / step->key_heads, seen = 0;
+    int64_t size = step->size, seen = 0;
     for (int64_t t = 0; t < step->tokens; t++) seen += step->positions[t] + 1;
 #pragma omp parallel for num_threads(threads) if (seen * step->query_heads * size * 2 > MOST_WORK_OF_ONE_THREAD)
-    for (int64_t t = 0; t < step->tokens; t++) {
-#ifdef _OPENMP
-        extern int omp_get_thread_num(void);
-        float *weights = scratch + omp_get_thread_num() * (step->capacity + LANES);
-#else
-        float *weights = scratch;
-#endif
-        int64_t last = step->positions[t] + 1, first = last > window ? last - window : 0, row = step->rows[t];
-        const float *query = step->heads + t * (step->query_heads + 2 * step->key_heads) * size;
-        for (int64_t h = 0; h < step->query_heads; h++, query += size) {
-            const float *keys = place(step, step->keys, row, h / group, first);
-            const float *values = place(step, step->values, row, h / group, first);
-            const float *next = place(step, step->keys, row, (h + 1) / group, first);
-            weigh(query, keys, scale, last - first, size, weights, values);
-            weighted(weights, values, last - first, size, out + (t * step->query_heads + h) * size, next);
-        }
-    }
+    for (int64_t t = 0; t < step->tokens; t++)
+        attend_token(step, t, scale, window, out + t * step->query_heads * size,
+                     scratch + thread_here() * (step->capacity + LANES));
 }

@@ -15,7 +15,7 @@ class StepTokens(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("tokens", "query_heads", "key_heads", "size", "capacity")),
-        *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values")),
+        *((name, ctypes.c_void_p) for name in ("rows", "positions", "heads", "keys", "values", "lenders", "lent")),
     )
 
 
@@ -74,5 +74,5 @@ class Decode:
 
 def compiled_decode() -> Decode | None:
     """None where there is no compiler."""
-    found = library("decode")
+    found = library("step")  # which includes them
     return None if found is None else Decode(found)

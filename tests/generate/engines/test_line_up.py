@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from strop.generate.engines.decoder import _swaps
+from strop.generate.engines.lining_up import swaps_of
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_every_order_of_four_classes_of_length_is_lined_up(count: int) -> None:
     for lengths in itertools.product([40, 100, 200, 400], repeat=count):
         lined = np.array(lengths)
-        for one, other in _swaps(lined.copy()):
+        for one, other in swaps_of(lined.copy()):
             lined[[one, other]] = lined[[other, one]]
         assert lined.tolist() == sorted(lengths, reverse=True)

@@ -21,11 +21,12 @@ from tests.models import load_reference, reference_logprobs, save_tiny_model
 LONG = Sampling(max_tokens=20)
 
 
-@pytest.fixture(scope="module", params=["llama", "gemma3"])
+@pytest.fixture(scope="module", params=[("llama", 8), ("llama", 16), ("gemma3", 8)], ids=str)  # 16: compiled
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two sets of weights of one architecture."""
-    family = request.param
-    return [save_tiny_model(tmp_path_factory.mktemp(family), family, seed, eos_token_id=None) for seed in (0, 1)]
+    family, head_size = request.param
+    changes = {"eos_token_id": None, "head_dim": head_size}
+    return [save_tiny_model(tmp_path_factory.mktemp(family), family, seed, **changes) for seed in (0, 1)]
 
 
 def version_1(folder: Path) -> WeightVersion:
@@ -74,9 +75,9 @@ def test_running_requests_recompute_their_keys(folders: list[Path]) -> None:
     prompts = [*prompts_of([5, 12, 1]), prompts_of([5])[0]]
     engine = opened(folders[0])
     references = [load_reference(folder) for folder in folders]
-    completions = asyncio.run(interrupted(engine, prompts, version_1(folders[1]), after=6))
+    completions = asyncio.run(interrupted(engine, prompts, version_1(folders[1]), after=5))
     for prompt, completion in zip(prompts, completions, strict=True):
-        assert completion.versions.tolist() == [0] * 6 + [1] * 14
+        assert completion.versions.tolist() == [0] * 5 + [1] * 15
         np.testing.assert_allclose(completion.logprobs, expected(references, prompt, completion), atol=1e-4)
 
 
@@ -84,20 +85,20 @@ def test_running_requests_may_keep_their_keys(folders: list[Path]) -> None:
     prompt = prompts_of([9])[0]
     engine = opened(folders[0], keep_cache=True)
     references = [load_reference(folder) for folder in folders]
-    [completion] = asyncio.run(interrupted(engine, [prompt], version_1(folders[1]), after=6))
-    assert completion.versions.tolist() == [0] * 6 + [1] * 14
+    [completion] = asyncio.run(interrupted(engine, [prompt], version_1(folders[1]), after=5))
+    assert completion.versions.tolist() == [0] * 5 + [1] * 15
     difference = np.abs(completion.logprobs - expected(references, prompt, completion))
-    assert difference[:6].max() < 1e-4
-    assert difference[6:].max() > 1e-3  # the new weights read old keys: quicker, and another distribution
+    assert difference[:5].max() < 1e-4
+    assert difference[5:].max() > 1e-3  # the new weights read old keys: quicker, and another distribution
     assert engine.num_prefilled == 9
     # transformers' own cache, filled by the old weights and continued by the new ones, agrees
     context = torch.as_tensor(np.concatenate([prompt, completion.tokens]))
     with torch.no_grad():
-        seen = len(prompt) + 5  # the sixth token was written by the old weights and first read by the new ones
+        seen = len(prompt) + 4  # the fifth token was written by the old weights and first read by the new ones
         cache = references[0](input_ids=context[None, :seen], use_cache=True).past_key_values
         rest = references[1](input_ids=context[None, seen:-1], past_key_values=cache, use_cache=True).logits[0]
-    want = torch.log_softmax(rest, -1)[torch.arange(14), context[-14:]].numpy()
-    np.testing.assert_allclose(completion.logprobs[6:], want, atol=1e-4)
+    want = torch.log_softmax(rest, -1)[torch.arange(15), context[-15:]].numpy()
+    np.testing.assert_allclose(completion.logprobs[5:], want, atol=1e-4)
 
 
 @pytest.mark.parametrize("keep_cache", [False, True])
