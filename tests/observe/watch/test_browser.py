@@ -18,6 +18,7 @@ import pytest
 
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
+from strop.observe.report import write_report
 from strop.types import Group, Message, Task
 from tests.observe.folders import attempt, long_turn, run_folder, turn
 from tests.observe.test_groups import family_of
@@ -156,6 +157,38 @@ def test_nothing_that_a_model_wrote_is_run(seen: Seen, address: str, path: str) 
     assert "<script>window.pwned=1</script>" in text and "{{7*7}}" in text
     assert "\N{SYMBOL FOR ESCAPE}" in text or "0/1" in path  # tokens, which the pocket model has none of for codes
     assert seen.page.locator("main script, main img").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")], ids=["desktop", "phone"])
+def test_the_written_report_is_walked_through_without_a_server(
+    root: Path, chromium: Any, width: int, scheme: str
+) -> None:
+    """All pages from a file, one shown at a time; nothing is fetched, and hostile text stays text."""
+    path = write_report(RunFolder(root / "old"))
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+    seen = Seen(context.new_page())
+    page = seen.page
+    page.goto(path.as_uri())
+    assert page.locator(".page:visible").count() == 1 and page.inner_text(".page:visible h1") == "old"
+    for name in ("curves", "attempts", "curriculum", "summary", "now"):
+        page.click(f"nav a:text-is('{name}')")
+        assert page.locator(".page:visible").count() == 1 and page.url.endswith(f"#/{name}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate("scrollY") == 0
+    page.click("nav a:text-is('attempts')")
+    page.click("#attempts a:text-is('101/0')")
+    assert page.inner_text(".page:visible h1") == "Attempt 101/0"
+    text = page.inner_text(".page:visible")
+    assert "<script>window.pwned=1</script>" in text and "{{7*7}}" in text
+    token = "document.querySelector('.page:target pre i')"
+    plain = page.evaluate(f"getComputedStyle({token}).backgroundColor")
+    page.check(".page:visible .by-version")
+    assert page.evaluate(f"getComputedStyle({token}).backgroundColor") != plain
+    page.go_back()
+    assert page.inner_text(".page:visible h1") == "Attempts"
+    assert seen.wrong == [] and page.evaluate("window.pwned") is None
+    assert {url.partition("#")[0] for url in seen.fetched if not url.startswith("data:")} == {path.as_uri()}
+    context.close()
 
 
 def test_it_follows_a_run_whose_bits_do_not_change(root: Path, address: str, chromium: Any, tmp_path: Path) -> None:
