@@ -31,19 +31,17 @@ def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[
     """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
 
     Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
-    (`Logprobs("old")`) any recorded one. Truncated sampling is left out: the trainer scores the whole distribution.
-    Where it scores with the current weights, the attempts among `groups` keep the ratios: they cost nothing more.
+    (`Logprobs("old")`) any recorded one. Truncated sampling proves nothing: the trainer scores the whole distribution.
+    The attempts of that batch, or of the first where none can prove anything, keep their ratios to be looked at.
     """
     is_due = run.rescore_every > 0 and version % run.rescore_every == 0
-    if not is_due or run.sampling.is_truncated or run.sampling.temperature == 0 or not _is_real(run.engine):
+    if not (is_due and batches) or run.sampling.temperature == 0 or not _is_real(run.engine):
         return {}
-    for batch in batches:
-        if bool((sampled := scorable(batch)).any()):
-            scored = _scored(run, batch)
-            if "old" not in batch.logprobs:
-                keep_ratios(groups, batch, scored)
-            return judged(batch, scored, sampled, _limit(run))
-    return {}
+    proving = [] if run.sampling.is_truncated else [batch for batch in batches if bool(scorable(batch).any())]
+    batch = (proving or batches)[0]
+    current = _scored(run, batch)
+    keep_ratios(groups, batch, current)
+    return judged(batch, batch.logprobs.get("old", current), scorable(batch), _limit(run)) if proving else {}
 
 
 def scorable(batch: Batch) -> Tensor:
@@ -60,9 +58,9 @@ def scorable(batch: Batch) -> Tensor:
 
 
 def _scored(run: Run, batch: Batch) -> Tensor:
-    """[T], on a copy of the batch, so that no loss sees logprobs it did not ask for."""
-    if "old" in batch.logprobs:
-        return batch.logprobs["old"]
+    """[T], by the current weights, on a copy of the batch, so that no loss sees logprobs it did not ask for."""
+    if "proximal" in batch.logprobs:
+        return batch.logprobs["proximal"]
     again = replace(batch)
     run.trainer.annotate([again], frozenset({Logprobs("proximal")}))
     return again.logprobs["proximal"]

@@ -78,6 +78,14 @@ def test_tokens_of_the_version_are_found_in_an_asynchronous_run_too(model: Path,
     launch(make_run(model, pace=BoundedLag(4)), tmp_path, "run")
     rows = read_rows(tmp_path / "run" / "metrics.jsonl")
     assert rows[1]["rescored_difference"] < 1e-5, "the first draw is of the first weights, whatever the lag"
+    ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
+    assert ledger.rated_steps() == [1, 3]  # where all is stale nothing is proven, and ratios tell how stale
+    kept = np.concatenate([t.ratios for t in ledger.sample(3, 99) if t.ratios is not None])
+    assert rows[3]["ratio"] == pytest.approx(kept.mean(), abs=1e-3)  # as the trainer found it
+    assert rows[3]["drift"] == pytest.approx(abs(np.log(kept)).mean(), abs=1e-3) and (rows[3]["drift"] > 1e-3) == (
+        rows[3]["lag"] > 0
+    )
+    ledger.close()
 
 
 def test_a_trainer_with_snapshots_proves_stale_tokens_too(model: Path, tmp_path: Path) -> None:
