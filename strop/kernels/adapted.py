@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.linear import weight_gradient
+from strop.kernels.nf4 import Packed4
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class Adapter:
     up: Tensor  # [O, R], B of each on the diagonal
     scale: float
     shapes: Sequence[tuple[int, int]]  # rows of A (the rank) and of B, of each layer
+    packed: Packed4 | None = None  # the weights beside it, where they are held in four bits
 
     @classmethod
     def empty(cls, like: Tensor, shapes: Sequence[tuple[int, int]], dtype: torch.dtype, scale: float) -> Adapter:

@@ -6,7 +6,7 @@ Their parameters have the names that peft gives them, so that either reads what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ from torch import Tensor
 from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their weights lie the other way round
 
 from strop.kernels.adapted import Adapter
+from strop.kernels.nf4 import Packed4, Scratch
+from strop.models.four_bits import FourBitLinear
 
 _NAME = "default"  # as peft calls the only one
 _MARK = ".lora_"  # in names of parameters
@@ -46,6 +48,11 @@ class Adapted(torch.nn.Module):
     @property
     def weight(self) -> Tensor:
         return self.base_layer.weight  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weight, once it is unpacked."""
+        return self.base_layer.dtype if is_packed(self) else self.weight.dtype
 
     @property
     def bias(self) -> Tensor | None:
@@ -94,8 +101,21 @@ def masters(modules: Sequence[Any]) -> list[Tensor]:
     return [each for module in modules for each in module.masters]
 
 
-def room_for(modules: Sequence[Any], dtype: torch.dtype) -> Adapter:
-    """One of all layers that read the same input, still empty; its parts are those of `masters`, in a type."""
+def room_for(modules: Sequence[Any], dtype: torch.dtype, scratch: Scratch) -> Adapter:
+    """One of all layers that read the same input, still empty; its parts are those of `masters`, in a type.
+
+    Weights in four bits are unpacked into the reader's `scratch`.
+    """
     learned = masters(modules)
     shapes = [(len(down), len(up)) for down, up in zip(learned[::2], learned[1::2], strict=True)]
-    return Adapter.empty(learned[0].detach(), shapes, dtype, modules[0].scale)
+    room = Adapter.empty(learned[0].detach(), shapes, dtype, modules[0].scale)
+    if not is_packed(modules[0]):
+        return room
+    layers = [module.base_layer for module in modules]
+    parts = [(each.codes.detach(), each.scales.detach(), each.out_features) for each in layers]
+    return replace(room, packed=Packed4(parts, layers[0].in_features, scratch))
+
+
+def is_packed(module: Any) -> bool:
+    """Whether the weight beside an adapter is held in four bits."""
+    return isinstance(module, Adapted) and isinstance(module.base_layer, FourBitLinear)

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from strop.models.adapters import is_packed
+
 Linear: TypeAlias = tuple[Tensor, Tensor | None]  # weight and bias
 
 
@@ -17,7 +19,10 @@ def fuse(*modules: Any) -> Linear:
     It lies transposed in memory: for few rows a multiplication by it is up to 1.6 times quicker on a CPU.
     """
     biases = [module.bias for module in modules if module.bias is not None]
-    return _joined([module.weight for module in modules]), _joined(biases) if biases else None
+    bias = _joined(biases) if biases else None
+    if is_packed(modules[0]):  # and is unpacked for every product, see `room_for`
+        return torch.empty(0), bias
+    return _joined([module.weight for module in modules]), bias
 
 
 def stacked(parameters: Sequence[Tensor]) -> Tensor:

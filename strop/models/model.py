@@ -28,15 +28,26 @@ _FAMILIES = (
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
 
 
-def load_model(folder: Path, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Any:
-    """A causal LM from a local folder, refused unless packed attention gives what its own forward gives."""
+def load_model(
+    folder: Path,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+    prepare: Callable[[Any, str], None] | None = None,
+) -> Any:
+    """A causal LM from a local folder, refused unless packed attention gives what its own forward gives.
+
+    `prepare(model, device)` may change its weights before they are all on the device.
+    """
     if problem := device_problem(device):
         raise ConfigurationError(problem)
     # cuDNN's attention gives wrong values for some inputs with few key heads (github.com/pytorch/pytorch/issues/193893)
     torch.backends.cuda.enable_cudnn_sdp(False)
     register()
     try:
-        model = read_model(folder, dtype, NAME).to(device).eval()
+        model = read_model(folder, dtype, NAME)
+        if prepare is not None:
+            prepare(model, device)
+        model = model.to(device).eval()
         _prove(model)
     except torch.OutOfMemoryError:
         raise
@@ -101,17 +112,20 @@ def each_parameter(model: Any) -> Iterator[tuple[str, Tensor]]:
     """The same one by one, for whoever has no room for all of them."""
     modules = dict(model.named_modules())
     for name, parameter in model.named_parameters():
-        if not is_adapter(name):
-            yield name.replace(_ADAPTED, "."), _adapted(modules, name, parameter.detach())
+        if is_adapter(name):
+            continue
+        owner, _, rest = name.partition(_ADAPTED)
+        if rest in ("weight", "codes"):  # or in four bits
+            yield f"{owner}.weight", _adapted(modules[owner])
+        elif rest != "scales":
+            yield name.replace(_ADAPTED, "."), parameter.detach()
 
 
 @torch.no_grad()
-def _adapted(modules: dict[str, Any], name: str, tensor: Tensor) -> Tensor:
-    owner, _, rest = name.partition(_ADAPTED)
-    if rest != "weight":
-        return tensor
-    added: Tensor = modules[owner].added
-    return (tensor + added).to(tensor.dtype).contiguous()
+def _adapted(module: Any) -> Tensor:
+    weight, added = module.weight.detach(), module.added
+    merged: Tensor = (weight + added).to(weight.dtype)
+    return merged.contiguous()
 
 
 def unadapted(model: Any) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.paged_room import bytes_of_keys
 from strop.generate.engines.torch import TorchEngine, named_dtype
 from strop.models.computing import device_problem, gpu_memory
+from strop.models.four_bits import bytes_in_four_bits
 from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.models.names import model_folder
 from strop.models.outline import outline
@@ -86,19 +87,21 @@ class Sharing:
         ]
 
     def adapters(self) -> list[Way]:
-        """Training adapters beside weights in bfloat16, which the engine reads in place."""
-        rank = self.trainer.lora or _RANK
-        is_quick = has_quick(self.model, torch.bfloat16)
-        learned, each = count_of(self.model, rank), HOLDINGS[FLOAT32]
-        frozen = _Frozen(self.model)
+        """Training adapters beside weights in bfloat16, then beside those in four bits; the engine reads them too."""
+        rank, is_quick = self.trainer.lora or _RANK, has_quick(self.model, torch.bfloat16)
+        learned, each, frozen = count_of(self.model, rank), HOLDINGS[FLOAT32], _Frozen(self.model)
         beside = {"adapters": learned * (each.total + 2 * is_quick)}
 
         def needed(*way: Any) -> dict[str, int]:
             return bytes_needed(frozen, each, self.trainer.chunk, is_quick, *way) | beside
 
         held = 2 if is_quick else 4
-        words = f"adapters of rank {rank} beside weights of {held} bytes"
-        return [self._quickest(f"trainer.lora={rank}", words, held * self.count, needed, lends=is_quick)]
+        setting, words = f"trainer.lora={rank}", f"adapters of rank {rank} beside weights"
+        plain = self._quickest(setting, f"{words} of {held} bytes", held * self.count, needed, lends=is_quick)
+        if not is_quick:
+            return [plain]
+        setting, words = f"{setting} trainer.base=nf4", f"{words} in 4 bits"
+        return [plain, self._quickest(setting, words, bytes_in_four_bits(self.model), needed, lends=True)]
 
     def _quickest(self, setting: str, words: str, weights: int, needed: Any, lends: bool) -> Way:
         """The quickest way that fits, or the one that takes least."""
@@ -112,7 +115,9 @@ class Sharing:
     @property
     def chosen(self) -> Way:
         """What will be done; where nothing fits, what takes least."""
-        asked = self.adapters() if self.trainer.lora else self.whole()
+        asked = self.whole()
+        if self.trainer.lora:
+            asked = self.adapters()[-1:] if self.trainer.base == "nf4" else self.adapters()[:1]
         return next((way for way in asked if way.fits(self.total)), min(asked, key=lambda way: way.total))
 
 

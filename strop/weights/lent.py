@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from strop.models.adapters import is_adapter
+from strop.models.adapters import is_adapter, is_packed
 from strop.models.model import unadapted
 from strop.weights.fingerprint import fingerprint
 
@@ -51,6 +51,11 @@ class Lent(Loan):
     @property
     def rank(self) -> int:
         return min(next(iter(self.adapters.values())).shape)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether weights are held in four bits."""
+        return any(is_packed(module) for module in self.model.modules())
 
     def another(self) -> Any:
         """A model over the same weights, with adapters of its own that begin as these are now."""

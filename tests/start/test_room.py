@@ -76,13 +76,24 @@ def test_what_does_not_fit_is_refused_with_what_would(of_7b: Path) -> None:
 
 
 def test_what_fits_only_as_an_engine(of_7b: Path) -> None:
-    (told,) = refusals(sharing(of_7b, 22, lora=32))
-    assert "adapters of rank 32" in told and "It fits as an engine alone (18.6 GiB)" in told
+    (told,) = refusals(sharing(of_7b, 22, memory=0.01, context=32768, lora=32))
+    assert "adapters of rank 32" in told and "It fits as an engine alone (14.4 GiB)" in told
     assert "take a model of at most" in told
-    (told,) = refusals(sharing(of_7b, 17, lora=32))
+    (told,) = refusals(sharing(of_7b, 17, context=16384, lora=32))
     assert "It fits as an engine alone with fewer keys (weights 14.2 GiB)" in told
     (told,) = refusals(sharing(of_7b, 8, lora=32))
     assert "Nothing of it fits: the least that training takes is" in told
+
+
+def test_four_bits_are_planned_and_proposed(of_7b: Path) -> None:
+    """Engine and trainer below 16 GiB together, 8 x 1,024 tokens in a micro-batch and 16 attempts of 1,024 live."""
+    found = sharing(of_7b, 20, lora=32, base="nf4", max_tokens=8192, chunk=1024, context=1088)
+    found = replace(found, engine=PagedEngine(cache_tokens=16 * 1088))
+    way = found.chosen
+    assert way.weights / GIB == pytest.approx(3.04 + 0.38 + 2.03 + 0.5, abs=0.06)  # codes, scales, tables, places
+    assert way.is_checkpointed and way.total / GIB < 16 and way.fits(found.total) and not refusals(found)
+    (told,) = refusals(sharing(of_7b, 22, lora=32, max_tokens=8192, chunk=1024))
+    assert "It fits with trainer.lora=32 trainer.base=nf4 (" in told
 
 
 def test_contexts_longer_than_a_micro_batch(of_7b: Path) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from strop.generate.engines.llama_step import FAMILIES, LayerParts, layer_of, products_of
 from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
+from strop.kernels.nf4 import Scratch
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.fused import Linear
 
@@ -45,13 +46,17 @@ class LayerAdapters(NamedTuple):
     down: Adapter | None
 
 
-def _adapters_of(module: Any, dtype: torch.dtype) -> LayerAdapters:
+def _adapters_of(module: Any, dtype: torch.dtype, scratch: Scratch) -> LayerAdapters:
     """Room of the engine's own: those of the model change while it samples."""
-    return LayerAdapters(*(room_for(each, dtype) if is_adapted(each[0]) else None for each in products_of(module)))
+    products = products_of(module)
+    return LayerAdapters(*(room_for(each, dtype, scratch) if is_adapted(each[0]) else None for each in products))
 
 
 def _linear(state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
-    return F.linear(state, *linear) if adapter is None else adapted(state, *linear, adapter)
+    if adapter is None:
+        return F.linear(state, *linear)
+    weight, bias = linear
+    return adapted(state, weight if adapter.packed is None else adapter.packed.read(), bias, adapter)
 
 
 @dataclass(eq=False)
@@ -76,7 +81,8 @@ class PagedLlama:
         self._head: Tensor = model.get_output_embeddings().weight.detach()
         self._norm = inner.norm
         self._layers: list[LayerParts] = [layer_of(module) for module in inner.layers]
-        self._adapters = [_adapters_of(module, self._embedding.dtype) for module in inner.layers]
+        scratch = Scratch(self._embedding.dtype)
+        self._adapters = [_adapters_of(module, self._embedding.dtype, scratch) for module in inner.layers]
         self._rotations = self._rotation(inner.rotary_emb, context)
 
     def page_bytes(self) -> int:

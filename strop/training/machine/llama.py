@@ -19,9 +19,11 @@ from torch import Tensor
 
 from strop.kernels.attention import Heads, Varlen, takes
 from strop.kernels.logprobs import token_logprobs
+from strop.kernels.nf4 import Scratch
 from strop.kernels.norm import backward as norm_backward
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
+from strop.models.four_bits import FourBitLinear
 from strop.models.fused import fuse, stacked
 from strop.models.model import hidden_states, probe
 from strop.training.machine.llama_layer import AdaptedProjection, Layer, NormWeight, PassTokens, Projection
@@ -36,6 +38,7 @@ class Rounding:
 
     def __init__(self, dtype: torch.dtype) -> None:
         self.dtype = dtype
+        self.scratch = Scratch(dtype)  # of weights in four bits
         self._sources: list[Tensor] = []
         self._targets: list[Tensor] = []
         self._versions: list[int] = []
@@ -197,7 +200,7 @@ def _is_linear(module: Any, dtype: torch.dtype) -> bool:
     """A weight beside which an adapter stands is read as it is, so it has to be in what is computed in."""
     if not is_adapted(module):
         return type(module) is torch.nn.Linear
-    return type(module.base_layer) is torch.nn.Linear and module.weight.dtype == dtype
+    return type(module.base_layer) in (torch.nn.Linear, FourBitLinear) and module.dtype == dtype
 
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
@@ -231,7 +234,7 @@ def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
 
 def _projection(rounding: Rounding, *modules: Any) -> Projection:
     if is_adapted(modules[0]):
-        adapter, learned = room_for(modules, rounding.dtype), masters(modules)
+        adapter, learned = room_for(modules, rounding.dtype, rounding.scratch), masters(modules)
         rounding.into(adapter.parts, learned)
         return AdaptedProjection(*fuse(*modules), adapter, learned)
     weights = [module.weight for module in modules]

@@ -18,15 +18,27 @@ from strop.kernels import norm, swiglu
 from strop.kernels.adapted import Adapter, adapted, adapter_pulls, state_pull
 from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
 from strop.kernels.linear import weight_gradient
+from strop.kernels.nf4 import Packed4
 from strop.models.attention import AttentionPlan
 
 
 class Projection:
     """Linear layers of one input as one; `cast` [O, I] are their weights, in what is computed in."""
 
-    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor], cast: Tensor, bias: Tensor | None) -> None:
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        cast: Tensor,
+        bias: Tensor | None,
+        packed: Packed4 | None = None,
+    ) -> None:
         self.weights, self.biases = list(weights), list(biases)
-        self.cast, self.bias = cast, bias
+        self._cast, self.bias, self._packed = cast, bias, packed
+
+    @property
+    def cast(self) -> Tensor:
+        return self._cast if self._packed is None else self._packed.read()
 
     @property
     def parameters(self) -> list[Tensor]:
@@ -37,7 +49,7 @@ class Projection:
 
     def alone(self) -> Projection:
         """Without an adapter."""
-        return Projection((), (), self.cast, self.bias)
+        return Projection((), (), self._cast, self.bias, self._packed)
 
     def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
         """The gradient of the state, and what `gradients` asks for."""
@@ -56,7 +68,7 @@ class AdaptedProjection(Projection):
     """The same with an adapter beside it, which alone learns; `masters` are A and B of each layer, in float32."""
 
     def __init__(self, cast: Tensor, bias: Tensor | None, adapter: Adapter, masters: Sequence[Tensor]) -> None:
-        super().__init__((), (), cast, bias)
+        super().__init__((), (), cast, bias, adapter.packed)
         self.adapter, self.masters = adapter, list(masters)
 
     @property

@@ -18,6 +18,7 @@ from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers: their we
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.models.adapters import Adapted, is_adapter
+from strop.models.four_bits import quantise
 from strop.models.model import each_parameter, load_model
 from strop.training.machine.forward import Forward
 
@@ -28,8 +29,17 @@ _ALPHA = 2.0  # times the rank, over the rank: how strongly an adapter counts
 _PREFIX = "base_model.model."  # of names in peft's files
 
 
-def open_adapted(source: Path, rank: int, seed: int, forward: Forward) -> Any:
-    """A model that learns by adapters alone."""
+def open_adapted(source: Path, rank: int, seed: int, forward: Forward, base: str = "plain") -> Any:
+    """A model that learns by adapters alone, beside weights that are held plain or in four bits (nf4)."""
+    if base == "nf4":
+        model = load_model(source, forward.computes_in, forward.device, quantise)
+        add_adapters(model, rank, seed)
+        if forward.quick(model) is None:
+            raise ConfigurationError(
+                f'base="nf4" needs the kernels of the quick path, which {type(model).__name__} has none of or '
+                f'fused="{forward.fused}" switched off: use base="plain"'
+            )
+        return model
     if forward.wants_quick and forward.computes_in != torch.float32:
         model = load_model(source, forward.computes_in, forward.device)
         add_adapters(model, rank, seed)

@@ -34,7 +34,7 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
         model, rests = open_whole(folder, holding, forward)
     else:
         borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
-        model = before or borrowed or open_adapted(source, trainer.lora, seed, forward)
+        model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
         if folder != source:
             load_adapters(model, folder)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+_BASES = ("plain", "nf4")
 _CHOICES = ("auto", "on", "off")
 
 
@@ -31,6 +32,14 @@ def check(trainer: TorchTrainer) -> None:
             raise ConfigurationError(f"TorchTrainer needs a finite {name} > 0, got {getattr(trainer, name)}")
     if trainer.lora < 0:
         raise ConfigurationError(f"lora is the rank of adapters: need lora >= 1, or 0 for none, got {trainer.lora}")
+    if trainer.base not in _BASES:
+        raise ConfigurationError(
+            f"weights beside adapters cannot be held in {trainer.base!r}: {nearest(trainer.base, _BASES)}"
+        )
+    if trainer.base != "plain" and not trainer.lora:
+        raise ConfigurationError(
+            f'base="{trainer.base}" holds weights that do not learn: set lora, for example lora=32'
+        )
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())
         raise ConfigurationError(f"training takes 18, 10 or 6 bytes for a weight, not {held} ({known})")

@@ -58,6 +58,7 @@ class TorchTrainer(Trainer):
     fused: str = "auto"  # kernels of our own: on, off, or where they pay (bfloat16 on a GPU, a CPU with a compiler)
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
+    base: str = "plain"  # weights beside adapters: plain, or nf4: in four bits
     bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
 
     borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
@@ -182,7 +183,8 @@ class TorchTrainer(Trainer):
     def borrow(self, lent: Loan | None) -> bool:
         """Learn beside weights that are read in place, where its adapters are like those that are there."""
         found = readable(lent, self.device, DTYPES[self.dtype])
-        self.borrowed = found if found is not None and found.rank == self.lora else None
+        is_alike = found is not None and found.rank == self.lora and found.is_packed == (self.base == "nf4")
+        self.borrowed = found if is_alike else None
         return self.borrowed is not None
 
     def lend(self) -> Lent | None:
