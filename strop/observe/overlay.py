@@ -13,8 +13,8 @@ from strop.observe.charts import figure, ticks
 from strop.observe.page import STYLE
 from strop.observe.templates import compiled
 
-WIDTH, HEIGHT = 520, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 10, 24
+WIDTH, HEIGHT = 420, 190
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 12, 10, 24
 _COLOURS = (
     ("#a8501c", "#f09a5f"), ("#0c7a6b", "#4ecbb6"), ("#3b5bb5", "#8fa8f5"), ("#8a3a86", "#d88ad4"),
     ("#7a6a10", "#d6c04a"), ("#b23a31", "#f0827a"), ("#3f6f2a", "#8fca72"), ("#555049", "#b5ada0"),
@@ -114,9 +114,11 @@ def _range(points: Sequence[tuple[float, float, float, float]]) -> tuple[float, 
     means = [point[1] for point in points] or [0.0]
     low, high = min(means), max(means)
     room = max(high - low, 0.25 * max(abs(low), abs(high))) or 1.0
+    if high - low <= 1e-9:  # one value: in the middle, and from 0 on where it is none below
+        return (low - room if low < 0 else max(low - room, 0.0)), high + room
     low = max(min((point[2] for point in points), default=low), low - room)
     high = min(max((point[3] for point in points), default=high), high + room)
-    return low, high if high - low > 1e-9 else low + room
+    return low, high
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -165,7 +167,7 @@ STYLE_OF_LINES = (
     "svg.overlay { display: block; width: 100%; height: auto; }\n"
     ".panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 14px; }\n"
     ".panels { margin-top: 14px; }\n"
-    "@media (max-width: 760px) { .panels { grid-template-columns: 1fr; } }\n"
+    "@media (max-width: 760px) { .panels { grid-template-columns: 1fr; } svg.overlay text { font-size: 12px; } }\n"
     ".key { display: inline-block; width: 14px; height: 4px; border-radius: 2px; background: var(--line); }\n"
     ".key { margin: 0 8px 3px 0; }\n"
     ".keys span { white-space: nowrap; margin-right: 16px; }\n"

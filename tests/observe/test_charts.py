@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strop.observe.charts import HEIGHT, WIDTH, Chart, Point, draw, figure, smoothed, thinned, ticks
+from strop.observe.overlay import MeanCurve, Panel
+from strop.observe.overlay import draw as draw_panel
 
 
 def points_of(svg: str) -> list[list[object]]:
@@ -96,3 +98,11 @@ def test_titles_are_escaped() -> None:
 )
 def test_figures_as_people_read_them(value: float, is_share: bool, expected: str) -> None:
     assert figure(value, is_share) == expected
+
+
+def test_a_line_that_stays_where_it_is_stands_in_the_middle() -> None:
+    """A quarter of its value is room on both sides; from 0 on where it is 0."""
+    half = draw_panel(Panel("Share", "", (MeanCurve("a", ((0.0, 0.5, 0.5, 0.5), (1.0, 0.5, 0.5, 0.5))),), True), ["a"])
+    assert re.findall(r'text-anchor="end">([^<]*)<', half)[::2] == ["30%", "50%", "70%"]
+    nothing = draw_panel(Panel("Lag", "", (MeanCurve("a", ((0.0, 0.0, 0.0, 0.0),)),)), ["a"])
+    assert re.findall(r'text-anchor="end">([^<]*)<', nothing)[0] == "0"

@@ -95,7 +95,8 @@ def _found(run: LiveRun, name: str) -> tuple[int, dict[str, str]]:
 
 def _rescored(run: LiveRun) -> str:
     every = int(run.settings.get("rescore_every", 0))
-    return f"one batch of each {every} steps" if every else "of which this run has none"
+    steps = "step" if every == 1 else f"{every} steps"
+    return f"one batch of each {steps}" if every else "of which this run has none"
 
 
 def _beside(one: Trajectory, siblings: Sequence[Trajectory], wanted: str) -> Trajectory | None:

@@ -16,14 +16,16 @@ _TEMPLATE = """\
 <h1>{{ title }}</h1>
 {%- if runs %}
 <div class="card scrolls"><table class="rows">
-  <tr><th>run</th><th>recipe</th><th>state</th><th>step</th><th></th><th>reward</th><th>held-out</th><th>minutes</th>
-    <th></th></tr>
+  <tr><th>run</th><th class="wide">recipe</th><th>state</th><th>step</th><th class="wide"></th><th>reward</th>
+    <th>held-out</th><th class="wide">minutes</th><th></th></tr>
   {%- for run in runs %}
   <tr><td><a{{ href("now", run=run.name) }}>{{ run.name }}</a></td>
-    <td>{{ run.settings.get("recipe", "?") }}</td><td><span class="state {{ run.state }}">{{ run.state }}</span></td>
+    <td class="wide">{{ run.settings.get("recipe", "?") }}</td>
+    <td><span class="state {{ run.state }}">{{ run.state }}</span></td>
     <td>{{ "{:,}".format(run.step) }} of {{ "{:,}".format(run.steps) }}</td>
-    <td class="far"><progress max="{{ [run.steps, 1] | max }}" value="{{ run.step }}"></progress></td>
-    <td>{{ shown(run, "reward") }}</td><td>{{ shown(run, "heldout", True) }}</td><td>{{ shown(run, "minutes") }}</td>
+    <td class="wide"><progress max="{{ [run.steps, 1] | max }}" value="{{ run.step }}"></progress></td>
+    <td>{{ shown(run, "reward") }}</td><td>{{ shown(run, "heldout", True) }}</td>
+    <td class="wide">{{ shown(run, "minutes") }}</td>
     <td><a{{ href("attempts", run=run.name) }}>attempts</a></td></tr>
   {%- endfor %}
 </table></div>
