@@ -14,7 +14,7 @@ from strop.observe.page import STYLE
 from strop.observe.templates import compiled
 
 WIDTH, HEIGHT = 420, 190
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 12, 10, 24
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 10, 24
 _COLOURS = (
     ("#a8501c", "#f09a5f"), ("#0c7a6b", "#4ecbb6"), ("#3b5bb5", "#8fa8f5"), ("#8a3a86", "#d88ad4"),
     ("#7a6a10", "#d6c04a"), ("#b23a31", "#f0827a"), ("#3f6f2a", "#8fca72"), ("#555049", "#b5ada0"),

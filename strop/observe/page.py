@@ -50,8 +50,8 @@ p { margin: 0; }
 .facts dd { margin: 0; font-size: 19px; font-weight: 600; letter-spacing: -0.01em; white-space: nowrap; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 14px; margin-top: 14px; }
 figure { margin: 0; padding: 12px 12px 6px; min-width: 0; }
-figcaption { display: flex; gap: 10px; justify-content: space-between; align-items: baseline; padding: 0 4px 2px; }
-figcaption output { font-size: 13px; font-weight: 600; white-space: nowrap; text-align: right; }
+figcaption { display: flex; gap: 8px; justify-content: space-between; align-items: baseline; padding: 0 4px 2px; }
+figcaption output { font-size: 12.5px; font-weight: 600; white-space: nowrap; text-align: right; }
 figure p { padding: 0 4px; font-size: 12px; color: var(--soft); margin-bottom: 6px; min-height: 18px; }
 svg.chart { display: block; width: 100%; height: auto; touch-action: pan-y; cursor: crosshair; --line: var(--accent); }
 svg.strong { --line: var(--strong); }

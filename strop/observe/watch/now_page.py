@@ -49,6 +49,7 @@ _TEMPLATE = """\
 <p class="warning"><strong>{{ verdict.name }}</strong>: {{ coded(verdict.evidence) }}. What helps:
   {{ coded(verdict.remedy) }}.</p>
 {%- endfor %}
+{{ charts }}
 {%- if shares %}
 <h2>Where the time of a step goes</h2>
 <p class="lead">Mean of the last {{ run.times | length }} steps: what training did, and whether engines were asked for
@@ -74,7 +75,6 @@ _TEMPLATE = """\
   {%- endfor %}
 </table></div>
 {%- endif %}
-{{ charts }}
 {%- if told %}
 <details id="more"><summary>In words</summary><pre>{{ told | join("\n") }}</pre></details>
 {%- endif %}

@@ -17,7 +17,7 @@ _TEMPLATE = """\
 {%- if runs %}
 <div class="card scrolls"><table class="rows">
   <tr><th>run</th><th class="wide">recipe</th><th>state</th><th>step</th><th class="wide"></th><th>reward</th>
-    <th>held-out</th><th class="wide">minutes</th><th></th></tr>
+    <th>held-out</th><th class="wide">minutes</th><th class="wide"></th></tr>
   {%- for run in runs %}
   <tr><td><a{{ href("now", run=run.name) }}>{{ run.name }}</a></td>
     <td class="wide">{{ run.settings.get("recipe", "?") }}</td>
@@ -26,7 +26,7 @@ _TEMPLATE = """\
     <td class="wide"><progress max="{{ [run.steps, 1] | max }}" value="{{ run.step }}"></progress></td>
     <td>{{ shown(run, "reward") }}</td><td>{{ shown(run, "heldout", True) }}</td>
     <td class="wide">{{ shown(run, "minutes") }}</td>
-    <td><a{{ href("attempts", run=run.name) }}>attempts</a></td></tr>
+    <td class="wide"><a{{ href("attempts", run=run.name) }}>attempts</a></td></tr>
   {%- endfor %}
 </table></div>
 {%- else %}
