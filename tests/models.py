@@ -15,6 +15,9 @@ from transformers import (
     GemmaConfig,
     GPT2Config,
     LlamaConfig,
+    MistralConfig,
+    Olmo2Config,
+    Phi3Config,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen3Config,
@@ -41,6 +44,9 @@ _WINDOW = {"sliding_window": 5, "layer_types": ["sliding_attention", "full_atten
 
 CONFIGS: dict[str, Any] = {
     "llama": lambda: LlamaConfig(**_COMMON, tie_word_embeddings=True),
+    "mistral": lambda: MistralConfig(**_COMMON, sliding_window=5),
+    "phi3": lambda: Phi3Config(**_COMMON, sliding_window=9),
+    "olmo2": lambda: Olmo2Config(**_COMMON),
     "qwen2": lambda: Qwen2Config(**_COMMON),
     "qwen3": lambda: Qwen3Config(**_COMMON),
     "gemma": lambda: GemmaConfig(**_COMMON | {"num_key_value_heads": 1}),

@@ -29,6 +29,7 @@ FOREIGN = {
     "generate/engines/stops.py": "models of transformers",
     "generate/policy.py": "configurations of transformers",
     "generate/template.py": "tokenizers and configurations of transformers",
+    "models/block.py": "models of transformers",
     "models/model.py": "models of transformers",
     "observe/facts.py": "syntax trees",
     "observe/stacks.py": "coroutines",
@@ -39,7 +40,6 @@ FOREIGN = {
     "start/ready.py": "configurations of transformers",
     "start/side_by_side.py": "the operating system",
     "training/batch.py": "fields that are tensors, without importing torch",
-    "training/machine/llama.py": "models of transformers",
     "training/machine/memory.py": "configurations of transformers",
     "weights/shared.py": "the operating system",
 }

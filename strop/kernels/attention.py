@@ -54,7 +54,7 @@ class Varlen:
         own = np.add.reduceat(is_own.astype(np.int64), np.cumsum(sizes) - sizes)  # [S]
         kept = own > 0  # a sequence that is a prefix of another has nothing left to compute
         places, sizes, own = places[np.repeat(kept, sizes)], sizes[kept], own[kept]
-        self.sizes, self.own = sizes, own
+        self.sizes, self.own, self.longest = sizes, own, int(sizes.max(initial=0))
         queries, keys = _blocks(own, sizes)
         tables = [queries, keys]
         if is_shared := len(places) != own.sum():
@@ -116,30 +116,36 @@ def takes(heads: Heads) -> bool:
     return heads.size % LANES == 0 and train.compiled() is not None
 
 
-def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
-    """Turned heads [U, (H + 2K) D] -> [U, H D], and the logarithm of each row's sum in base 2 [H, U]."""
+def attend(
+    fused: Tensor, heads: Heads, plan: Varlen, scale: float, window: int | None = None, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """Turned heads [U, (H + 2K) D] -> [U, H D], and the logarithm of each row's sum in base 2 [H, U].
+
+    With a window each token sees so many of the last ones, itself included; with a cap scores stay below it.
+    """
     if fused.is_cuda:
         from strop.kernels.triton import attention
 
-        return attention.attend(fused, heads, plan, scale)
-    if takes(heads) and (compiled := train.serving(fused)):
+        return attention.attend(fused, heads, plan, scale, window, cap)
+    if window is None and cap is None and takes(heads) and (compiled := train.serving(fused)):
         return compiled.attend(fused, heads, plan, scale)
-    return reference_attend(fused, heads, plan, scale)
+    return reference_attend(fused, heads, plan, scale, window, cap)
 
 
 def attend_back(
     d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
-    angles: Angles | None = None,
+    angles: Angles | None = None, window: int | None = None, cap: float | None = None,
 ) -> Tensor:  # fmt: skip
     """The gradient of the turned heads [U, (H + 2K) D]; with angles, of the heads before they were turned by them."""
     if fused.is_cuda:
         from strop.kernels.triton import attention
 
-        return attention.attend_back(d_output, fused, output, level, heads, plan, scale, angles)
-    if takes(heads) and (compiled := train.serving(d_output, fused, output, level)):
+        return attention.attend_back(d_output, fused, output, level, heads, plan, scale, angles, window, cap)
+    is_plain = window is None and cap is None and takes(heads)
+    if is_plain and (compiled := train.serving(d_output, fused, output, level)):
         found = compiled.attend_back(d_output, fused, output, level, heads, plan, scale)
     else:
-        found = reference_attend_back(d_output, fused, output, level, heads, plan, scale)
+        found = reference_attend_back(d_output, fused, output, level, heads, plan, scale, window, cap)
     if angles is not None:
         rotate(found, *angles, heads, is_back=True)
     return found
@@ -169,37 +175,52 @@ def turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), -1)
 
 
-def reference_attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
+def reference_attend(
+    fused: Tensor, heads: Heads, plan: Varlen, scale: float, window: int | None = None, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
     outputs, levels = [], []
-    for query, key, value, mask in _sequences(fused, heads, plan):
-        scores = (query @ key.transpose(1, 2) * scale).masked_fill(~mask, float("-inf"))  # [H, Q, L]
+    for query, key, value, mask in _sequences(fused, heads, plan, window):
+        scores = capped(query @ key.transpose(1, 2) * scale, cap).masked_fill(~mask, float("-inf"))  # [H, Q, L]
         outputs.append((scores.softmax(-1) @ value).transpose(0, 1).flatten(1))
         levels.append(scores.logsumexp(-1) / np.log(2))
     return torch.cat(outputs), torch.cat(levels, 1)
 
 
 def reference_attend_back(
-    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
-) -> Tensor:
-    """With P = softmax(S): dV = P' dO, dS = P (dO V' - sum(dO O)), dQ = dS K, dK = dS' Q."""
+    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
+    window: int | None = None, cap: float | None = None,
+) -> Tensor:  # fmt: skip
+    """With P = softmax(S): dV = P' dO, dS = P (dO V' - sum(dO O)), dQ = dS K, dK = dS' Q.
+
+    Where S = c tanh(Z / c), dZ = dS (1 - (S / c)^2) stands for dS.
+    """
     found = torch.zeros_like(fused)
     d_query, d_key, d_value = heads.split(found)
     at = seen_at = 0
     repeats = heads.queries // heads.keys
-    for query, key, value, mask in _sequences(fused, heads, plan):
+    for query, key, value, mask in _sequences(fused, heads, plan, window):
         rows = slice(at, at + query.shape[1])
         at, seen = rows.stop, _seen(plan, seen_at, key.shape[1], fused.device)
         seen_at += key.shape[1]
         pull, own = (each[rows].view(-1, heads.queries, heads.size).transpose(0, 1) for each in (d_output, output))
-        shares = ((query @ key.transpose(1, 2) * scale) - level[:, rows, None] * np.log(2)).exp() * mask
+        scores = capped(query @ key.transpose(1, 2) * scale, cap)
+        shares = (scores - level[:, rows, None] * np.log(2)).exp() * mask
         d_scores = shares * (pull @ value.transpose(1, 2) - (pull * own).sum(-1, keepdim=True)) * scale
+        d_scores = d_scores if cap is None else d_scores * (1 - (scores / cap).square())
         d_query[rows] = (d_scores @ key).transpose(0, 1)
         for into, of_heads in ((d_key, d_scores.transpose(1, 2) @ query), (d_value, shares.transpose(1, 2) @ pull)):
             into.index_add_(0, seen, of_heads.unflatten(0, (heads.keys, repeats)).sum(1).transpose(0, 1))
     return found
 
 
-def _sequences(fused: Tensor, heads: Heads, plan: Varlen) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+def capped(scores: Tensor, cap: float | None) -> Tensor:
+    """Bent so that none is above the cap (Gemma 2, 2408.00118)."""
+    return scores if cap is None else torch.tanh(scores / cap) * cap
+
+
+def _sequences(
+    fused: Tensor, heads: Heads, plan: Varlen, window: int | None
+) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
     """Queries [H, Q, D], keys and values [H, L, D], and what is seen [Q, L], of each sequence."""
     query, key, value = heads.split(fused)
     found, at, seen_at = [], 0, 0
@@ -207,6 +228,7 @@ def _sequences(fused: Tensor, heads: Heads, plan: Varlen) -> list[tuple[Tensor, 
         seen = _seen(plan, seen_at, size, fused.device)
         repeated = [e[seen].repeat_interleave(heads.queries // heads.keys, 1).transpose(0, 1) for e in (key, value)]
         mask = torch.ones(own, size, dtype=torch.bool, device=fused.device).tril(size - own)
+        mask = mask if window is None else mask.triu(size - own - window + 1)
         found.append((query[at : at + own].transpose(0, 1), repeated[0], repeated[1], mask))
         at, seen_at = at + own, seen_at + size
     return found

@@ -13,6 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from strop.kernels.attention import capped
+from strop.kernels.swiglu import reference_forward
+
 PAGE = 16  # tokens of one page
 _GOLDEN, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685  # SplitMix64, as int64
 BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 is ever drawn
@@ -30,13 +33,17 @@ class TokenPlaces:
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """How queries and keys are turned, and normalised before that where the family does."""
+    """How queries and keys are turned, and normalised before that where the family does.
+
+    A norm is of each head, or of all heads of a token together where its weight is as wide as they are.
+    """
 
     cosine: Tensor  # [C, D / 2] float32
     sine: Tensor  # [C, D / 2] float32
     query_norm: Tensor | None
     key_norm: Tensor | None
     epsilon: float
+    offset: float = 0.0  # to the norms' weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +63,9 @@ class Sheet:
 class DecodeOperations(Protocol):
     """What a decode step is made of."""
 
-    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+    def add_norm(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Tensor:
         """Add `delta` to the residual [T, hidden] (float32) in place; its normalised state in the weight's dtype."""
         ...
 
@@ -64,11 +73,14 @@ class DecodeOperations(Protocol):
         """heads [T, H + 2K, D] -> turned queries [T, H, D]; turned keys and values go to pages [pages, K, PAGE, D]."""
         ...
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
-        """[T, H, D] -> [T, H, D], each token seeing its slot up to itself."""
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float,
+        window: int | None = None, cap: float | None = None,
+    ) -> Tensor:  # fmt: skip
+        """[T, H, D] -> [T, H, D], each token seeing its slot up to itself, the last `window` tokens of it."""
         ...
 
-    def swiglu(self, gate_up: Tensor) -> Tensor:
+    def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
         """[T, 2F] -> [T, F]."""
         ...
 
@@ -88,10 +100,13 @@ class DecodeOperations(Protocol):
 class Plain:
     """`DecodeOperations` on any device."""
 
-    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
+    def add_norm(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Tensor:
         if delta is not None:
             residual.add_(delta)
-        return F.rms_norm(residual, weight.shape, weight.float(), epsilon).to(weight.dtype)
+        factor = weight.float() + offset if offset else weight.float()
+        return F.rms_norm(residual, weight.shape, factor, epsilon).to(weight.dtype)
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         num_keys = keys.shape[1]
@@ -104,18 +119,26 @@ class Plain:
         values[pages, :, at % PAGE] = value
         return _turned(query, cosine, sine).to(heads.dtype)
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float,
+        window: int | None = None, cap: float | None = None,
+    ) -> Tensor:  # fmt: skip
         length = int(where.positions.max()) + 1
         pages = where.tables[where.slots.long(), : -(-length // PAGE)].long()  # [T, N]
         index = torch.arange(pages.shape[1] * PAGE, device=query.device)
         mask = (index <= where.positions.unsqueeze(1))[:, None, None]  # [T, 1, 1, L]
+        if window is not None:
+            mask &= (index > where.positions.unsqueeze(1) - window)[:, None, None]
         key, value = (each[pages].transpose(1, 2).flatten(2, 3) for each in (keys, values))  # [T, K, L, D]
-        output = F.scaled_dot_product_attention(query.unsqueeze(2), key, value, mask, scale=scale, enable_gqa=True)
-        return output.squeeze(2)
+        if cap is None:
+            output = F.scaled_dot_product_attention(query.unsqueeze(2), key, value, mask, scale=scale, enable_gqa=True)
+            return output.squeeze(2)
+        grouped = query.view(len(query), key.shape[1], -1, query.shape[2])  # [T, K, H / K, D]
+        scores = capped((grouped @ key.transpose(2, 3)).float() * scale, cap).masked_fill(~mask, float("-inf"))
+        return (scores.softmax(-1).to(value.dtype) @ value).flatten(1, 2)
 
-    def swiglu(self, gate_up: Tensor) -> Tensor:
-        gate, up = gate_up.chunk(2, -1)
-        return F.silu(gate) * up
+    def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
+        return reference_forward(gate_up, is_gelu)
 
     def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
         return F.linear(hidden, weight).float()
@@ -165,8 +188,10 @@ def _shifted(bits: Tensor, count: int) -> Tensor:
 def _normed(heads: Tensor, weight: Tensor | None, rotation: Rotation) -> Tensor:
     if weight is None:
         return heads
+    wide = heads.float().reshape(len(heads), -1, len(weight))  # one row of all heads, or one for each
     # rounded before the weight, as transformers does
-    return F.rms_norm(heads.float(), weight.shape, None, rotation.epsilon).to(heads.dtype).float() * weight.float()
+    normal = F.rms_norm(wide, weight.shape, None, rotation.epsilon).to(heads.dtype).float()
+    return (normal * (weight.float() + rotation.offset)).view(heads.shape)
 
 
 def _turned(heads: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:

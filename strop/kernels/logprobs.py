@@ -11,36 +11,41 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from strop.kernels.attention import capped
 from strop.kernels.linear import add_product, product
 
 _ROWS = 32768
 
 
 def token_logprobs(
-    hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int
-) -> tuple[Tensor, Tensor]:
+    hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int,
+    cap: float | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """hidden [R, H], rounded weight `cast` [V, H], tokens [R], temperature [R] -> logprobs [R] and entropy [R].
 
-    Logits are float32 whatever the states are. The gradient of `cast` goes to `weight` in its own type.
+    Logits are float32 whatever the states are, bent below a cap where there is one. The gradient of `cast` goes to
+    `weight` in its own type.
     """
-    return _TokenLogprobs.apply(hidden, cast, weight, tokens, temperature, chunk)  # type: ignore[no-any-return, no-untyped-call]
+    return _TokenLogprobs.apply(hidden, cast, weight, tokens, temperature, chunk, cap)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any, hidden: Tensor, cast: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, chunk: int,
+        cap: float | None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         wide = torch.promote_types(hidden.dtype, torch.float32)
         found = hidden.new_empty(3, len(hidden), dtype=wide)  # logprob, entropy and the logarithm of the sum
         # kernels keep no logits here, so that more rows can go at once
         for rows in _chunks(
             len(hidden), max(chunk, _ROWS) if hidden.is_cuda and hidden.dtype != torch.float32 else chunk
         ):
-            statistics(hidden[rows], cast, tokens[rows], temperature[rows], found[:, rows])
+            statistics(hidden[rows], cast, tokens[rows], temperature[rows], found[:, rows], cap)
         logprobs, entropy, logsumexp = found
         ctx.save_for_backward(hidden, cast, tokens, temperature, entropy, logsumexp)
         ctx.chunk, ctx.weight_dtype = chunk, torch.promote_types(weight.dtype, torch.float32)  # a sum over chunks
+        ctx.cap = cap
         return logprobs, entropy
 
     @staticmethod
@@ -50,32 +55,35 @@ class _TokenLogprobs(torch.autograd.Function):
         d_weight = torch.zeros_like(cast, dtype=ctx.weight_dtype) if ctx.needs_input_grad[2] else None
         pulls = torch.stack((d_logprobs, d_entropy, entropy, logsumexp, temperature.to(entropy.dtype)))  # [5, R]
         for rows in _chunks(len(hidden), ctx.chunk):
-            d_logits = gradient(hidden[rows], cast, tokens[rows], pulls[:, rows])
+            d_logits = gradient(hidden[rows], cast, tokens[rows], pulls[:, rows], ctx.cap)
             if d_hidden is not None:
                 torch.mm(d_logits, cast, out=d_hidden[rows])
             if d_weight is not None:
                 add_product(d_weight, d_logits.t(), hidden[rows])
             del d_logits  # or two of them would be held
-        return d_hidden, None, d_weight, None, None, None
+        return d_hidden, None, d_weight, None, None, None, None
 
 
-def statistics(hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
+def statistics(
+    hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor, cap: float | None = None
+) -> None:
     """Of hidden [C, H] @ weight [V, H]' at the temperature: logprob, entropy and log-sum-exp, written to [3, C]."""
     if hidden.is_cuda and hidden.dtype != torch.float32:  # which a tile's product would cut to fewer bits
         from strop.kernels.triton import head
 
-        head.statistics(hidden, weight, tokens, temperature, into)
+        head.statistics(hidden, weight, tokens, temperature, into, cap)
     else:
-        reference_statistics(product(hidden, weight.t(), into.dtype), tokens, temperature, into)
+        reference_statistics(capped(product(hidden, weight.t(), into.dtype), cap), tokens, temperature, into)
 
 
-def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor) -> Tensor:
+def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor, cap: float | None = None) -> Tensor:
     """Gradient of the logits [C, V]; `pulls` [5, C] are those of logprob and entropy, and what was computed."""
     if hidden.is_cuda and hidden.dtype != torch.float32:
         from strop.kernels.triton import head
 
-        return head.gradient(hidden, weight, tokens, pulls)
-    return reference_gradient(product(hidden, weight.t(), pulls.dtype), tokens, pulls, hidden.dtype)
+        return head.gradient(hidden, weight, tokens, pulls, cap)
+    logits = capped(product(hidden, weight.t(), pulls.dtype), cap)
+    return reference_gradient(logits, tokens, pulls, hidden.dtype, cap)
 
 
 def reference_statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
@@ -86,13 +94,16 @@ def reference_statistics(logits: Tensor, tokens: Tensor, temperature: Tensor, in
     into[1] = -(logprobs.exp() * logprobs).sum(-1)
 
 
-def reference_gradient(logits: Tensor, tokens: Tensor, pulls: Tensor, dtype: torch.dtype) -> Tensor:
-    """With p = softmax(x / t): d log p_k = (1_k - p) / t, d entropy = -p (log p + entropy) / t."""
+def reference_gradient(
+    logits: Tensor, tokens: Tensor, pulls: Tensor, dtype: torch.dtype, cap: float | None = None
+) -> Tensor:
+    """With p = softmax(x / t): d log p_k = (1_k - p) / t, d entropy = -p (log p + entropy) / t; x = c tanh(z / c)."""
     of_logprob, of_entropy, entropy, logsumexp, temperature = (each.unsqueeze(1) for each in pulls)
     logprobs = logits / temperature - logsumexp
     chances = logprobs.exp()
     found = -chances * (of_logprob + of_entropy * (logprobs + entropy))
     found.scatter_add_(1, tokens.unsqueeze(1), of_logprob)
+    found = found if cap is None else found * (1 - (logits / cap).square())
     return torch.div(found, temperature).to(dtype)
 
 

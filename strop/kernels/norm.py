@@ -1,7 +1,7 @@
 """Add to the residual stream and normalise it (RMSNorm, Zhang and Sennrich 2019) in one pass, forward and backward.
 
 The stream is float32; its normalised state is rounded once, to what is computed in. The weight is rounded alike, as an
-engine that holds weights in that type has it.
+engine that holds weights in that type has it; the state is multiplied by `offset` + weight (Gemma's are stored less 1).
 """
 
 from __future__ import annotations
@@ -24,49 +24,52 @@ class Pulls(NamedTuple):
 
 
 def forward(
-    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype
+    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype, offset: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The sum [T, H] (the residual itself without delta), the sum normalised, and its inverse root mean square [T]."""
     if residual.is_cuda:
         from strop.kernels.triton import norm
 
-        return norm.forward(residual, delta, weight, epsilon, dtype)
+        return norm.forward(residual, delta, weight, epsilon, dtype, offset=offset)
     if dtype == torch.float32 and (compiled := train.serving(residual, delta, weight)):
-        return compiled.norm_forward(residual, delta, weight, epsilon)
-    return reference_forward(residual, delta, weight, epsilon, dtype)
+        return compiled.norm_forward(residual, delta, weight + offset if offset else weight, epsilon)
+    return reference_forward(residual, delta, weight, epsilon, dtype, offset)
 
 
 def backward(
-    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor
-) -> Pulls:
+    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor,
+    offset: float = 0.0,
+) -> Pulls:  # fmt: skip
     """`d_sum` [T, H] is what else pulls at the sum; residual and delta may be the sum and None."""
     if residual.is_cuda:
         from strop.kernels.triton import norm
 
-        return norm.backward(d_sum, d_normed, residual, delta, weight, scale)
+        return norm.backward(d_sum, d_normed, residual, delta, weight, scale, offset)
     if compiled := train.serving(d_sum, d_normed, residual, delta, weight, scale):
-        d_state, d_weight, normed = compiled.norm_backward(d_sum, d_normed, residual, delta, weight, scale)
+        factor = weight + offset if offset else weight
+        d_state, d_weight, normed = compiled.norm_backward(d_sum, d_normed, residual, delta, factor, scale)
         return Pulls(d_state, d_state, d_weight, normed)
-    return reference_backward(d_sum, d_normed, residual, delta, weight, scale)
+    return reference_backward(d_sum, d_normed, residual, delta, weight, scale, offset)
 
 
 def reference_forward(
-    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype
+    residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, dtype: torch.dtype, offset: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
     state = residual if delta is None else residual + delta
     scale = torch.rsqrt(state.square().mean(-1) + epsilon)
-    normed = state * scale.unsqueeze(1) * weight.to(dtype).to(state.dtype)
+    normed = state * scale.unsqueeze(1) * (weight.to(dtype).to(state.dtype) + offset)
     return state, normed.to(dtype), scale
 
 
 def reference_backward(
-    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor
-) -> Pulls:
+    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor,
+    offset: float = 0.0,
+) -> Pulls:  # fmt: skip
     """y = w x / rms: dx = (w dy - n mean(w dy n)) / rms with n = x / rms, dw = sum over tokens of dy n."""
     state = residual if delta is None else residual + delta
     normal = state * scale.unsqueeze(1)
     pulled = d_normed.to(state.dtype)
-    factor = weight.to(d_normed.dtype).to(state.dtype)
+    factor = weight.to(d_normed.dtype).to(state.dtype) + offset
     weighted = pulled * factor
     d_state = (weighted - normal * (weighted * normal).mean(-1, keepdim=True)) * scale.unsqueeze(1)
     if d_sum is not None:

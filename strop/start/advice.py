@@ -7,6 +7,8 @@ from collections.abc import Callable
 from strop.abilities import CountsTokens, inside
 from strop.filter.score import is_inline
 from strop.machines import Trainer
+from strop.models.block import why_slow
+from strop.models.names import model_folder
 from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
 from strop.start.room import said
@@ -89,6 +91,13 @@ def _adapters(run: Run) -> list[str]:
     ]
 
 
+def _slow_path(run: Run) -> list[str]:
+    """A model that strop has no description of runs through transformers."""
+    folder = model_folder(run.model)
+    reason = why_slow(folder) if (folder / "config.json").is_file() else ""
+    return [f"{run.model} takes the slow path of generation and training: {reason}"] if reason else []
+
+
 def _uncounted(run: Run) -> list[str]:
     """What is sampled in a worker process is not heard of here."""
     rewards = [reward for reward in run.rewards if not is_inline(reward)]
@@ -110,4 +119,5 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _uncounted,
     _adapters,
     said,
+    _slow_path,
 )

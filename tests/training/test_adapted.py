@@ -39,10 +39,10 @@ def trained(folder: Path, **settings: Any) -> tuple[float, dict[str, Tensor], To
     return trainer.step(pack(siblings(), TokenMean(), 0, 60), OBJECTIVE)["loss"], found, trainer
 
 
-@pytest.mark.parametrize("family", ["llama_compiled", "qwen2", "qwen3"])
+@pytest.mark.parametrize("family", ["llama_compiled", "olmo2", "qwen2", "qwen3"])
 def test_it_is_the_slow_path(family: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    FAMILIES[family]().save_pretrained(tmp_path)
+    AutoModelForCausalLM.from_config(FAMILIES[family]).save_pretrained(tmp_path)
     loss, wanted, _ = trained(tmp_path, fused="off")
     quick, found, trainer = trained(tmp_path, fused="on")
     assert trainer._opened is not None and trainer._opened.forward.quick(trainer._opened.model) is not None
@@ -61,7 +61,9 @@ def test_weights_beside_adapters_have_one_copy_and_no_gradient(tmp_path: Path) -
     quick = opened.forward.quick(opened.model)
     assert quick is not None
     memories = {each.untyped_storage().data_ptr() for each in unadapted(opened.model).values()}
-    products = [each for layer in quick.layers for each in (layer.fused, layer.output, layer.gate_up, layer.down)]
+    products = [
+        each for layer in quick.layers for each in (layer.fused, layer.output, layer.feed.gate_up, layer.feed.down)
+    ]
     assert all(each.cast.untyped_storage().data_ptr() in memories for each in products)
     assert {quick.head[0].data_ptr(), quick.embedding[0].data_ptr()} <= memories
     assert all(each.grad is None for name, each in opened.model.named_parameters() if ".lora_" not in name)

@@ -25,7 +25,7 @@ _TOLERANCE = 1e-4
 
 
 class CompiledLlama:
-    """Same signature as `LlamaStep`; weights are those of the Hugging Face model."""
+    """Same signature as `BlockStep`; weights are those of the Hugging Face model."""
 
     def __init__(self, model: Any, decode: Decode) -> None:
         inner = model.base_model

@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError, nearest
+from strop.generate.engines.block_step import block_step
 from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
-from strop.generate.engines.llama_step import llama_step
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.whole_step import whole_step
 from strop.machines import Completion, Engine, Stop, WeightVersion
@@ -69,7 +69,7 @@ class TorchEngine(Engine):
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
         self._model = load_model(model, named_dtype(self.dtype), self.device)
         compiled = whole_step(self._model) or compiled_llama(self._model)
-        forward = compiled or llama_step(self._model) or partial(hidden_states, self._model)
+        forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
         self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
         self._ends = end_tokens(self._model)
         self._strings = StopStrings(model)

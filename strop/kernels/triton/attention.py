@@ -20,24 +20,27 @@ OF_KEYS = {"STEP": 32, "num_warps": 4, "num_stages": 1}
 _COLUMNS = 256  # of one program that sums
 
 
-def attend(fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
+def attend(
+    fused: Tensor, heads: Heads, plan: Varlen, scale: float, window: int | None = None, cap: float | None = None
+) -> tuple[Tensor, Tensor]:
     tokens = len(fused)
     output = torch.empty(tokens, heads.queries * heads.size, dtype=fused.dtype, device=fused.device)
     level = torch.empty(heads.queries, tokens, dtype=torch.float32, device=fused.device)
     _attend[(heads.queries, len(plan.queries))](
         fused, plan.gather, plan.queries, output, level, tokens, scale * math.log2(math.e),
-        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan), **ATTEND, enable_fp_fusion=False,
+        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan, window, cap), **_options(ATTEND, heads),
+        enable_fp_fusion=False,
     )  # fmt: skip
     return output, level
 
 
 def attend_back(
     d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
-    angles: Angles | None = None,
+    angles: Angles | None = None, window: int | None = None, cap: float | None = None,
 ) -> Tensor:  # fmt: skip
     tokens = len(fused)
     d_fused, pulled = torch.empty_like(fused), torch.empty_like(level)
-    shape = _shape(heads, plan) | {"IS_TURNED": angles is not None}
+    shape = _shape(heads, plan, window, cap) | {"IS_TURNED": angles is not None}
     cosine, sine = (None, None) if angles is None else angles
     _of_queries[(heads.queries, len(plan.queries))](
         d_output, fused, output, level, pulled, plan.gather, plan.queries, cosine, sine, d_fused, tokens, scale,
@@ -58,13 +61,16 @@ def attend_back(
     return d_fused
 
 
-def _shape(heads: Heads, plan: Varlen) -> dict[str, Any]:
-    return {"HEADS": heads.queries, "KEYS": heads.keys, "SIZE": heads.size, "IS_SHARED": plan.gather is not None}
+def _shape(heads: Heads, plan: Varlen, window: int | None, cap: float | None) -> dict[str, Any]:
+    found = {"HEADS": heads.queries, "KEYS": heads.keys, "SIZE": heads.size, "IS_SHARED": plan.gather is not None}
+    return found | {"WINDOW": window or 0, "CAP": (cap or 0.0) * math.log2(math.e)}
 
 
 def _options(found: dict[str, int], heads: Heads) -> dict[str, int]:
-    """Larger heads need more registers."""
-    return found if heads.size <= 64 else found | {"num_warps": 8}
+    """Larger heads need more registers, and those of 256 more of the memory that programs share."""
+    if heads.size > 128:
+        return found | {"num_warps": 8, "num_stages": 1}
+    return found if heads.size <= 64 or found is ATTEND else found | {"num_warps": 8}
 
 
 @triton.jit
@@ -94,10 +100,47 @@ def _store(found, to, token, mask, cosine, sine, BLOCK: tl.constexpr, SIZE: tl.c
 
 
 @triton.jit
+def scored(products, factor, CAP: tl.constexpr):
+    """Scores in base 2, bent below the cap where there is one."""
+    scores = products * factor
+    if CAP > 0:
+        scores = CAP * (2 * tl.sigmoid(scores * (2 / CAP)) - 1)  # tanh
+    return scores
+
+
+@triton.jit
+def floor(SIZE: tl.constexpr, WINDOW: tl.constexpr):
+    """Where maxima of rows begin: finite with a window, because whole blocks may be out of a row's sight."""
+    if WINDOW > 0:
+        return tl.full([SIZE], -1e38, tl.float32)
+    else:
+        return tl.full([SIZE], float("-inf"), tl.float32)
+
+
+@triton.jit
+def _seen(query, key, WINDOW: tl.constexpr):
+    """Whether the one place sees the other."""
+    is_seen = query >= key
+    if WINDOW > 0:
+        is_seen = is_seen & (query < key + WINDOW)
+    return is_seen
+
+
+@triton.jit
+def _first(place, whole, STEP: tl.constexpr, WINDOW: tl.constexpr):
+    """The first key that a block of queries from `place` on sees, and to where all of it sees all: by steps."""
+    low = place * 0
+    if WINDOW > 0:
+        low = tl.maximum(place - WINDOW + 1, 0) // STEP * STEP
+        whole = low
+    return low, whole
+
+
+@triton.jit
 def _attend(
     fused, gather, table, output, level, tokens, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    IS_SHARED: tl.constexpr,
+    IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(0)
     entry = table + tl.program_id(1) * 4
@@ -109,14 +152,15 @@ def _attend(
     is_row = rows < count
     at = (first + rows).to(tl.int64)[:, None]
     query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-    most = tl.full([BLOCK], float("-inf"), tl.float32)
+    most = floor(BLOCK, WINDOW)
     total = tl.zeros([BLOCK], tl.float32)
     found = tl.zeros([BLOCK, SIZE], tl.float32)
     end = place + count
     whole = (place + 1) // STEP * STEP  # every query sees all keys before
-    for start in range(0, whole, STEP):
+    low, whole = _first(place, whole, STEP, WINDOW)
+    for start in range(low, whole, STEP):
         key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = tl.dot(query, tl.trans(key)) * factor
+        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
         higher = tl.maximum(most, tl.max(scores, 1))
         shares = tl.exp2(scores - higher[:, None])
         fade = tl.exp2(most - higher)
@@ -126,8 +170,8 @@ def _attend(
         most = higher
     for start in range(whole, end, STEP):
         key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = tl.dot(query, tl.trans(key)) * factor
-        is_seen = (place + rows)[:, None] >= (start + tl.arange(0, STEP))[None, :]
+        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
+        is_seen = _seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
         scores = tl.where(is_seen, scores, float("-inf"))
         higher = tl.maximum(most, tl.max(scores, 1))
         shares = tl.exp2(scores - higher[:, None])
@@ -146,7 +190,7 @@ def _attend(
 def _of_queries(
     d_output, fused, output, level, pulled, gather, table, cosine, sine, d_fused, tokens, scale, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
-    BLOCK: tl.constexpr, STEP: tl.constexpr,
+    BLOCK: tl.constexpr, STEP: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     """dQ = dS K, with dS = P (dO V' - sum(dO O)); the last sum is left for `_of_keys`."""
     head = tl.program_id(0)
@@ -168,19 +212,26 @@ def _of_queries(
     found = tl.zeros([BLOCK, SIZE], tl.float32)
     end = place + count
     whole = (place + 1) // STEP * STEP
-    for start in range(0, whole, STEP):
+    low, whole = _first(place, whole, STEP, WINDOW)
+    for start in range(low, whole, STEP):
         key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
         value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        shares = tl.exp2(tl.dot(query, tl.trans(key)) * factor - height[:, None])
+        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
+        shares = tl.exp2(scores - height[:, None])
         d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
+        if CAP > 0:
+            d_scores *= 1 - (scores / CAP) * (scores / CAP)
         found = tl.dot(d_scores.to(key.dtype), key, found)
     for start in range(whole, end, STEP):
         key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
         value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        shares = tl.exp2(tl.dot(query, tl.trans(key)) * factor - height[:, None])
-        is_seen = (place + rows)[:, None] >= (start + tl.arange(0, STEP))[None, :]
+        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
+        shares = tl.exp2(scores - height[:, None])
+        is_seen = _seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
         shares = tl.where(is_seen, shares, 0.0)
         d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
+        if CAP > 0:
+            d_scores *= 1 - (scores / CAP) * (scores / CAP)
         found = tl.dot(d_scores.to(key.dtype), key, found)
     _store(found * scale, d_fused + at * WIDTH + head * SIZE, at, is_row[:, None], cosine, sine, BLOCK, SIZE, IS_TURNED)
 
@@ -189,7 +240,7 @@ def _of_queries(
 def _of_keys(
     d_output, fused, level, pulled, gather, table, cosine, sine, into, skipped, width, tokens, scale, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
-    BLOCK: tl.constexpr, STEP: tl.constexpr,
+    BLOCK: tl.constexpr, STEP: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     """dV = P' dO and dK = dS' Q over all queries that see a key, of every head that shares it."""
     of_keys = tl.program_id(0)
@@ -206,8 +257,12 @@ def _of_keys(
     low = tl.maximum(key_place - place, 0) // STEP * STEP
     # from here on every query sees every key of this block
     whole = tl.maximum(tl.cdiv(key_place + BLOCK - 1 - place, STEP), 0) * STEP
+    end = count
+    if WINDOW > 0:
+        end = tl.minimum(count, tl.maximum(key_place + BLOCK + WINDOW - 1 - place, 0))
+        whole = end
     for head in range(of_keys * GROUP, of_keys * GROUP + GROUP):
-        for start in range(low, count, STEP):
+        for start in range(low, end, STEP):
             asked = start + tl.arange(0, STEP)
             is_row = asked < count
             at = (first + asked).to(tl.int64)[:, None]
@@ -215,11 +270,15 @@ def _of_keys(
             pull = tl.load(d_output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
             height = tl.load(level + head * tokens + first + asked, is_row, float("inf"))  # so that its share is 0
             bias = tl.load(pulled + head * tokens + first + asked, is_row, 0.0)
-            shares = tl.exp2(tl.dot(key, tl.trans(query)) * factor - height[None, :])  # [BLOCK, STEP]
+            scores = scored(tl.dot(key, tl.trans(query)), factor, CAP)
+            shares = tl.exp2(scores - height[None, :])  # [BLOCK, STEP]
             if start < whole:
-                shares = tl.where((place + asked)[None, :] >= (key_place + rows)[:, None], shares, 0.0)
+                is_seen = _seen((place + asked)[None, :], (key_place + rows)[:, None], WINDOW)
+                shares = tl.where(is_seen, shares, 0.0)
             d_value = tl.dot(shares.to(pull.dtype), pull, d_value)
             d_scores = shares * (tl.dot(value, tl.trans(pull)) - bias[None, :])
+            if CAP > 0:
+                d_scores *= 1 - (scores / CAP) * (scores / CAP)
             d_key = tl.dot(d_scores.to(query.dtype), query, d_key)
     is_key = (rows < key_count)[:, None]
     token = (key_first + rows).to(tl.int64)

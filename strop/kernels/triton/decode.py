@@ -17,6 +17,7 @@ from torch import Tensor
 
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.triton import norm, swiglu
+from strop.kernels.triton.attention import floor, scored
 
 _KEYS = 64  # keys looked at together: the STEP of the trainer's attention
 _QUERIES = 64  # of one program of a prefill
@@ -29,8 +30,10 @@ class Kernels:
     def __init__(self) -> None:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # parts of a sum stay float32
 
-    def add_norm(self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float) -> Tensor:
-        return norm.forward(residual, delta, weight, epsilon, weight.dtype, is_in_place=True)[1]
+    def add_norm(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Tensor:
+        return norm.forward(residual, delta, weight, epsilon, weight.dtype, is_in_place=True, offset=offset)[1]
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         tokens, total, size = heads.shape
@@ -44,33 +47,40 @@ class Kernels:
             weight if rotation.query_norm is None else rotation.query_norm,
             weight if rotation.key_norm is None else rotation.key_norm,
             rotation.epsilon,
-            HAS_NORM=rotation.query_norm is not None, QUERIES=num_queries, KEYS=num_keys, HALF=size // 2, PAGE=PAGE,
+            HAS_NORM=rotation.query_norm is not None, OFFSET=rotation.offset,
+            IS_WIDE=rotation.query_norm is not None and len(rotation.query_norm) > size,
+            QUERIES=num_queries, KEYS=num_keys, HALF=size // 2, PAGE=PAGE,
             BLOCK=triton.next_power_of_2(num_queries + num_keys), VALUES=triton.next_power_of_2(num_keys), num_warps=4,
             enable_fp_fusion=False,
         )  # fmt: skip
         return query
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float) -> Tensor:
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float,
+        window: int | None = None, cap: float | None = None,
+    ) -> Tensor:  # fmt: skip
         output = torch.empty_like(query)
         tokens, num_heads, size = query.shape
         num_keys, width, factor = keys.shape[1], where.tables.shape[1], scale * math.log2(math.e)
+        sight = {"WINDOW": window or 0, "CAP": (cap or 0.0) * math.log2(math.e)}
+        is_large = size > 128  # heads that need more registers, and more of the memory that programs share
         if where.runs is None:
             rows = max(16, triton.next_power_of_2(num_heads // num_keys))  # a matrix unit takes no fewer
             _attend_one[(tokens, num_keys)](
                 query, keys, values, output, where.slots, where.positions, where.tables, width, factor,
                 HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=rows, BLOCK=_KEYS,
-                num_warps=1, num_stages=3, enable_fp_fusion=False,
+                **sight, num_warps=4 if is_large else 1, num_stages=2 if is_large else 3, enable_fp_fusion=False,
             )  # fmt: skip
         else:
             _attend_many[(len(where.runs), num_heads)](
                 query, keys, values, output, where.runs, where.slots, where.tables, width, factor,
                 HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=_QUERIES, BLOCK=_KEYS,
-                num_warps=4, num_stages=2, enable_fp_fusion=False,
+                **sight, num_warps=8 if is_large else 4, num_stages=1 if is_large else 2, enable_fp_fusion=False,
             )  # fmt: skip
         return output
 
-    def swiglu(self, gate_up: Tensor) -> Tensor:
-        return swiglu.forward(gate_up)
+    def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
+        return swiglu.forward(gate_up, is_gelu)
 
     def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
         if hidden.dtype == torch.float32:
@@ -105,8 +115,8 @@ class Kernels:
 @triton.jit
 def _store(
     heads, query, keys, values, slots, positions, tables, width, cosine, sine, query_norm, key_norm, epsilon,
-    HAS_NORM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr, HALF: tl.constexpr, PAGE: tl.constexpr,
-    BLOCK: tl.constexpr, VALUES: tl.constexpr,
+    HAS_NORM: tl.constexpr, OFFSET: tl.constexpr, IS_WIDE: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
+    HALF: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, VALUES: tl.constexpr,
 ):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     position = tl.load(positions + token)
@@ -121,12 +131,22 @@ def _store(
     first = tl.load(row + place, mask=kept, other=0.0).to(tl.float32)
     second = tl.load(row + place + HALF, mask=kept, other=0.0).to(tl.float32)
     if HAS_NORM:
-        factor = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / SIZE + epsilon)[:, None]
-        is_query = (head < QUERIES)[:, None]
-        low = tl.where(is_query, tl.load(query_norm + half)[None, :], tl.load(key_norm + half)[None, :])
-        high = tl.where(is_query, tl.load(query_norm + HALF + half)[None, :], tl.load(key_norm + HALF + half)[None, :])
-        first = (first * factor).to(heads.dtype.element_ty).to(tl.float32) * low.to(tl.float32)
-        second = (second * factor).to(heads.dtype.element_ty).to(tl.float32) * high.to(tl.float32)
+        mean = (tl.sum(first * first, 1) + tl.sum(second * second, 1)) / SIZE  # of each head
+        is_query, is_key = (head < QUERIES)[:, None], kept & (head >= QUERIES)[:, None]
+        at = half[None, :] + tl.zeros([BLOCK, 1], tl.int32)
+        if IS_WIDE:  # one norm over all heads of a kind, with a weight for each place in them
+            of_queries = tl.sum(tl.where(head < QUERIES, mean, 0.0), 0) / QUERIES
+            of_keys = tl.sum(tl.where(head >= QUERIES, mean, 0.0), 0) / KEYS
+            mean = tl.where(head < QUERIES, of_queries, of_keys)
+            at = tl.where(is_query, head[:, None], head[:, None] - QUERIES) * SIZE + half[None, :]
+        factor = tl.rsqrt(mean + epsilon)[:, None]
+        low = tl.load(query_norm + at, is_query, 0.0).to(tl.float32) + tl.load(key_norm + at, is_key, 0.0).to(
+            tl.float32
+        )
+        high = tl.load(query_norm + HALF + at, is_query, 0.0).to(tl.float32)
+        high += tl.load(key_norm + HALF + at, is_key, 0.0).to(tl.float32)
+        first = (first * factor).to(heads.dtype.element_ty).to(tl.float32) * (low + OFFSET)
+        second = (second * factor).to(heads.dtype.element_ty).to(tl.float32) * (high + OFFSET)
     turn = tl.load(cosine + position * HALF + half)[None, :]
     lift = tl.load(sine + position * HALF + half)[None, :]
     low = (first * turn - second * lift).to(heads.dtype.element_ty)
@@ -151,7 +171,7 @@ def _store(
 def _attend_one(
     query, keys, values, output, slots, positions, tables, width, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     token = tl.program_id(0).to(tl.int64)
     group = tl.program_id(1)
@@ -162,16 +182,21 @@ def _attend_one(
     column = tl.arange(0, SIZE)
     own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
     asked = tl.load(query + own, mask=(row < GROUP)[:, None], other=0.0)
-    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    highest = floor(ROWS, WINDOW)
     total = tl.zeros([ROWS], tl.float32)
     result = tl.zeros([ROWS, SIZE], tl.float32)
-    for start in range(0, end, BLOCK):
+    low = end * 0
+    if WINDOW > 0:
+        low = tl.maximum(end - WINDOW, 0) // BLOCK * BLOCK
+    for start in range(low, end, BLOCK):
         index = start + tl.arange(0, BLOCK)
         seen = index < end
+        if WINDOW > 0:
+            seen = seen & (index >= end - WINDOW)
         page = tl.load(tables + slot * width + index // PAGE, mask=seen, other=0).to(tl.int64)
         place = ((page * KEYS + group) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
         key = tl.load(keys + place, mask=seen[:, None], other=0.0)
-        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * factor
+        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
         score = tl.where(seen[None, :], score, float("-inf"))
         higher = tl.maximum(highest, tl.max(score, 1))
         fade = tl.exp2(highest - higher)
@@ -188,7 +213,7 @@ def _attend_one(
 def _attend_many(
     query, keys, values, output, runs, slots, tables, width, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    BLOCK: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     run = tl.program_id(0)
     head = tl.program_id(1)
@@ -203,17 +228,23 @@ def _attend_many(
     exists = (row < count)[:, None]
     asked = tl.load(query + own, mask=exists, other=0.0)
     end = position + count
-    highest = tl.full([ROWS], float("-inf"), tl.float32)
+    highest = floor(ROWS, WINDOW)
     total = tl.zeros([ROWS], tl.float32)
     result = tl.zeros([ROWS, SIZE], tl.float32)
-    for start in range(0, end, BLOCK):
+    low = end * 0
+    if WINDOW > 0:
+        low = tl.maximum(position + 1 - WINDOW, 0) // BLOCK * BLOCK
+    for start in range(low, end, BLOCK):
         index = start + tl.arange(0, BLOCK)
         there = index < end
         page = tl.load(tables + slot * width + index // PAGE, mask=there, other=0).to(tl.int64)
         place = ((page * KEYS + head // GROUP) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
         key = tl.load(keys + place, mask=there[:, None], other=0.0)
-        score = tl.dot(asked, tl.trans(key), input_precision="ieee") * factor
-        score = tl.where(index[None, :] <= (position + row)[:, None], score, float("-inf"))
+        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
+        is_seen = index[None, :] <= (position + row)[:, None]
+        if WINDOW > 0:
+            is_seen = is_seen & (index[None, :] > (position + row)[:, None] - WINDOW)
+        score = tl.where(is_seen, score, float("-inf"))
         higher = tl.maximum(highest, tl.max(score, 1))
         fade = tl.exp2(highest - higher)
         weight = tl.exp2(score - higher[:, None])

@@ -19,7 +19,9 @@ _COMBINED = 64  # rows of one program that puts tiles together
 _LEAST = tl.constexpr(-1e38)  # finite, so that the difference of two of them is a number
 
 
-def statistics(hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor) -> None:
+def statistics(
+    hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tensor, into: Tensor, cap: float | None = None
+) -> None:
     """Of hidden [R, H] @ weight [V, H]' at the temperature: logprob, entropy and log-sum-exp, written to [3, R]."""
     count, size = hidden.shape
     tiles = triton.cdiv(len(weight), STATISTICS["COLUMNS"])
@@ -27,14 +29,14 @@ def statistics(hidden: Tensor, weight: Tensor, tokens: Tensor, temperature: Tens
     logprobs, entropy, logsumexp = into
     _statistics[(triton.cdiv(count, STATISTICS["ROWS"]) * tiles,)](
         hidden, weight, tokens, temperature, partial, partial.stride(0), logprobs, count, len(weight), tiles,
-        SIZE=size, TOGETHER=_TOGETHER, **STATISTICS,
+        SIZE=size, TOGETHER=_TOGETHER, CAP=cap or 0.0, **STATISTICS,
     )  # fmt: skip
     _combine[(triton.cdiv(count, _COMBINED),)](
         partial, partial.stride(0), logprobs, entropy, logsumexp, count, tiles, ROWS=_COMBINED, num_warps=2
     )
 
 
-def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor) -> Tensor:
+def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor, cap: float | None = None) -> Tensor:
     """Gradient of the logits [R, V]; `pulls` [5, R] as in `strop.kernels.logprobs.gradient`."""
     count, size = hidden.shape
     tiles = triton.cdiv(len(weight), GRADIENT["COLUMNS"])
@@ -43,7 +45,7 @@ def gradient(hidden: Tensor, weight: Tensor, tokens: Tensor, pulls: Tensor) -> T
     _gradient[(triton.cdiv(count, GRADIENT["ROWS"]) * tiles,)](
         hidden, weight, tokens, of_logprob, of_entropy, entropy, logsumexp, temperature, d_logits,
         count, len(weight), tiles,
-        SIZE=size, TOGETHER=_TOGETHER, **GRADIENT,
+        SIZE=size, TOGETHER=_TOGETHER, CAP=cap or 0.0, **GRADIENT,
     )  # fmt: skip
     return d_logits
 
@@ -62,7 +64,7 @@ def _place(count, tiles, ROWS: tl.constexpr, TOGETHER: tl.constexpr):
 @triton.jit
 def _logits(
     hidden, weight, rows, columns, count, vocabulary,
-    SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
+    SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     inner = tl.arange(0, INNER)
     left = hidden + tl.minimum(rows, count - 1).to(tl.int64)[:, None] * SIZE + inner[None, :]
@@ -76,6 +78,8 @@ def _logits(
             found = tl.dot(
                 tl.load(left + start, is_there[None, :], 0.0), tl.load(right + start, is_there[:, None], 0.0), found
             )
+    if CAP > 0:
+        found = CAP * (2 * tl.sigmoid(found * (2 / CAP)) - 1)  # tanh
     return found
 
 
@@ -83,11 +87,12 @@ def _logits(
 def _statistics(
     hidden, weight, tokens, temperature, partial, part, own, count, vocabulary, tiles,
     SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, TOGETHER: tl.constexpr,
+    CAP: tl.constexpr,
 ):  # fmt: skip
     row_tile, tile = _place(count, tiles, ROWS, TOGETHER)
     rows, columns = row_tile * ROWS + tl.arange(0, ROWS), tile * COLUMNS + tl.arange(0, COLUMNS)
     is_row = rows < count
-    scores = _logits(hidden, weight, rows, columns, count, vocabulary, SIZE, ROWS, COLUMNS, INNER)
+    scores = _logits(hidden, weight, rows, columns, count, vocabulary, SIZE, ROWS, COLUMNS, INNER, CAP)
     scores *= (1.0 / tl.load(temperature + rows, is_row, 1.0).to(tl.float32))[:, None]
     token = tl.load(tokens + rows, is_row, -1)
     mine = tl.sum(tl.where(columns[None, :] == token[:, None], scores, 0.0), 1)
@@ -128,11 +133,12 @@ def _gradient(
     hidden, weight, tokens, of_logprob, of_entropy, entropy, logsumexp, temperature, d_logits,
     count, vocabulary, tiles,
     SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, TOGETHER: tl.constexpr,
+    CAP: tl.constexpr,
 ):  # fmt: skip
     row_tile, tile = _place(count, tiles, ROWS, TOGETHER)
     rows, columns = row_tile * ROWS + tl.arange(0, ROWS), tile * COLUMNS + tl.arange(0, COLUMNS)
     is_row = rows < count
-    scores = _logits(hidden, weight, rows, columns, count, vocabulary, SIZE, ROWS, COLUMNS, INNER)
+    scores = _logits(hidden, weight, rows, columns, count, vocabulary, SIZE, ROWS, COLUMNS, INNER, CAP)
     inverse = 1.0 / tl.load(temperature + rows, is_row, 1.0)
     pull, spread = tl.load(of_logprob + rows, is_row, 0.0) * inverse, tl.load(of_entropy + rows, is_row, 0.0) * inverse
     logprobs = scores * inverse[:, None] - tl.load(logsumexp + rows, is_row, 0.0)[:, None]
@@ -140,5 +146,7 @@ def _gradient(
     found = -tl.exp(logprobs) * (bias[:, None] + spread[:, None] * logprobs)
     token = tl.load(tokens + rows, is_row, -1)
     found += tl.where(columns[None, :] == token[:, None], pull[:, None], 0.0)
+    if CAP > 0:
+        found *= 1 - (scores / CAP) * (scores / CAP)
     to = d_logits + rows.to(tl.int64)[:, None] * vocabulary + columns[None, :]
     tl.store(to, found.to(d_logits.dtype.element_ty), is_row[:, None] & (columns < vocabulary)[None, :])

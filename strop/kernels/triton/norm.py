@@ -22,6 +22,7 @@ def forward(
     epsilon: float,
     dtype: torch.dtype,
     is_in_place: bool = False,
+    offset: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     count, size = residual.shape
     state = residual if delta is None or is_in_place else torch.empty_like(residual)
@@ -29,14 +30,15 @@ def forward(
     scale = torch.empty(count, dtype=torch.float32, device=residual.device)
     _forward[(triton.cdiv(count, FORWARD["ROWS"]),)](
         residual, delta, weight, state, normed, scale, count, epsilon,
-        SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, **FORWARD,
+        SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, OFFSET=offset, **FORWARD,
     )  # fmt: skip
     return state, normed, scale
 
 
 def backward(
-    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor
-) -> Pulls:
+    d_sum: Tensor | None, d_normed: Tensor, residual: Tensor, delta: Tensor | None, weight: Tensor, scale: Tensor,
+    offset: float = 0.0,
+) -> Pulls:  # fmt: skip
     count, size = residual.shape
     programs = min(PROGRAMS, triton.cdiv(count, BACKWARD["ROWS"]))
     d_residual, d_delta, normed = torch.empty_like(residual), torch.empty_like(d_normed), torch.empty_like(d_normed)
@@ -44,7 +46,7 @@ def backward(
     _backward[(programs,)](
         d_sum, d_normed, residual, delta, weight, scale, d_residual, d_delta, normed, partial, count,
         SIZE=size, WIDTH=triton.next_power_of_2(size),
-        HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, **BACKWARD,
+        HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, OFFSET=offset, **BACKWARD,
     )  # fmt: skip
     d_weight = torch.empty(size, dtype=torch.float32, device=residual.device)
     _total[(triton.cdiv(size, 16),)](partial, d_weight, programs, SIZE=size, COLUMNS=16, ROWS=128, num_warps=4)
@@ -54,7 +56,7 @@ def backward(
 @triton.jit
 def _forward(
     residual, delta, weight, state, normed, scale, count, epsilon,
-    SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_DELTA: tl.constexpr,
+    SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_DELTA: tl.constexpr, OFFSET: tl.constexpr,
 ):  # fmt: skip
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
@@ -65,7 +67,7 @@ def _forward(
         x += tl.load(delta + at, mask, 0.0).to(tl.float32)
         tl.store(state + at, x, mask)
     inverse = tl.rsqrt(tl.sum(x * x, 1) / SIZE + epsilon)
-    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(normed.dtype.element_ty).to(tl.float32)
+    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(normed.dtype.element_ty).to(tl.float32) + OFFSET
     tl.store(normed + at, (x * inverse[:, None] * factor[None, :]).to(normed.dtype.element_ty), mask)
     tl.store(scale + rows, inverse, rows < count)
 
@@ -74,11 +76,12 @@ def _forward(
 def _backward(
     d_sum, d_normed, residual, delta, weight, scale, d_residual, d_delta, normed, partial, count,
     SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_SUM: tl.constexpr, HAS_DELTA: tl.constexpr,
+    OFFSET: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0)
     columns = tl.arange(0, WIDTH)
     kind = normed.dtype.element_ty
-    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(kind).to(tl.float32)
+    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(kind).to(tl.float32) + OFFSET
     total = tl.zeros([WIDTH], tl.float32)
     for start in range(program * ROWS, count, tl.num_programs(0) * ROWS):
         rows = start + tl.arange(0, ROWS)

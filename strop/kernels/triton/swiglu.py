@@ -7,27 +7,35 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from strop.kernels import swiglu
+
 _ROWS, _COLUMNS = 4, 512  # of one program
+_SLOPE, _CUBE = tl.constexpr(swiglu.SLOPE), tl.constexpr(swiglu.CUBE)
 
 
-def forward(gate_up: Tensor) -> Tensor:
+def forward(gate_up: Tensor, is_gelu: bool = False) -> Tensor:
     count, size = len(gate_up), gate_up.shape[1] // 2
     product = torch.empty(count, size, dtype=gate_up.dtype, device=gate_up.device)
     grid = (triton.cdiv(count, _ROWS), triton.cdiv(size, _COLUMNS))
-    _forward[grid](gate_up, product, count, SIZE=size, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4)
+    shape = {"SIZE": size, "ROWS": _ROWS, "COLUMNS": _COLUMNS, "IS_GELU": is_gelu}
+    _forward[grid](gate_up, product, count, **shape, num_warps=4)
     return product
 
 
-def backward(gate_up: Tensor, d_product: Tensor) -> tuple[Tensor, Tensor]:
+def backward(gate_up: Tensor, d_product: Tensor, is_gelu: bool = False) -> tuple[Tensor, Tensor]:
     count, size = len(gate_up), gate_up.shape[1] // 2
     d_gate_up, product = torch.empty_like(gate_up), torch.empty_like(d_product)
     grid = (triton.cdiv(count, _ROWS), triton.cdiv(size, _COLUMNS))
-    _backward[grid](gate_up, d_product, d_gate_up, product, count, SIZE=size, ROWS=_ROWS, COLUMNS=_COLUMNS, num_warps=4)
+    shape = {"SIZE": size, "ROWS": _ROWS, "COLUMNS": _COLUMNS, "IS_GELU": is_gelu}
+    _backward[grid](gate_up, d_product, d_gate_up, product, count, **shape, num_warps=4)
     return d_gate_up, product
 
 
 @triton.jit
-def _forward(gate_up, product, count, SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _forward(
+    gate_up, product, count,
+    SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_GELU: tl.constexpr,
+):  # fmt: skip
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = (rows < count)[:, None] & (columns < SIZE)[None, :]
@@ -35,15 +43,19 @@ def _forward(gate_up, product, count, SIZE: tl.constexpr, ROWS: tl.constexpr, CO
     gate = tl.load(gate_up + at, mask, 0.0).to(tl.float32)
     up = tl.load(gate_up + at + SIZE, mask, 0.0).to(tl.float32)
     # rounded twice, as silu(gate) * up is outside of a kernel
-    opened = (gate * tl.sigmoid(gate)).to(product.dtype.element_ty).to(tl.float32)
+    exponent = gate
+    if IS_GELU:
+        exponent = _SLOPE * (gate + _CUBE * gate * gate * gate)
+    opened = (gate * tl.sigmoid(exponent)).to(product.dtype.element_ty).to(tl.float32)
     to = rows.to(tl.int64)[:, None] * SIZE + columns[None, :]
     tl.store(product + to, (opened * up).to(product.dtype.element_ty), mask)
 
 
 @triton.jit
 def _backward(
-    gate_up, d_product, d_gate_up, product, count, SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
-):
+    gate_up, d_product, d_gate_up, product, count,
+    SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_GELU: tl.constexpr,
+):  # fmt: skip
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     mask = (rows < count)[:, None] & (columns < SIZE)[None, :]
@@ -52,9 +64,13 @@ def _backward(
     gate = tl.load(gate_up + wide, mask, 0.0).to(tl.float32)
     up = tl.load(gate_up + wide + SIZE, mask, 0.0).to(tl.float32)
     pulled = tl.load(d_product + narrow, mask, 0.0).to(tl.float32)
-    chance = tl.sigmoid(gate)
+    if IS_GELU:
+        chance = tl.sigmoid(_SLOPE * (gate + _CUBE * gate * gate * gate))
+        d_gate = pulled * up * chance * (1 + gate * (1 - chance) * _SLOPE * (1 + 3 * _CUBE * gate * gate))
+    else:
+        chance = tl.sigmoid(gate)
+        d_gate = pulled * up * chance * (1 + gate * (1 - chance))
     opened = (gate * chance).to(product.dtype.element_ty).to(tl.float32)
-    d_gate = pulled * up * chance * (1 + gate * (1 - chance))
     kind = d_gate_up.dtype.element_ty
     tl.store(d_gate_up + wide, d_gate.to(kind), mask)
     tl.store(d_gate_up + wide + SIZE, (pulled * opened).to(kind), mask)

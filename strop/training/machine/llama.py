@@ -1,4 +1,4 @@
-"""The forward pass of the Llama family for training, over the very parameters of the Hugging Face model.
+"""The forward pass of a decoder (`strop.models.block`) for training, over the parameters of the Hugging Face model.
 
 Weights and their gradients are float32; they are rounded once after they changed, projections that read the same input
 as one matrix. Weights beside which adapters learn are held in what is computed in, and read in place. What is between
@@ -17,20 +17,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.kernels.attention import Heads, Varlen, takes
+from strop.kernels.attention import Varlen, takes
 from strop.kernels.logprobs import token_logprobs
 from strop.kernels.nf4 import Scratch
-from strop.kernels.norm import backward as norm_backward
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
+from strop.models.block import DecoderBlock, Norm, WholeDecoder, described, why_undescribed
 from strop.models.four_bits import FourBitLinear
 from strop.models.fused import fuse, stacked
 from strop.models.model import hidden_states, probe
-from strop.training.machine.llama_layer import AdaptedProjection, Layer, NormWeight, PassTokens, Projection
+from strop.training.machine.feed_forward import DenseFeed
+from strop.training.machine.llama_layer import Layer, PassTokens
+from strop.training.machine.norms import NoNorm, NormWeight
+from strop.training.machine.projection import AdaptedProjection, Projection
 
-_FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
-_AFTER_LOGITS = ("logit_scale", "logits_scaling", "final_logit_softcapping")  # what some families do to logits
+_HEADS = (16, 32, 64, 128, 256)  # sizes that attention has kernels for on a GPU
 
 
 class Rounding:
@@ -73,11 +75,11 @@ class Rounding:
 class LlamaForward:
     """Hidden states and logprobs of one model, with gradient; holds its parameters and not the model itself."""
 
+    blocks: WholeDecoder
     layers: Sequence[Layer]
     norm: NormWeight
     embedding: tuple[Tensor, Tensor]  # rounded, and the parameter
     head: tuple[Tensor, Tensor]
-    rotary: Any
     rounding: Rounding
     is_checkpointed: bool = False  # keep only the stream between layers
 
@@ -86,15 +88,13 @@ class LlamaForward:
         """What is computed in."""
         return self.rounding.dtype
 
-    @property
-    def takes_varlen(self) -> bool:
-        """Whether the attention kernel can serve every layer."""
-        if any(layer.window is not None for layer in self.layers):
-            return False
-        is_narrow = self.dtype in (torch.bfloat16, torch.float16)
-        if not self.norm.weight.is_cuda:
-            return self.dtype == torch.float32 and takes(self.layers[0].heads)
-        return is_narrow and self.layers[0].heads.size in (16, 32, 64, 128)
+    def takes_varlen(self, longest: int) -> bool:
+        """Whether the attention kernel can serve every layer over sequences of at most so many tokens."""
+        if self.norm.weight.is_cuda:
+            return self.dtype in (torch.bfloat16, torch.float16) and self.layers[0].heads.size in _HEADS
+        sees_all = all(each.window is None or each.window >= longest for each in self.layers)
+        is_plain = sees_all and all(each.cap is None for each in self.layers)
+        return is_plain and self.dtype == torch.float32 and takes(self.layers[0].heads)
 
     def without_adapters(self) -> LlamaForward:
         """The same over the same weights."""
@@ -103,8 +103,8 @@ class LlamaForward:
     def hidden_states(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen) -> Tensor:
         """Packed tokens [U] -> last hidden states [U, hidden]."""
         self.rounding.refresh()
-        residual: Tensor = _Embed.apply(tokens, *self.embedding)  # type: ignore[no-untyped-call]
-        where = PassTokens(*self._angles(residual, positions), plan, self.is_checkpointed)
+        residual: Tensor = _Embed.apply(tokens, *self.embedding, self._embedding_scale, self.blocks.padding)  # type: ignore[no-untyped-call]
+        where = PassTokens(self.blocks.angles(residual, positions), plan, self.is_checkpointed)
         delta: Tensor | None = None
         for layer in self.layers:
             residual, delta = layer(residual, delta, where)
@@ -113,31 +113,32 @@ class LlamaForward:
     def logprobs(self, hidden: Tensor, tokens: Tensor, temperature: Tensor, chunk: int) -> tuple[Tensor, Tensor]:
         """hidden [R, hidden] before each of tokens [R] -> logprobs and entropy [R]."""
         self.rounding.refresh()
-        return token_logprobs(hidden, *self.head, tokens, temperature, chunk)
+        return token_logprobs(hidden, *self.head, tokens, temperature, chunk, self.blocks.cap)
 
-    @torch.no_grad()
-    def _angles(self, residual: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine [U, D / 2]; both halves of a head turn alike."""
-        cosine, sine = self.rotary(residual, positions.unsqueeze(0))  # [1, U, D]
-        half = cosine.shape[-1] // 2
-        return cosine[0, :, :half].contiguous(), sine[0, :, :half].contiguous()
+    @property
+    def _embedding_scale(self) -> float:
+        """As an engine that holds it in what is computed in has it."""
+        return float(torch.tensor(self.blocks.embedding_scale, dtype=self.dtype))
 
 
 class _Embed(torch.autograd.Function):
     """Rows of the rounded table, as the float32 stream begins."""
 
     @staticmethod
-    def forward(ctx: Any, tokens: Tensor, cast: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, tokens: Tensor, cast: Tensor, weight: Tensor, scale: float, padding: int) -> Tensor:
         ctx.save_for_backward(tokens)
-        ctx.count = len(weight)
-        return cast.index_select(0, tokens).to(torch.promote_types(cast.dtype, torch.float32))
+        ctx.count, ctx.scale, ctx.padding = len(weight), scale, padding
+        rows = cast.index_select(0, tokens).to(torch.promote_types(cast.dtype, torch.float32))
+        return rows if scale == 1 else rows * scale
 
     @staticmethod
     def backward(ctx: Any, d_rows: Tensor) -> tuple[Tensor | None, ...]:
         (tokens,) = ctx.saved_tensors
         if not ctx.needs_input_grad[2]:
-            return None, None, None
-        return None, None, torch.ops.aten.embedding_dense_backward(d_rows, tokens, ctx.count, -1, False)
+            return None, None, None, None, None
+        d_rows = d_rows if ctx.scale == 1 else d_rows * ctx.scale
+        found = torch.ops.aten.embedding_dense_backward(d_rows, tokens, ctx.count, ctx.padding, False)
+        return None, None, found, None, None
 
 
 class _LastNorm(torch.autograd.Function):
@@ -146,24 +147,23 @@ class _LastNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, residual: Tensor, delta: Tensor, weight: Tensor, norm: NormWeight) -> Tensor:
         state, normed, scale = norm(residual, delta)
-        ctx.save_for_backward(state, weight, scale)
+        ctx.save_for_backward(state, scale)
+        ctx.norm = norm
         return normed
 
     @staticmethod
     def backward(ctx: Any, d_normed: Tensor) -> tuple[Tensor | None, ...]:
-        state, weight, scale = ctx.saved_tensors
-        found = norm_backward(None, d_normed.contiguous(), state, None, weight, scale)
+        state, scale = ctx.saved_tensors
+        found, _ = ctx.norm.back(None, d_normed.contiguous(), state, None, scale)
         return found.residual, found.delta, found.weight if ctx.needs_input_grad[2] else None, None
 
 
 def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaForward | None:
     """The quick forward for this model; None where its family is another, or, with a warning, where the proof fails."""
     name = type(model).__name__
-    if not has_quick(model, dtype):
+    if reason := _why_slow(model, dtype):
         if says_why_not:
-            warnings.warn(
-                f"{name} trains on the slow path: only plain {', '.join(_FAMILIES)} have a quick one", stacklevel=2
-            )
+            warnings.warn(f"{name} trains on the slow path: {reason}", stacklevel=2)
         return None
     forward = _built(model, dtype)
     try:
@@ -183,17 +183,16 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
 
 def has_quick(model: Any, dtype: torch.dtype) -> bool:
     """Whether there is a quick forward for a model of this shape; whether it is right is proved on its weights."""
-    return type(model).__name__ in _FAMILIES and _is_plain(model, dtype)
+    return not _why_slow(model, dtype)
 
 
-def _is_plain(model: Any, dtype: torch.dtype) -> bool:
-    """Whether nothing is done that this file does not do."""
-    config, inner = model.config, model.base_model
-    products = [(layer.mlp.gate_proj, layer.mlp.down_proj, layer.self_attn.q_proj) for layer in inner.layers]
-    has_plain_layers = all(_is_linear(each, dtype) for layer in products for each in layer)
-    has_plain_layers &= all(down.bias is None for _, down, _ in products)
-    has_plain_logits = not any(getattr(config, name, None) is not None for name in _AFTER_LOGITS)
-    return config.hidden_act == "silu" and has_plain_layers and has_plain_logits and not config.attention_dropout
+def _why_slow(model: Any, dtype: torch.dtype) -> str:
+    """What stands against a quick forward; empty where there is one."""
+    if reason := why_undescribed(model):
+        return reason
+    products = [product for block in described(model).blocks for product in block.products]
+    strange = {type(module).__name__ for product in products for module in product if not _is_linear(module, dtype)}
+    return f"linear layers that are {', '.join(sorted(strange))}" if strange else ""
 
 
 def _is_linear(module: Any, dtype: torch.dtype) -> bool:
@@ -204,31 +203,31 @@ def _is_linear(module: Any, dtype: torch.dtype) -> bool:
 
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
-    inner, output = model.base_model, model.get_output_embeddings().weight
-    rounding = Rounding(dtype)
-    layers = [_layer(index, module, rounding) for index, module in enumerate(inner.layers)]
-    table = inner.embed_tokens.weight
-    embedding = (rounding.of([table]), table)
-    head = embedding if output is table else (rounding.of([output]), output)
-    return LlamaForward(layers, _norm(inner.norm, dtype), embedding, head, inner.rotary_emb, rounding)
+    blocks, rounding = described(model), Rounding(dtype)
+    layers = [_layer(index, block, rounding) for index, block in enumerate(blocks.blocks)]
+    embedding = (rounding.of([blocks.embedding]), blocks.embedding)
+    head = embedding if blocks.head is blocks.embedding else (rounding.of([blocks.head]), blocks.head)
+    return LlamaForward(blocks, layers, _weight(blocks.norm, dtype), embedding, head, rounding)
 
 
-def _layer(index: int, module: Any, rounding: Rounding) -> Layer:
-    attention, feed_forward, dtype = module.self_attn, module.mlp, rounding.dtype
-    size = attention.head_dim
-    has_norms = hasattr(attention, "q_norm")
+def _layer(index: int, block: DecoderBlock, rounding: Rounding) -> Layer:
+    attention, feed, dtype = block.attention, block.feed_forward, rounding.dtype
+    norms = attention.head_norms
     return Layer(
         index=index,
-        before_attention=_norm(module.input_layernorm, dtype),
-        fused=_projection(rounding, attention.q_proj, attention.k_proj, attention.v_proj),
-        head_norms=(_norm(attention.q_norm, dtype), _norm(attention.k_norm, dtype)) if has_norms else None,
-        output=_projection(rounding, attention.o_proj),
-        before_feed_forward=_norm(module.post_attention_layernorm, dtype),
-        gate_up=_projection(rounding, feed_forward.gate_proj, feed_forward.up_proj),
-        down=_projection(rounding, feed_forward.down_proj),
-        heads=Heads(attention.q_proj.out_features // size, attention.k_proj.out_features // size, size),
-        scale=attention.scaling,
-        window=getattr(attention, "sliding_window", None),
+        before_attention=_norm(block.before_attention, dtype),
+        fused=_projection(rounding, *attention.query_key_value),
+        head_norms=None if norms is None else (_weight(norms[0], dtype), _weight(norms[1], dtype)),
+        output=_projection(rounding, attention.output),
+        after_attention=_norm(block.after_attention, dtype),
+        before_feed_forward=_norm(block.before_feed_forward, dtype),
+        feed=DenseFeed(_projection(rounding, *feed.gate_up), _projection(rounding, feed.down), feed.is_gelu),
+        after_feed_forward=_norm(block.after_feed_forward, dtype),
+        heads=attention.heads,
+        scale=attention.scale,
+        window=attention.window,
+        cap=attention.cap,
+        angles=attention.angles,
     )
 
 
@@ -242,8 +241,12 @@ def _projection(rounding: Rounding, *modules: Any) -> Projection:
     return Projection(weights, biases, rounding.of(weights), rounding.of(biases) if biases else None)
 
 
-def _norm(module: Any, dtype: torch.dtype) -> NormWeight:
-    return NormWeight(module.weight, module.variance_epsilon, dtype)
+def _norm(norm: Norm | None, dtype: torch.dtype) -> NormWeight | NoNorm:
+    return NoNorm(dtype) if norm is None else _weight(norm, dtype)
+
+
+def _weight(norm: Norm, dtype: torch.dtype) -> NormWeight:
+    return NormWeight(norm.weight, norm.epsilon, dtype, norm.offset)
 
 
 @torch.no_grad()
@@ -254,7 +257,7 @@ def _difference(forward: LlamaForward, model: Any) -> float:
     positions = torch.tensor([0, 1, 2, 3, 4, 2, 3, 4, 5], device=device)
     sizes, places = np.array([5, 6]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8])
     packed = Packed(sizes, device, places)
-    plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen else packed
+    plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen(6) else packed
     ours = forward.hidden_states(tokens, positions, plan).float()
     compared = _compared(model, forward.dtype)
     with torch.autocast(device.type, compared, enabled=compared != torch.float32):

@@ -1,4 +1,4 @@
-"""One decoder layer of the Llama family as a single differentiable step, written out both ways.
+"""One decoder block (`strop.models.block`) as a single differentiable step, written out both ways.
 
 For the way back it keeps the stream before it, its heads, what attention gave, what that added to the stream, and gate
 and up: everything else is made again within the kernels that need it. With `is_checkpointed` only the stream is kept.
@@ -6,101 +6,18 @@ and up: everything else is made again within the kernels that need it. With `is_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from strop.kernels import norm, swiglu
-from strop.kernels.adapted import Adapter, adapted, adapter_pulls, state_pull
-from strop.kernels.attention import Heads, Varlen, attend, attend_back, rotate, turned
-from strop.kernels.linear import weight_gradient
-from strop.kernels.nf4 import Packed4
+from strop.kernels.attention import Angles, Heads, Varlen, attend, attend_back, rotate, turned
 from strop.models.attention import AttentionPlan
-
-
-class Projection:
-    """Linear layers of one input as one; `cast` [O, I] are their weights, in what is computed in."""
-
-    def __init__(
-        self,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        cast: Tensor,
-        bias: Tensor | None,
-        packed: Packed4 | None = None,
-    ) -> None:
-        self.weights, self.biases = list(weights), list(biases)
-        self._cast, self.bias, self._packed = cast, bias, packed
-
-    @property
-    def cast(self) -> Tensor:
-        return self._cast if self._packed is None else self._packed.read()
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        return [*self.weights, *self.biases]
-
-    def __call__(self, state: Tensor) -> Tensor:
-        return torch.mm(state, self.cast.t()) if self.bias is None else torch.addmm(self.bias, state, self.cast.t())
-
-    def alone(self) -> Projection:
-        """Without an adapter."""
-        return Projection((), (), self._cast, self.bias, self._packed)
-
-    def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradient of the state, and what `gradients` asks for."""
-        return torch.mm(d_output, self.cast), d_output
-
-    def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
-        """Of its parameters, summed in their own type."""
-        dtype, rows = self.weights[0].dtype, [len(weight) for weight in self.weights]
-        found = list(torch.split(weight_gradient(d_output, state, dtype), rows))
-        if self.biases:
-            found += torch.split(d_output.sum(0, dtype=self.biases[0].dtype), rows)
-        return found
-
-
-class AdaptedProjection(Projection):
-    """The same with an adapter beside it, which alone learns; `masters` are A and B of each layer, in float32."""
-
-    def __init__(self, cast: Tensor, bias: Tensor | None, adapter: Adapter, masters: Sequence[Tensor]) -> None:
-        super().__init__((), (), cast, bias, adapter.packed)
-        self.adapter, self.masters = adapter, list(masters)
-
-    @property
-    def parameters(self) -> list[Tensor]:
-        return self.masters
-
-    def __call__(self, state: Tensor) -> Tensor:
-        return adapted(state, self.cast, self.bias, self.adapter)
-
-    def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
-        return state_pull(d_output, self.cast, self.adapter)
-
-    def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
-        return adapter_pulls(d_output, middle, state, self.adapter, self.masters[0].dtype)
-
-
-@dataclass(frozen=True, eq=False)
-class NormWeight:
-    """A weight of RMSNorm."""
-
-    weight: Tensor
-    epsilon: float
-    dtype: torch.dtype
-
-    def __call__(self, residual: Tensor, delta: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        return norm.forward(residual, delta, self.weight, self.epsilon, self.dtype)
-
-    def of_heads(self, heads: Tensor) -> Tensor:
-        """[T, H, D], rounded before the weight as transformers does; the result is not."""
-        wide = torch.promote_types(heads.dtype, torch.float32)
-        normal = F.rms_norm(heads.to(wide), self.weight.shape, None, self.epsilon).to(self.dtype)
-        return normal.to(wide) * self.weight.to(self.dtype).to(wide)
+from strop.training.machine.feed_forward import DenseFeed
+from strop.training.machine.norms import NoNorm, NormWeight
+from strop.training.machine.projection import Projection
 
 
 class Kept(NamedTuple):
@@ -111,17 +28,16 @@ class Kept(NamedTuple):
     fused: Tensor  # [U, (H + 2K) D]
     attended: Tensor  # [U, H D]
     level: Tensor  # [H, U]; empty where a plan attends
-    added: Tensor  # [U, hidden], what attention added to the stream
+    added: Tensor  # [U, hidden], what attention added to the stream, or what the norm behind it made that of
     second_scale: Tensor  # [U]
-    gate_up: Tensor  # [U, 2F]
+    opened: Tensor  # [U, 2F], gate and up
 
 
 @dataclass(frozen=True, eq=False)
 class PassTokens:
-    """The tokens of one pass: their angles [U, D / 2], and what each of them sees."""
+    """The tokens of one pass: their angles [U, D / 2] by the name of a rotation, and what each of them sees."""
 
-    cosine: Tensor
-    sine: Tensor
+    angles: Mapping[str, Angles]
     plan: AttentionPlan | Varlen
     is_checkpointed: bool = False  # layers are computed again going backward
 
@@ -131,73 +47,79 @@ class Layer:
     """What it adds to the stream is handed on, to be added by the next norm."""
 
     index: int
-    before_attention: NormWeight
+    before_attention: NormWeight | NoNorm
     fused: Projection
     head_norms: tuple[NormWeight, NormWeight] | None  # of queries and keys
     output: Projection
-    before_feed_forward: NormWeight
-    gate_up: Projection
-    down: Projection
+    after_attention: NormWeight | NoNorm
+    before_feed_forward: NormWeight | NoNorm
+    feed: DenseFeed
+    after_feed_forward: NormWeight | NoNorm
     heads: Heads
     scale: float
     window: int | None
+    cap: float | None
+    angles: str
 
     def __call__(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor]:
         """residual [U, hidden] (float32) and what the layer before adds to it -> the same of this layer."""
         return _Run.apply(self, where, residual, delta, *self.parameters)  # type: ignore[no-any-return, no-untyped-call]
 
     def without_adapters(self) -> Layer:
-        fused, output, gate_up, down = (each.alone() for each in (self.fused, self.output, self.gate_up, self.down))
-        return replace(self, fused=fused, output=output, gate_up=gate_up, down=down)
+        return replace(self, fused=self.fused.alone(), output=self.output.alone(), feed=self.feed.alone())
 
     @property
     def parameters(self) -> list[Tensor]:
         of_heads = [each.weight for each in self.head_norms or ()]
         return [
-            self.before_attention.weight, *self.fused.parameters, *of_heads, *self.output.parameters,
-            self.before_feed_forward.weight, *self.gate_up.parameters, *self.down.parameters,
+            *self.before_attention.parameters, *self.fused.parameters, *of_heads, *self.output.parameters,
+            *self.after_attention.parameters, *self.before_feed_forward.parameters, *self.feed.parameters,
+            *self.after_feed_forward.parameters,
         ]  # fmt: skip
 
     def forward(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor, Kept]:
         after, kept = self.up_to_gate(residual, delta, where)
-        return after, self.down(swiglu.forward(kept.gate_up)), kept
+        return after, self.after_feed_forward.behind(self.feed.closed(kept.opened)), kept
 
     def up_to_gate(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Kept]:
         """The stream after attention, and all that going backward needs: not what the layer adds last."""
         stream, normed, scale = self.before_attention(residual, delta)
         fused = self.fused(normed)
         if self.is_flash(where):
-            rotate(fused, where.cosine, where.sine, self.heads)
-            attended, level = attend(fused, self.heads, where.plan, self.scale)  # type: ignore[arg-type]
+            rotate(fused, *where.angles[self.angles], self.heads)
+            attended, level = attend(fused, self.heads, where.plan, self.scale, *self._sight(where))  # type: ignore[arg-type]
         else:
             attended, level = self.by_plan(fused, where), fused.new_empty(0)
         added = self.output(attended)
-        after, normed, second_scale = self.before_feed_forward(stream, added)
-        gate_up = self.gate_up(normed)
-        return after, Kept(stream, scale, fused, attended, level, added, second_scale, gate_up)
+        after, normed, second_scale = self.before_feed_forward(stream, self.after_attention.behind(added))
+        opened = self.feed.opened(normed)
+        return after, Kept(stream, scale, fused, attended, level, added, second_scale, opened)
 
     def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: PassTokens) -> list[Tensor]:
         """Gradients of the residual, of what was added to it, and of every parameter."""
-        d_product, middle = self.down.back(d_delta)
-        d_gate_up, product = swiglu.backward(kept.gate_up, d_product)
-        of_down = self.down.gradients(d_delta, product, middle)
-        del product, d_product
-        d_normed, middle = self.gate_up.back(d_gate_up)
-        second = norm.backward(
-            d_after, d_normed, kept.stream, kept.added, self.before_feed_forward.weight, kept.second_scale
-        )
-        of_gate_up = self.gate_up.gradients(d_gate_up, second.normed, middle)
-        del d_gate_up
-        d_attended, middle = self.output.back(second.delta)
-        of_output = self.output.gradients(second.delta, kept.attended, middle)
+        d_added, of_last = self._last_back(d_delta, kept)
+        d_normed, rest = self.feed.back(d_added, kept.opened)
+        added = self.after_attention.behind(kept.added)
+        second, of_second = self.before_feed_forward.back(d_after, d_normed, kept.stream, added, kept.second_scale)
+        of_feed = self.feed.gradients(rest, second.normed)
+        del rest, added
+        d_added, of_middle = self.after_attention.behind_back(second.delta, kept.added)
+        d_attended, middle = self.output.back(d_added)
+        of_output = self.output.gradients(d_added, kept.attended, middle)
         d_fused, of_heads = self._attention_back(d_attended, kept, where)
         d_normed, middle = self.fused.back(d_fused)
-        first = norm.backward(second.residual, d_normed, kept.stream, None, self.before_attention.weight, kept.scale)
+        first, of_first = self.before_attention.back(second.residual, d_normed, kept.stream, None, kept.scale)
         of_fused = self.fused.gradients(d_fused, first.normed, middle)
         return [
-            first.residual, first.delta, first.weight, *of_fused, *of_heads, *of_output, second.weight, *of_gate_up,
-            *of_down,
+            first.residual, first.delta, *of_first, *of_fused, *of_heads, *of_output, *of_middle, *of_second, *of_feed,
+            *of_last,
         ]  # fmt: skip
+
+    def _last_back(self, d_delta: Tensor, kept: Kept) -> tuple[Tensor, list[Tensor]]:
+        """Through the norm behind the feed-forward, whose input is made again."""
+        if isinstance(self.after_feed_forward, NoNorm):
+            return d_delta, []
+        return self.after_feed_forward.behind_back(d_delta, self.feed.closed(kept.opened))
 
     def is_flash(self, where: PassTokens) -> bool:
         return isinstance(where.plan, Varlen) and self.head_norms is None
@@ -207,17 +129,23 @@ class Layer:
         query, key, value = self.heads.split(fused)
         if self.head_norms is not None:
             query, key = self.head_norms[0].of_heads(query), self.head_norms[1].of_heads(key)
-        query, key = (turned(each, where.cosine, where.sine).to(fused.dtype) for each in (query, key))
+        query, key = (turned(each, *where.angles[self.angles]).to(fused.dtype) for each in (query, key))
         if isinstance(where.plan, Varlen):
             whole = torch.cat((query, key, value), 1).flatten(1)
-            return _Attend.apply(whole, self.heads, where.plan, self.scale)  # type: ignore[no-any-return, no-untyped-call]
-        seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, None)
+            sight = (self.scale, self._sight(where))
+            return _Attend.apply(whole, self.heads, where.plan, *sight)  # type: ignore[no-any-return, no-untyped-call]
+        seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, self.cap)
         return seen.reshape(len(fused), -1)
+
+    def _sight(self, where: PassTokens) -> tuple[int | None, float | None]:
+        """Window and cap; a window that no sequence of this pass leaves is none."""
+        longest = where.plan.longest if isinstance(where.plan, Varlen) else 0
+        return self.window if self.window is not None and self.window < longest else None, self.cap
 
     def _attention_back(self, d_attended: Tensor, kept: Kept, where: PassTokens) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the fused projection's output, and of the norms of heads."""
         if self.is_flash(where):
-            rest = (kept.level, self.heads, where.plan, self.scale, (where.cosine, where.sine))
+            rest = (kept.level, self.heads, where.plan, self.scale, where.angles[self.angles], *self._sight(where))
             return attend_back(d_attended, kept.fused, kept.attended, *rest), []  # type: ignore[arg-type]
         weights = [each.weight for each in self.head_norms or ()]
         with torch.enable_grad():
@@ -253,12 +181,14 @@ class _Attend(torch.autograd.Function):
     """Attention alone, for heads that were turned by plain operations."""
 
     @staticmethod
-    def forward(ctx: Any, fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> Tensor:
-        output, level = attend(fused, heads, plan, scale)
+    def forward(
+        ctx: Any, fused: Tensor, heads: Heads, plan: Varlen, scale: float, sight: tuple[int | None, float | None]
+    ) -> Tensor:
+        output, level = attend(fused, heads, plan, scale, *sight)
         ctx.save_for_backward(fused, output, level)
-        ctx.rest = heads, plan, scale
+        ctx.rest = heads, plan, scale, None, *sight
         return output
 
     @staticmethod
     def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:
-        return attend_back(d_output.contiguous(), *ctx.saved_tensors, *ctx.rest), None, None, None
+        return attend_back(d_output.contiguous(), *ctx.saved_tensors, *ctx.rest), None, None, None, None

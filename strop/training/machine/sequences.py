@@ -62,7 +62,7 @@ class Sequences:
         """[U, hidden], each state once, by the model or its quick forward; `places` says which is whose."""
         if quick is None:
             return hidden_states(model, self._tokens, self._positions, self._plan)
-        plan = self._varlen if quick.takes_varlen else self._plan
+        plan = self._varlen if quick.takes_varlen(int(self._read.max(initial=0))) else self._plan
         return quick.hidden_states(self._tokens, self._positions, plan)
 
     def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:

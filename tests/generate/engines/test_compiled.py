@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from strop.errors import NumericsError
+from strop.generate.engines.block_step import BlockStep
 from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
-from strop.generate.engines.llama_step import LlamaStep
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.engines.whole_step import WholeStep
 from strop.kernels.cpu import build
@@ -133,7 +133,7 @@ def test_without_a_compiler_engines_go_on(folders: dict[str, Path], monkeypatch:
     for module in ("decode", "step"):
         monkeypatch.setattr(f"strop.kernels.cpu.{module}.library", lambda name: None)
     engine = opened(folders["llama"], rows=2)
-    assert isinstance(engine._decoder._forward, LlamaStep)
+    assert isinstance(engine._decoder._forward, BlockStep)
     for one, other in zip(quick, asked(engine, prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
 

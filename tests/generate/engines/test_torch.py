@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError, ModelError, NumericsError
+from strop.generate.engines.block_step import BlockStep, block_step
 from strop.generate.engines.decoder import Decoder
-from strop.generate.engines.llama_step import LlamaStep, llama_step
 from strop.generate.engines.torch import TorchEngine, TorchRequest
 from strop.machines import Completion, Stop
 from strop.models.model import hidden_states, load_model
@@ -137,7 +137,7 @@ def test_different_settings_share_a_batch(folders: dict[str, Path]) -> None:
 def test_the_quick_step_is_the_models_own_forward_pass(folders: dict[str, Path], family: str) -> None:
     prompts = prompts_of([4, 19, 11, 2, 33])
     quick = opened(folders[family], rows=3)
-    assert isinstance(quick._decoder._forward, LlamaStep)
+    assert isinstance(quick._decoder._forward, BlockStep)
     plain = opened(folders[family], rows=3)
     plain._decoder._forward = partial(hidden_states, plain._model)
     for one, other in zip(asked(quick, prompts, LONG), asked(plain, prompts, LONG), strict=True):
@@ -145,7 +145,7 @@ def test_the_quick_step_is_the_models_own_forward_pass(folders: dict[str, Path],
 
 
 def test_other_families_have_no_quick_step(folders: dict[str, Path]) -> None:
-    assert llama_step(load_model(folders["gemma"])) is None
+    assert block_step(load_model(folders["gemma"])) is None
 
 
 def test_a_prompt_too_long_for_one_step_is_computed_in_several(folders: dict[str, Path]) -> None:
