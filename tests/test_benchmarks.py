@@ -29,7 +29,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.F
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(importlib.import_module("machine"), "RESULTS", tmp_path)
     yield importlib.import_module(request.param)  # type: ignore[misc]
-    for name in ("machine", "shapes", "mismatch", "training", request.param):
+    for name in ("machine", "shapes", "mismatch", "training", "adapters", request.param):
         sys.modules.pop(name, None)
 
 
@@ -65,10 +65,22 @@ def test_engine_and_trainer_agree_in_float32(benchmark: ModuleType, capsys: pyte
     assert shown["share_outside"] == 0.0 and shown["is_reached"] and shown["ratio"] > 100
 
 
+@pytest.mark.parametrize("benchmark", ["whole"], indirect=True)
+def test_whole_weights_in_few_bytes_agree_with_their_engine(
+    benchmark: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--model", "tiny", "--check", "tiny", "--held", "6", "--attempts", "2", "--tokens", "8", "--length", "8"]
+    benchmark.main([*words, "--sequences", "2", "--steps", "1", "--device", "cpu", "--json"])
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown["bytes_per_weight"] == 6 and shown["mean_absolute_difference"] < 1e-5 and shown["ratio"] > 0
+    assert shown["gradient_error"] < 0.05 and shown["gradient_error_18"] < 1e-4  # both compute in float32 here
+
+
+@pytest.mark.parametrize("base", ["plain", "nf4"])
 @pytest.mark.parametrize("benchmark", ["adapters"], indirect=True)
-def test_adapters_agree_and_are_delivered(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_adapters_agree_and_are_delivered(benchmark: ModuleType, base: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--model", "tiny", "--rank", "4", "--attempts", "2", "--tokens", "8", "--length", "8", "--steps", "1"]
-    benchmark.main([*words, "--device", "cpu", "--json"])
+    benchmark.main([*words, "--base", base, "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown["tokens"] == 16 and shown["mean_absolute_difference"] < 1e-5
     assert all(shown[name] > 0 for name in ("tokens_per_second", "frugal_tokens_per_second", "delivery_ms"))

@@ -112,7 +112,7 @@ def room_for(modules: Sequence[Any], dtype: torch.dtype, scratch: Scratch) -> Ad
     if not is_packed(modules[0]):
         return room
     layers = [module.base_layer for module in modules]
-    parts = [(each.codes.detach(), each.scales.detach(), each.out_features) for each in layers]
+    parts = [(each.codes.detach().view(-1), each.scales.detach(), each.out_features) for each in layers]
     return replace(room, packed=Packed4(parts, layers[0].in_features, scratch))
 
 

@@ -19,14 +19,16 @@ class FourBitLinear(torch.nn.Linear):
         torch.nn.Module.__init__(self)
         weight = linear.weight.detach().to(device)
         self.in_features, self.out_features, self.dtype = linear.in_features, linear.out_features, weight.dtype
-        self.codes, self.scales = (torch.nn.Parameter(each, requires_grad=False) for each in pack(weight))
+        codes, scales = pack(weight)
+        codes = codes.view(-1, self.in_features // 2) if self.in_features % 2 == 0 else codes  # rows are proved quickly
+        self.codes, self.scales = (torch.nn.Parameter(each, requires_grad=False) for each in (codes, scales))
         self.bias = linear.bias
 
     @property
     def weight(self) -> Tensor:  # type: ignore[override]
         """Unpacked anew."""
         place = torch.empty(self.out_features, self.in_features, dtype=self.dtype, device=self.codes.device)
-        unpack(self.codes.detach(), self.scales.detach(), place)
+        unpack(self.codes.detach().view(-1), self.scales.detach(), place)
         return place
 
     def forward(self, state: Tensor) -> Tensor:

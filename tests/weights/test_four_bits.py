@@ -58,7 +58,7 @@ def test_engine_and_trainer_read_the_same_four_bits(folder: Path) -> None:
             assert largest_gap(trainer, await written(engine)) < 1e-5
         assert version.fingerprint != first.fingerprint
         with torch.no_grad():  # nobody may touch the base: its name is part of every version's
-            codes[0] ^= 1
+            codes[0, 0] ^= 1
         with pytest.raises(DeliveryError):
             await channel.publish(3)
 
