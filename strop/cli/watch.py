@@ -31,7 +31,9 @@ def watch_runs(root: Path, port: int) -> None:
     try:
         bound = socket.create_server((_HOST, port))
     except OSError as error:
-        raise ConfigurationError(f"{_HOST}:{port} cannot be served: {error.strerror}; see --port") from error
+        raise ConfigurationError(
+            f"{_HOST}:{port} cannot be served: {error.strerror}; take another --port, or 0 for a free one"
+        ) from error
     shown = bound.getsockname()[1]
     console = Console(highlight=False, soft_wrap=True)
     console.print(

@@ -16,7 +16,7 @@ _ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class NotOnHub(Exception):  # noqa: N818 (it says what was found)
-    """Neither in the cache nor to be had; says why, and what would help."""
+    """Neither in the cache nor to be had; says why, and what helps."""
 
 
 def is_hub_id(name: str) -> bool:
@@ -40,12 +40,15 @@ def snapshot(name: str, kind: Kind, patterns: Sequence[str], is_whole: Callable[
         return Path(snapshot_download(name, repo_type=kind, allow_patterns=list(patterns)))
     except (OSError, ValueError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        raise NotOnHub(f"{said[0]} {_remedy(name, kind)}") from None
+        raise NotOnHub(_told(name, kind, said[0])) from None
 
 
-def _remedy(name: str, kind: Kind) -> str:
+def _told(name: str, kind: Kind, said: str) -> str:
     from huggingface_hub import constants
 
+    hub = "HF_HUB_OFFLINE is set, so the hub is not asked" if constants.HF_HUB_OFFLINE else f"the hub said: {said}"
     word = "" if kind == "model" else f" --repo-type {kind}"
-    offline = "HF_HUB_OFFLINE is set, so the hub is not asked. " if constants.HF_HUB_OFFLINE else ""
-    return f"({offline}Where there is a network, `hf download{word} {name}` fills the cache {constants.HF_HUB_CACHE})"
+    return (
+        f"the local cache {constants.HF_HUB_CACHE} does not hold the {kind} {name}, and {hub}. "
+        f"`hf download{word} {name}` fills the cache where there is a network"
+    )

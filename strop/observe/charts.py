@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 WIDTH, HEIGHT = 340, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 8, 8, 20
+_LETTERS = 5  # of a label that fit left of the grid
 _MOST_POINTS = 240  # more than that cannot be told apart at this width
 
 
@@ -87,7 +88,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(n * step, 12) for n in range(first, last + 1)]
+    return [float(f"{n * step:.12g}") for n in range(first, last + 1)]  # digits, not decimals: values may be 1e-11
 
 
 def cards(charts: Sequence[Chart], steps: tuple[float, float]) -> Markup:
@@ -128,7 +129,7 @@ def _vertical_ticks(chart: Chart, points: Sequence[Point]) -> list[float]:
     low, high = min(values), max(values)
     if chart.from_zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if high - low < 1e-9 * max(1.0, abs(high)):
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # a part of the values: some figures are 1e-10 all along
         high = low + (abs(low) * 0.1 or 1.0)
     return ticks(low, high, 3)
 
@@ -140,12 +141,15 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 
 def _grid(chart: Chart, marks: Sequence[float], y: Callable[[float], float]) -> Markup:
     line = Markup('<line class="grid" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"></line>')
-    text = Markup('<text x="{}" y="{:.1f}" text-anchor="end">{}</text>')
-    rows = [
-        line.format(_LEFT, WIDTH - _RIGHT, y=y(mark)) + text.format(_LEFT - 6, y(mark) + 3.5, _tick(chart, mark))
-        for mark in marks
-    ]
+    rows = [line.format(_LEFT, WIDTH - _RIGHT, y=y(mark)) + _named(_tick(chart, mark), y(mark)) for mark in marks]
     return Markup("").join(rows)
+
+
+def _named(label: str, y: float) -> Markup:
+    """A label left of the grid; a long one is narrowed, or its sign would lie outside the picture."""
+    text = Markup('<text x="{}" y="{:.1f}" text-anchor="end"{}>{}</text>')
+    narrow = Markup(' textLength="{}" lengthAdjust="spacingAndGlyphs"').format(_LEFT - 8)
+    return text.format(_LEFT - 6, y + 3.5, narrow if len(label) > _LETTERS else "", label)
 
 
 def _tick(chart: Chart, mark: float) -> str:

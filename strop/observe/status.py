@@ -172,7 +172,7 @@ def _group(number: str, stage: Stage, now: float) -> dict[str, Any]:
 
 def _known_of(engine: Any) -> dict[str, Any]:
     """What an engine says of itself, in words."""
-    return {"tokens generated:": count} if (count := generated(engine)) is not None else {}
+    return {"tokens sampled, held-out replies among them:": count} if (count := generated(engine)) is not None else {}
 
 
 def read_status(path: Path) -> dict[str, Any]:

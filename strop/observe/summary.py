@@ -15,7 +15,6 @@ from strop.observe.curriculum import curriculum_of
 from strop.observe.curves import area, curve, tokens_to
 from strop.observe.examination import examine
 from strop.observe.heldout_journal import gain_of
-from strop.observe.metrics import Tally
 from strop.observe.selection import selection_of
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ WARMUP = "warmup"  # the folder of a warm-up within that of its run
 _BY_WORLD = "heldout/"
 
 
-def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: Tally) -> dict[str, Any]:
+def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool) -> dict[str, Any]:
     """Write the summary; returns it."""
     heldout = _heldout_rows(folder)
     usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -42,9 +41,7 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
         "heldout_after_low": last.get("heldout_low"),
         "heldout_after_high": last.get("heldout_high"),
         "heldout_truncated": last.get("heldout_truncated"),
-        "tokens_generated": tally.tokens_generated,
-        "tokens_trained": tally.tokens_trained,
-        "tokens_advised": tally.tokens_advised,
+        **_counted(folder),
         "peak_rss_bytes": max(usage) * (1 if sys.platform == "darwin" else 1024),
         **_on_the_way(folder, run.evaluation.target),
         "heldout_gain": None if (gain := gain_of(folder)) is None else asdict(gain),
@@ -57,6 +54,13 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool, tally: 
     summary["verdicts"] = _verdicts(folder)
     folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
     return summary
+
+
+def _counted(folder: RunFolder) -> dict[str, int]:
+    """Totals as the last step wrote them, so that every page says the same; what came after it was not trained on."""
+    rows = read_rows(folder.metrics)
+    names = ("tokens_generated", "tokens_trained", "tokens_advised", "attempts")
+    return {name: int(rows[-1].get(name, 0)) if rows else 0 for name in names}
 
 
 def stages(folder: RunFolder) -> tuple[list[str], dict[str, list[Interval]]]:

@@ -24,7 +24,7 @@ def chosen_dataset(name: str) -> str:
     try:
         folder = snapshot(owner_and_name, "dataset", _FILES, lambda cached: bool(tables_in(cached / table)))
     except NotOnHub as error:
-        raise DataError(f"there is no folder {name} here, and no such dataset on the hub: {error}") from None
+        raise DataError(f"there is no folder {name}, and {error}") from None
     return str(_table(folder, owner_and_name, table))
 
 

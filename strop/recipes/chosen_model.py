@@ -30,5 +30,5 @@ def chosen_model(name: str) -> str:
     except NotOnHub as error:
         raise ModelError(
             f"model folder {name} does not exist; need a local Hugging Face model folder, a run, or the id of a model "
-            f"in the local cache or on the hub, which said: {error}"
+            f"on the hub: {error}"
         ) from None

@@ -191,6 +191,8 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     asked = held_out((*measured, *run.evaluation.unseen), run.evaluation, policy)
 
     async def heldout() -> Metrics:
+        if not any(tasks for _, tasks in asked):
+            return {}  # nothing is measured, and no figure says so
         scores = await evaluate(asked, run.evaluation, policy, judge, run.seed, run.world_seconds)
         run.engine.forget()  # or kept prefixes would change the last bits of what a resumed run generates
         by_task.note([score.plain(place >= len(measured)) for place, score in enumerate(scores)])
@@ -218,7 +220,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
             for tracker in run.trackers:
                 tracker.end()
     is_complete = progress.step >= run.steps or is_spent(run, progress)
-    return summarize(run, folder, progress.step, is_complete, progress.tally)
+    return summarize(run, folder, progress.step, is_complete)
 
 
 def _open(run: Run, model: Path, folder: RunFolder) -> Policy:

@@ -54,6 +54,26 @@ def test_places_by_hand() -> None:
     assert 'd="M38.0 130.0L185.0 69.0L332.0 8.0"' in svg
 
 
+@pytest.mark.parametrize("size", [1e-13, 1e-10, 1e-6, 1.0, 1e6])
+def test_tiny_values_stay_inside_the_box_and_their_axis_names_them(size: float) -> None:
+    """Values of -5, -6 and -5.5 times any size are drawn alike: between marks that cover them."""
+    values = (-5.0 * size, -6.0 * size, -5.5 * size)
+    chart = Chart("KL", tuple(Point(step, value) for step, value in enumerate(values)), from_zero=False)
+    svg = str(draw(chart, (0, 2)))
+    assert [place[1] for place in points_of(svg)] == [8.0, 130.0, 69.0]
+    marks = [float(mark.replace("k", "e3")) for mark in re.findall(r"<text[^>]*anchor=.end[^>]*>([^<]*)<", svg)]
+    assert (marks[0], marks[-1]) == pytest.approx((-6 * size, -5 * size))
+    flat = str(draw(Chart("KL", (Point(0, size), Point(2, size)), from_zero=False), (0, 2)))
+    assert all(8.0 <= float(str(place[1])) <= 130.0 for place in points_of(flat))
+
+
+def test_a_long_label_is_narrowed_so_that_its_sign_is_seen() -> None:
+    svg = str(draw(Chart("KL", (Point(0, -5.25e-11), Point(1, -5.5e-11)), from_zero=False), (0, 1)))
+    labels = re.findall(r"<text([^>]*anchor=.end[^>]*)>(-5[^<]*)<", svg)
+    assert labels and all("textLength" in shape for shape, _ in labels)
+    assert "textLength" not in str(draw(Chart("Reward", (Point(0, 0.0), Point(1, 0.5))), (0, 1)))
+
+
 def test_an_interval_is_a_band() -> None:
     chart = Chart("Accuracy", (Point(0, 0.2, 0.1, 0.3), Point(10, 0.6, 0.5, 0.7)), is_share=True)
     svg = str(draw(chart, (0, 10)))

@@ -126,11 +126,10 @@ def test_the_page_shows_several_levels(tmp_path: Path) -> None:
 
 def test_the_summary_says_how_it_went_on_the_way(tmp_path: Path) -> None:
     from strop.cli.overrides import find_recipe, make_run
-    from strop.observe.metrics import Tally
 
     folder = RunFolder(run_folder(tmp_path / "run", steps=20).path)
     run = make_run(find_recipe("pocket"), {})
-    plain = summarize(run, folder, 20, True, Tally())
+    plain = summarize(run, folder, 20, True)
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     known = [(row.get("tokens_generated", 0.0), row["heldout"]) for row in rows if "heldout" in row]
     (_, first), (middle, second), (end, third) = known
@@ -138,6 +137,6 @@ def test_the_summary_says_how_it_went_on_the_way(tmp_path: Path) -> None:
     assert plain["heldout_area"] == pytest.approx(by_hand)
     assert "tokens_to_target" not in plain and plain["attempts_without_gradient"] is not None
     run.evaluation = Evaluation(target=(first + second) / 2)
-    assert summarize(run, folder, 20, True, Tally())["tokens_to_target"] == pytest.approx(middle / 2)
+    assert summarize(run, folder, 20, True)["tokens_to_target"] == pytest.approx(middle / 2)
     run.evaluation = Evaluation(target=1.0)
-    assert summarize(run, folder, 20, True, Tally())["tokens_to_target"] is None
+    assert summarize(run, folder, 20, True)["tokens_to_target"] is None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from strop.disk.folder import RunFolder
+from strop import recipe, train
+from strop.cli.train import ending
+from strop.disk.folder import RunFolder, read_rows
 from strop.observe.facts import constants, find_runs, is_running, read_facts, worlds_of
 from tests.observe.folders import run_folder
 
@@ -31,11 +34,13 @@ def test_states(tmp_path: Path) -> None:
 
 
 def test_a_recipe_is_read_and_not_run(tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.py"
-    recipe.write_text("open('ran', 'w')\nrun = Run(worlds=(Compose(2, seed=1), Guess(level=3)), seed=4, losses=(x,))\n")
-    assert constants(recipe) == {"seed": 4} and worlds_of(recipe) == "compose 2, guess 3"
-    recipe.write_text("run = (")
-    assert constants(recipe) == {} and worlds_of(recipe) == ""
+    written = tmp_path / "recipe.py"
+    written.write_text(
+        "open('ran', 'w')\nrun = Run(worlds=(Compose(2, seed=1), Guess(level=3)), seed=4, losses=(x,))\n"
+    )
+    assert constants(written) == {"seed": 4} and worlds_of(written) == "compose 2, guess 3"
+    written.write_text("run = (")
+    assert constants(written) == {} and worlds_of(written) == ""
 
 
 def test_runs_are_found_by_their_recipe(tmp_path: Path) -> None:
@@ -43,3 +48,21 @@ def test_runs_are_found_by_their_recipe(tmp_path: Path) -> None:
     run_folder(tmp_path / "a", steps=1)
     (tmp_path / "b").mkdir()
     assert [run.path.name for run in find_runs(tmp_path)] == ["a"]
+
+
+def test_one_number_of_tokens_everywhere_and_no_accuracy_where_nothing_is_held_out(tmp_path: Path) -> None:
+    """Generation that runs ahead makes groups which no step counts any more."""
+    small: dict[str, Any] = {
+        "world": "keyvalue:2",
+        "steps": 2,
+        "groups_per_step": 2,
+        "group_size": 4,
+        "heldout_tasks": 0,
+    }
+    summary = train(recipe("grpo", lag=2, **small), "ahead", tmp_path, quiet=True)
+    folder = RunFolder(tmp_path / "ahead")
+    last, facts = read_rows(folder.metrics)[-1], read_facts(folder)
+    for name, told in (("tokens_generated", facts.tokens_generated), ("attempts", facts.attempts)):
+        assert summary[name] == told == last[name] > 0
+    assert summary["heldout_before"] is None and not any(name.startswith("heldout") for name in last)
+    assert "held-out accuracy not measured" in (said := ending(summary)) and "nan" not in said

@@ -70,7 +70,7 @@ def test_of_several_tables_one_is_named(snapshot: Path) -> None:
 
 def test_what_is_not_there_is_said_with_a_remedy(snapshot: Path) -> None:
     missing = (
-        r"no folder me/none here.*HF_HUB_OFFLINE is set.*`hf download --repo-type dataset me/none` fills the cache"
+        r"no folder me/none, and the local cache .* HF_HUB_OFFLINE is set.*`hf download --repo-type dataset me/none`"
     )
     with pytest.raises(DataError, match=missing):
         chosen_dataset("me/none")

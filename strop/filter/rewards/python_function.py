@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import sys
@@ -36,6 +37,7 @@ class PythonFunction(Reward):
             raise ConfigurationError(f'PythonFunction needs path="file.py:function", got {self.path!r}')
         if not Path(file).is_file():
             raise ConfigurationError(f"PythonFunction: there is no file {file} (of path={self.path!r})")
+        _check(Path(file), function)
 
     @property
     def name(self) -> str:
@@ -65,6 +67,32 @@ class PythonFunction(Reward):
             raise ConfigurationError(f"{self.path}: the file has no function {self.name}; {hint}")
         function: Callable[..., Any] = members[self.name]
         return function
+
+
+def _check(file: Path, function: str) -> None:
+    """Refuse a file that is no Python, or has no such function, without running it: that is for another process."""
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except SyntaxError as error:
+        raise ConfigurationError(f"{file}, line {error.lineno} is no valid Python: {error.msg}") from None
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is no valid Python: {error}") from None
+    defined = [each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if function not in defined and not _may_bind(tree, function):
+        raise ConfigurationError(f"{file} has no function {function}; {nearest(function, defined)}")
+
+
+def _may_bind(tree: ast.Module, name: str) -> bool:
+    """Whether anything but a plain function could have this name: a class, an import, an assignment."""
+    nodes = list(ast.walk(tree))
+    bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound |= {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    imported = {alias.asname or alias.name.split(".")[0] for node in nodes for alias in _aliases(node)}
+    return name in bound | imported or "*" in imported
+
+
+def _aliases(node: ast.AST) -> list[ast.alias]:
+    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
 
 
 def _module(file: Path) -> ModuleType:

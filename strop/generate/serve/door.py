@@ -63,4 +63,6 @@ class Door:
                 bound[-1].listen(1024)
             return bound
         except OSError as error:
-            raise ConfigurationError(f"{self.host}:{self.port} cannot be served: {error}") from error
+            raise ConfigurationError(
+                f"{self.host}:{self.port} cannot be served: {error.strerror}; take another port, or 0 for a free one"
+            ) from error

@@ -75,10 +75,19 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         PythonFunction(str(saved(tmp_path)))
     with pytest.raises(ConfigurationError, match=r"there is no file .*other\.py"):
         PythonFunction(f"{tmp_path}/other.py:closeness")
-    with pytest.raises(RewardError, match="no function closenes; did you mean closeness"):
-        score(PythonFunction(f"{saved(tmp_path)}:closenes"), group_of("2"))
-    with pytest.raises(RewardError, match=r"PythonFunction cannot be loaded.*SyntaxError"):
-        score(PythonFunction(f"{saved(tmp_path, 'def reward(:')}:reward"), group_of("2"))
+    with pytest.raises(ConfigurationError, match="no function closenes; did you mean closeness"):
+        PythonFunction(f"{saved(tmp_path)}:closenes")
+    with pytest.raises(ConfigurationError, match=r"mine\.py, line 2 is no valid Python: "):
+        PythonFunction(f"{saved(tmp_path, 'x = 1' + chr(10) + 'def reward(:')}:reward")
+    with pytest.raises(
+        RewardError, match="the file has no function reward; did you mean"
+    ):  # which only running it can tell
+        score(PythonFunction(f"{saved(tmp_path, 'x = 1; from os import *')}:reward"), group_of("2"))
+
+
+def test_a_file_is_not_run_to_see_what_it_holds(tmp_path: Path) -> None:
+    for bound in ("reward = print", "from os import getpid as reward", "class reward: pass", "import reward.more"):
+        PythonFunction(f"{saved(tmp_path, 'raise SystemExit' + chr(10) + bound)}:reward")
 
 
 def with_columns(columns: str, *replies: str) -> Group:

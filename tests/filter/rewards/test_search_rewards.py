@@ -71,6 +71,7 @@ def test_who_knows_does_not_search() -> None:
     assert earned(SearchOrAnswer(), known, needless, lucky, needed) == [1.0, 0.0, 0.0, 1.0]
     assert [each.facts["first_right"] for each in (known, needless, lucky, needed)] == [1.0, 1.0, 0.0, 0.0]
     assert [each.facts["searched"] for each in (known, needless, lucky, needed)] == [0.0, 1.0, 0.0, 1.0]
+    assert [each.facts["needless"] for each in (known, needless, lucky, needed)] == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_a_half_right_first_answer_is_known() -> None:
