@@ -21,8 +21,9 @@ from strop.models.folder import read_config
 
 FAMILIES = (
     "LlamaForCausalLM", "MistralForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
-    "Olmo2ForCausalLM",
+    "Olmo2ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
 )  # fmt: skip
+_GEMMA = ("gemma2", "gemma3_text")  # norms' weights are stored less 1, and embeddings scaled
 _ACTIVATIONS = {"silu": False, "gelu_pytorch_tanh": True}
 _ONE_WINDOW = ("mistral", "phi3")  # for all layers; others say it in each
 _AFTER_LOGITS = ("logit_scale", "logits_scaling")  # what some families multiply logits by
@@ -135,9 +136,9 @@ def _why(name: str, config: Any) -> str:
     for name in _AFTER_LOGITS:
         if getattr(config, name, None) is not None:
             return f"its logits are scaled ({name})"
-    rope = getattr(config, "rope_parameters", None) or {}
-    if float(rope.get("partial_rotary_factor", 1.0)) != 1.0:
-        return f"only {rope['partial_rotary_factor']} of each head turns with the position"
+    for rope in _rotations(config).values():
+        if float(rope.get("partial_rotary_factor", 1.0)) != 1.0:
+            return f"only {rope['partial_rotary_factor']} of each head turns with the position"
     if getattr(config, "attention_dropout", 0.0):
         return f"it has dropout ({config.attention_dropout})"
     return ""
@@ -150,9 +151,9 @@ def described(model: Any) -> WholeDecoder:
     return WholeDecoder(
         blocks=[_block(module, config) for module in inner.layers],
         embedding=embedding.weight,
-        embedding_scale=float(getattr(embedding, "scalar_embed_scale", 1.0)),
+        embedding_scale=config.hidden_size**0.5 if config.model_type in _GEMMA else 1.0,
         padding=-1 if embedding.padding_idx is None else int(embedding.padding_idx),
-        norm=_norm(inner.norm),
+        norm=_norm(inner.norm, config),
         head=model.get_output_embeddings().weight,
         cap=getattr(config, "final_logit_softcapping", None),
         rotary=inner.rotary_emb,
@@ -165,27 +166,27 @@ def _block(module: Any, config: Any) -> DecoderBlock:
     last = getattr(module, "post_feedforward_layernorm", None)
     third = getattr(module, "pre_feedforward_layernorm", None) if last is not None else second
     return DecoderBlock(
-        before_attention=_norm_or_none(first),
+        before_attention=_norm_or_none(first, config),
         attention=_attention(module.self_attn, config),
-        after_attention=_norm_or_none(None if last is None else second),
-        before_feed_forward=_norm_or_none(third),
+        after_attention=_norm_or_none(None if last is None else second, config),
+        before_feed_forward=_norm_or_none(third, config),
         feed_forward=_feed_forward(module.mlp, config),
-        after_feed_forward=_norm_or_none(last),
+        after_feed_forward=_norm_or_none(last, config),
     )
 
 
 def _attention(module: Any, config: Any) -> Attention:
-    is_fused = hasattr(module, "qkv_proj")
+    is_fused, has_norms = hasattr(module, "qkv_proj"), hasattr(module, "q_norm")
     of_all = config.sliding_window if config.model_type in _ONE_WINDOW else None
     return Attention(
         query_key_value=(module.qkv_proj,) if is_fused else (module.q_proj, module.k_proj, module.v_proj),
         output=module.o_proj,
-        head_norms=(_norm(module.q_norm), _norm(module.k_norm)) if hasattr(module, "q_norm") else None,
+        head_norms=(_norm(module.q_norm, config), _norm(module.k_norm, config)) if has_norms else None,
         heads=Heads(config.num_attention_heads, config.num_key_value_heads, module.head_dim),
         scale=module.scaling,
         window=getattr(module, "sliding_window", of_all),
-        cap=getattr(module, "attn_logit_softcapping", None),
-        angles="",
+        cap=module.attn_logit_softcapping if config.model_type == "gemma2" else None,
+        angles="" if "" in _rotations(config) else module.layer_type,
     )
 
 
@@ -199,9 +200,18 @@ def _activation(config: Any) -> str:
     return str(getattr(config, "hidden_activation", None) or getattr(config, "hidden_act", None))
 
 
-def _norm(module: Any) -> Norm:
+def _rotations(config: Any) -> dict[str, dict[str, Any]]:
+    """How positions turn heads, by kind of layer where those differ."""
+    found = getattr(config, "rope_parameters", None) or {}
+    by_kind = {kind: rope for kind, rope in found.items() if isinstance(rope, dict)}
+    return by_kind or {"": found}
+
+
+def _norm(module: Any, config: Any) -> Norm:
+    if config.model_type in _GEMMA:
+        return Norm(module.weight, module.eps, offset=1.0)
     return Norm(module.weight, module.variance_epsilon)
 
 
-def _norm_or_none(module: Any) -> Norm | None:
-    return None if module is None else _norm(module)
+def _norm_or_none(module: Any, config: Any) -> Norm | None:
+    return None if module is None else _norm(module, config)

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
     LlamaConfig,
     MistralConfig,
     Olmo2Config,
@@ -42,6 +44,12 @@ SHAPE = {
     "max_position_embeddings": 64,
     "initializer_range": 0.3,
 }
+_WINDOWS = {"head_dim": 16, "sliding_window": 5, "layer_types": ["sliding_attention", "full_attention"] * 2}
+_WINDOWS |= {"layer_types": _WINDOWS["layer_types"][:3], "pad_token_id": None}
+_TURNS = {
+    "full_attention": {"rope_type": "default", "rope_theta": 100.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
+}
 FAMILIES: dict[str, Any] = {
     "llama": LlamaConfig(**SHAPE),
     "llama_compiled": LlamaConfig(**SHAPE, head_dim=16),  # attention has this size on a CPU
@@ -53,6 +61,10 @@ FAMILIES: dict[str, Any] = {
     "qwen2": Qwen2Config(**SHAPE),  # biases
     "qwen2_window": Qwen2Config(**SHAPE, use_sliding_window=True, sliding_window=4, max_window_layers=1),
     "qwen3": Qwen3Config(**SHAPE, head_dim=16),  # norms of heads
+    # norms before and behind, soft caps of scores and logits, windows in some layers, scaled embeddings
+    "gemma2": Gemma2Config(**SHAPE, **_WINDOWS, attn_logit_softcapping=5.0, final_logit_softcapping=3.0),
+    # norms of heads, and another rotation where there is a window
+    "gemma3": Gemma3TextConfig(**SHAPE, **_WINDOWS, rope_parameters=_TURNS),
 }
 
 

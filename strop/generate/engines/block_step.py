@@ -57,14 +57,16 @@ class BlockStep:
 
     def __init__(self, model: Any) -> None:
         self._blocks = described(model)
-        self._embedding = model.get_input_embeddings()
+        self._embedding, self._scale = self._blocks.embedding.detach(), self._blocks.scale
         self._layers = [
             BlockParts(block, *(fuse(*product) for product in block.products)) for block in self._blocks.blocks
         ]
 
     def __call__(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden]."""
-        state = self._embedding(tokens)
+        state = F.embedding(tokens, self._embedding)
+        if self._scale != 1:
+            state = state * self._scale
         angles = {name: _whole(*each) for name, each in self._blocks.angles(state, positions).items()}
         for index, layer in enumerate(self._layers):
             block = layer.block

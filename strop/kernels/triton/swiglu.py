@@ -45,7 +45,7 @@ def _forward(
     # rounded twice, as silu(gate) * up is outside of a kernel
     exponent = gate
     if IS_GELU:
-        exponent = _SLOPE * (gate + _CUBE * gate * gate * gate)
+        exponent = (gate + gate * gate * gate * _CUBE) * _SLOPE
     opened = (gate * tl.sigmoid(exponent)).to(product.dtype.element_ty).to(tl.float32)
     to = rows.to(tl.int64)[:, None] * SIZE + columns[None, :]
     tl.store(product + to, (opened * up).to(product.dtype.element_ty), mask)
@@ -65,8 +65,8 @@ def _backward(
     up = tl.load(gate_up + wide + SIZE, mask, 0.0).to(tl.float32)
     pulled = tl.load(d_product + narrow, mask, 0.0).to(tl.float32)
     if IS_GELU:
-        chance = tl.sigmoid(_SLOPE * (gate + _CUBE * gate * gate * gate))
-        d_gate = pulled * up * chance * (1 + gate * (1 - chance) * _SLOPE * (1 + 3 * _CUBE * gate * gate))
+        chance = tl.sigmoid((gate + gate * gate * gate * _CUBE) * _SLOPE)
+        d_gate = pulled * up * chance * (1 + gate * (1 - chance) * (1 + gate * gate * 3 * _CUBE) * _SLOPE)
     else:
         chance = tl.sigmoid(gate)
         d_gate = pulled * up * chance * (1 + gate * (1 - chance))

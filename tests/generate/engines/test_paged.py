@@ -24,7 +24,7 @@ from tests.generate.engines.asking import prompts_of, talk, worst_difference
 from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
-FAMILIES = ("llama", "mistral", "phi3", "olmo2", "qwen2", "qwen3")
+FAMILIES = ("llama", "mistral", "phi3", "olmo2", "qwen2", "qwen3", "gemma2", "gemma3")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,7 @@ def test_both_paths_give_the_same_tokens(folders: dict[str, Path], family: str, 
     prompts = prompts_of([3, 9, 30, 1, 17, 22, 5, 9, 40, 2, 33, 16])  # more requests than rows, of mixed lengths
     prompts += [prompts[2], prompts[8], np.append(prompts[8][:33], 7)]  # siblings, and one that branches off
     quick, slow = paged(folders[family], rows=4), plain(folders[family])
+    assert quick._slow is None
     reference = load_reference(folders[family])
     for prompt, one, other in zip(
         prompts, asked(quick, prompts, sampling), asked(slow, prompts, sampling), strict=True
