@@ -68,13 +68,12 @@ def whole(shards: Sequence[Tensor], shape: Sequence[int], is_padded: bool = Fals
     if is_padded:
         return torch.cat(list(shards))[: shape[0]]
     cuts = [place for place, (own, all_) in enumerate(zip(first.shape, shape, strict=True)) if own != all_]
-    if len(cuts) > 1 or (cuts and shape[cuts[0]] % first.shape[cuts[0]]):
-        raise DeliveryError(f"shards of shape {tuple(first.shape)} do not make {tuple(shape)}")
-    count = shape[cuts[0]] // first.shape[cuts[0]] if cuts else 1
+    count = -(-shape[cuts[0]] // max(1, first.shape[cuts[0]])) if len(cuts) == 1 else 1  # of different shards
     replicas = len(shards) // count
-    bits = (
-        [each.contiguous().view(torch.uint8) for each in shards] if replicas > 1 else []
-    )  # a NaN is not its own equal
+    if len(cuts) > 1 or not replicas or (cuts and count * first.shape[cuts[0]] != shape[cuts[0]]):
+        raise DeliveryError(f"{len(shards)} shards of shape {tuple(first.shape)} do not make {tuple(shape)}")
+    # as bits, for a NaN is not its own equal
+    bits = [each.contiguous().view(torch.uint8) for each in shards] if replicas > 1 else []
     if any(not torch.equal(each, bits[rank - rank % replicas]) for rank, each in enumerate(bits)):
         raise DeliveryError(f"{len(shards)} ranks hold different copies of what {replicas} of them must share")
     return torch.cat(list(shards[::replicas]), cuts[0]) if cuts else first

@@ -55,8 +55,9 @@ def test_copies_that_differ_and_shards_that_do_not_fit_are_told() -> None:
     matrix = torch.arange(24.0).reshape(4, 6)
     with pytest.raises(DeliveryError, match="2 ranks hold different copies"):
         whole([matrix, matrix + 1], (4, 6))
-    with pytest.raises(DeliveryError, match=r"\(4, 4\) do not make \(4, 6\)"):
-        whole([matrix[:, :4]] * 2, (4, 6))
+    for shards in ([matrix[:, :4]] * 2, [matrix[:2, :3]] * 4, [matrix[:, :3]], [matrix[:, :0]], [matrix] * 2):
+        with pytest.raises(DeliveryError, match=f"{len(shards)} shards of shape .* do not make"):
+            whole(shards, (4, 6) if shards[0].shape != matrix.shape else (4, 3))
 
 
 def test_a_fingerprint_does_not_need_all_at_once() -> None:

@@ -23,6 +23,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError, DeliveryError, EngineError, NumericsError, StropError
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import check_fits, check_request, named_dtype, read_weights
+from strop.generate.engines.vllm_request import VllmRequest
 from strop.generate.engines.vllm_start import problem_of_device, problem_of_vllm, started
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import context_length, parameters
@@ -35,31 +36,6 @@ if TYPE_CHECKING:
 
 _PASSES = 12  # of the event loop after a request ended; see engines/torch.py
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
-
-
-@dataclass(eq=False)
-class VllmRequest:
-    """Somebody waiting for a completion, and what was written so far."""
-
-    name: str
-    prompt: IntArray  # [P]
-    sampling: Sampling
-    key: int
-    future: asyncio.Future[Completion]
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-
-    def answer(self, stop: Stop) -> None:
-        arrays = np.array(self.tokens, np.int64), np.array(self.logprobs, np.float32), np.array(self.versions, np.int64)
-        if not self.future.done():
-            self.future.set_result(Completion(*arrays, stop))
-
-    @property
-    def reply(self) -> IntArray:
-        """What stop strings are looked for in: the end of the prompt that begins the reply, and what was written."""
-        begun = self.prompt[len(self.prompt) - self.sampling.begun :]
-        return np.concatenate([begun, np.array(self.tokens, np.int64)])
 
 
 @dataclass
@@ -114,6 +90,7 @@ class VllmEngine(Engine):
         try:
             self._held()
         except StropError as error:
+            self._end()
             raise ConfigurationError(f"{model} cannot be used with vLLM: {error}") from error
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
@@ -156,7 +133,11 @@ class VllmEngine(Engine):
         self._epoch += 1
 
     async def close(self) -> None:
-        """End vLLM and its workers."""
+        """End vLLM and its workers; whoever still waits is told."""
+        self._dismiss(partial(_fail, EngineError("the engine is closed")))
+        self._end()
+
+    def _end(self) -> None:
         vllm, self._vllm = self._vllm, None
         if vllm is not None:
             vllm.engine_core.shutdown()
@@ -170,6 +151,11 @@ class VllmEngine(Engine):
                 f"vLLM kept its prefix cache when the weights of version {self.version} were replaced: "
                 f"{len(self._running)} requests run"
             )
+
+    @property
+    def _salt(self) -> str:
+        """What prefixes are known by, beside their tokens."""
+        return f"{self.version}.{self._epoch}"
 
     def _start_anew(self) -> None:
         """Whoever has written nothing yet asks again, with the salt of the new version."""
@@ -211,7 +197,7 @@ class VllmEngine(Engine):
             extra_args=drawn,
         )
         request.name = str(next(self._numbers))
-        prompt = {"prompt_token_ids": request.prompt.tolist(), "cache_salt": f"{self.version}.{self._epoch}"}
+        prompt = {"prompt_token_ids": request.prompt.tolist(), "cache_salt": self._salt}
         self._running[request.name] = request
         self._vllm.add_request(request.name, prompt, asked)
 
@@ -262,7 +248,7 @@ class VllmEngine(Engine):
         if not output.finished and not is_cut:
             return False
         if output.finished:
-            _check_spans(request, new.weight_versions)
+            request.check_spans(new.weight_versions)
             del self._running[request.name]
         else:
             self._withdraw(request)
@@ -276,16 +262,6 @@ class VllmEngine(Engine):
             if not request.future.done():
                 tell(request)
         self.forget()  # keys may be half written
-
-
-def _check_spans(request: VllmRequest, spans: Any) -> None:
-    """vLLM's own account of which version wrote which tokens must be ours."""
-    told = [int(span.version) for span in spans for _ in range(span.start, span.end)]
-    if told != request.versions:
-        raise DeliveryError(
-            f"vLLM says that versions {sorted(set(told))} wrote {len(told)} tokens, and {len(request.versions)} came "
-            f"of versions {sorted(set(request.versions))}"
-        )
 
 
 def _fail(error: Exception, request: VllmRequest) -> None:

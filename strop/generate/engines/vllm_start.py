@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -58,6 +59,7 @@ def started(model: Path, device: str, settings: Mapping[str, Any]) -> Any:
         os.environ.setdefault(name, value)
     os.environ.update(_NEEDS)
     from vllm import EngineArgs
+    from vllm.distributed import model_parallel_is_initialized
     from vllm.platforms import current_platform
     from vllm.v1.engine.llm_engine import LLMEngine
 
@@ -66,6 +68,10 @@ def started(model: Path, device: str, settings: Mapping[str, Any]) -> Any:
         raise ConfigurationError(
             f"the installed vLLM computes on {current_platform.device_type}, the engine on {kind}: set "
             f"device={current_platform.device_type}, or {_INSTALL}"
+        )
+    if model_parallel_is_initialized():
+        raise ConfigurationError(
+            "vLLM runs in this process already, and it has room for one: close that engine, or use --place process"
         )
     here = "strop.generate.engines"
     fixed: dict[str, Any] = {
@@ -83,7 +89,8 @@ def started(model: Path, device: str, settings: Mapping[str, Any]) -> Any:
     if kind == "cpu":
         plain = {"worker_cls": f"{here}.vllm_cpu_worker.PlainCpuWorker", "enforce_eager": True}
         fixed |= {**plain, "kv_cache_memory_bytes": _CPU_CACHE, "block_size": _CPU_BLOCK}
-    with _threads_kept():
+    with _threads_kept(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of torch, about what vLLM calls
         return LLMEngine.from_engine_args(EngineArgs(**fixed, **settings))
 
 

@@ -67,7 +67,7 @@ def _whole(
     for name in sorted(shapes):
         try:
             found = whole(gathered(shards[name]), shapes[name], name in padded)
-        except (DeliveryError, ValueError) as error:
+        except DeliveryError as error:
             raise DeliveryError(f"{name}: {error}") from error
         if tuple(found.shape) != tuple(shapes[name]):
             raise DeliveryError(f"{name}: need shape {tuple(shapes[name])}, vLLM holds {tuple(found.shape)}")

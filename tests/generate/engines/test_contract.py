@@ -21,7 +21,7 @@ from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import asked, prompts_of, talk, worst_difference
-from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
+from tests.models import CONTEXT, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
 NARROW = Sampling(temperature=0.7, top_k=5, top_p=0.8, max_tokens=12)
@@ -342,16 +342,8 @@ def test_weights_that_are_not_finite_are_told_to_everybody(engine: Any, weights:
     assert all(isinstance(result, NumericsError) for result in asyncio.run(gathered()))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_engine_ends_at_the_end_token_and_can_be_shipped(kind: str, tmp_path: Path) -> None:
-    engine = made(kind)
+@pytest.mark.parametrize("kind", ["torch", "paged", "vllm"])
+def test_an_engine_is_its_own_source_and_can_be_shipped(kind: str) -> None:
+    engine = replace(made(kind), keep_cache=True)
     assert eval(repr(engine)) == engine
     assert pickle.loads(pickle.dumps(engine)) == engine
-    engine.open(save_tiny_model(tmp_path, "llama", head_dim=32))
-    completions = asked(engine, prompts_of([5] * 20), Sampling(max_tokens=80))
-    stopped = [c for c in completions if c.stop is Stop.STOP]
-    assert stopped
-    for completion in stopped:
-        assert completion.tokens[-1] == END and END not in completion.tokens[:-1]
-    if isinstance(engine, VllmEngine):
-        asyncio.run(engine.close())
