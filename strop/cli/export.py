@@ -76,9 +76,12 @@ def _copy(saved: Path, out: Path) -> None:
 
 
 def _to_gguf(saved: Path, out: Path) -> None:
+    """By llama.cpp's own converter where it is there, which knows every architecture."""
     converter = shutil.which(CONVERTER)
     if converter is None:
-        raise ConfigurationError(f"GGUF is written by llama.cpp's {CONVERTER}, which is not on the PATH")
+        from strop.models.gguf_file import write_gguf
+
+        return write_gguf(saved, out)
     with tempfile.TemporaryDirectory() as scratch:
         _copy(saved, Path(scratch) / "model")
         words = [sys.executable, converter, str(Path(scratch) / "model"), "--outfile", str(out)]

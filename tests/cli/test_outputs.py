@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,7 +126,8 @@ def test_every_voice_is_exported_under_its_name(tmp_path: Path) -> None:
 
 def test_a_gguf_file_needs_its_converter(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(ConfigurationError, match=r"convert_hf_to_gguf\.py, which is not on the PATH"):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ConfigurationError, match=r"convert_hf_to_gguf\.py where it is on the PATH.*'strop\[gguf\]'"):
         export(finished, tmp_path / "model.gguf", "gguf")
     (tmp_path / "bin").mkdir()
     converter = tmp_path / "bin" / "convert_hf_to_gguf.py"
