@@ -110,6 +110,13 @@ class Typed(Protocol):
 
 
 @runtime_checkable
+class Multiplies(Protocol):
+    """Says what kind of numbers its model's layers multiply."""
+
+    products: str
+
+
+@runtime_checkable
 class OnDevice(Protocol):
     """Holds tensors on one device."""
 

@@ -26,6 +26,7 @@ from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.whole_step import whole_step
 from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.models.eight_bits import PRODUCTS, in_eight_bits
 from strop.models.model import hidden_states, load_model, parameters
 from strop.models.reading import read_model
 from strop.types import IntArray, Sampling
@@ -55,6 +56,7 @@ class TorchEngine(Engine):
     device: str = "cpu"  # cpu or cuda
     dtype: str = "float32"  # of the weights
     keep_cache: bool = False  # over an update of the weights: quicker, and old keys stay
+    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
     version: int = field(init=False, repr=False, compare=False, default=0)
     _model: Any = field(init=False, repr=False, compare=False, default=None)
     _decoder: Decoder[TorchRequest] = field(init=False, repr=False, compare=False)
@@ -67,9 +69,15 @@ class TorchEngine(Engine):
         """Read the model from a Hugging Face folder."""
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
+        if self.products not in PRODUCTS:
+            raise ConfigurationError(f"an engine has no products={self.products!r}: {nearest(self.products, PRODUCTS)}")
         self._model = load_model(model, named_dtype(self.dtype), self.device)
-        compiled = whole_step(self._model) or compiled_llama(self._model)
-        forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
+        if self.products == "plain":
+            compiled = whole_step(self._model) or compiled_llama(self._model)
+            forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
+        else:
+            in_eight_bits(self._model)
+            forward = partial(hidden_states, self._model)
         self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
         self._ends = end_tokens(self._model)
         self._strings = StopStrings(model)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from strop.models.eight_bits import in_eight_bits
 from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.models.model import load_model
 from strop.training.machine.averaged import Average
@@ -27,7 +28,8 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
 
     A model with adapters stays the one it was `before`: an engine may be reading its weights.
     """
-    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, trainer.checkpointing == "on")
+    fused = trainer.fused if trainer.products == "plain" else "off"
+    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, fused, trainer.checkpointing == "on")
     holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
     if not trainer.lora:
         holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
@@ -37,6 +39,8 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
         model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
         if folder != source:
             load_adapters(model, folder)
+    if trainer.products == "fp8":
+        in_eight_bits(model)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
     load = partial(load_model, Path(source), dtype=holding.frozen, device=trainer.device)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)

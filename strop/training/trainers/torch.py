@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import inside
+from strop.abilities import Multiplies, inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer
 from strop.models.adapters import Unadapted
+from strop.models.eight_bits import rounding
 from strop.models.model import head_of, load_model, logits, parameters
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
@@ -59,6 +60,7 @@ class TorchTrainer(Trainer):
     checkpointing: str = "auto"  # layers computed again going backward: on, off, or where memory asks for it
     lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
     base: str = "plain"  # weights beside adapters: plain, or nf4: in four bits
+    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, forward and backward, as the engine's
     bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
 
     borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)
@@ -77,7 +79,14 @@ class TorchTrainer(Trainer):
         """Other models that a loss asks for must be there before anything starts."""
         asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
         missing = [folder for folder in asked if not Path(folder).is_dir()]
-        return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
+        sampled = {each.products for each in inside(run.engine, Multiplies)} or {"plain"}
+        problems = [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
+        if other := sorted(sampled - {self.products}):
+            problems.append(
+                f"the engine's products are {' and '.join(other)}, the trainer's {self.products}: what is trained "
+                "would not be what was sampled; set engine.products and trainer.products alike"
+            )
+        return problems
 
     def open(self, model: Path, seed: int) -> None:
         self._opened = open_trainer(self, model, model, seed)
@@ -175,6 +184,8 @@ class TorchTrainer(Trainer):
             metrics |= fetched(scales, [])[0]
             opened.optimizer.step(learning_rate, height)
         opened.earlier.observe(metrics)
+        if self.products == "fp8":
+            metrics["fp8/rounding"] = rounding(opened.model)
         return {**metrics, "loss": sum(values), "grad_norm": height, "learning_rate": learning_rate}
 
     def weights(self) -> dict[str, Tensor]:

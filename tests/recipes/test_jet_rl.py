@@ -1,0 +1,88 @@
+"""jet-rl: engine and trainer round what they multiply by one rule; one that does not is found and refused."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import ConfigurationError
+from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.torch import TorchEngine
+from strop.machines import Completion, WeightVersion
+from strop.models.eight_bits import EightBitLinear, in_eight_bits, rounding
+from strop.models.model import load_model, parameters
+from strop.models.names import model_folder
+from strop.recipes.setting import Setting
+from strop.recipes.system.jet_rl import jet_rl
+from strop.start.preflight import check
+from strop.training.trainers.torch import TorchTrainer
+from strop.types import Sampling
+from strop.weights.fingerprint import fingerprint
+from tests.models import reference_logprobs, save_pocket_like
+
+
+def test_its_parts() -> None:
+    run = jet_rl(Setting())
+    assert isinstance(run.engine, TorchEngine) and isinstance(run.trainer, TorchTrainer)
+    assert run.engine.products == run.trainer.products == "fp8"
+
+
+def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not() -> None:
+    """Tokens of the engine, scored by a model that rounds and by one that does not."""
+    folder = model_folder("pocket")
+    engine = TorchEngine(products="fp8")
+    engine.open(folder)
+    prompts = [np.arange(5 + index, 25 + index) for index in range(8)]
+
+    async def ask() -> list[Completion]:
+        sampling = Sampling(max_tokens=24)
+        return await asyncio.gather(*(engine.sample(prompt, sampling, key) for key, prompt in enumerate(prompts)))
+
+    pairs = list(zip(prompts, asyncio.run(ask()), strict=True))
+    apart = {}
+    for name in ("fp8", "plain"):
+        model = load_model(folder)
+        model.set_attn_implementation("eager")
+        if name == "fp8":
+            in_eight_bits(model)
+        gaps = []
+        for prompt, reply in pairs:
+            scores = reference_logprobs(model, np.concatenate([prompt, reply.tokens])).numpy()[len(prompt) - 1 : -1]
+            gaps += np.abs(scores[np.arange(len(reply.tokens)), reply.tokens] - reply.logprobs).tolist()
+        apart[name] = float(np.mean(gaps))
+    assert apart["fp8"] < 0.003 and apart["plain"] > 10 * apart["fp8"], apart
+
+
+def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:
+    folder = save_pocket_like(tmp_path / "model", width=160)
+    model = load_model(folder)
+    before = fingerprint(parameters(model))
+    in_eight_bits(model)
+    assert fingerprint(parameters(model)) == before and 0.01 < rounding(model) < 0.04
+    assert not isinstance(model.get_output_embeddings(), EightBitLinear)
+    layer = model.base_model.layers[0].self_attn.q_proj
+    held = layer.held()
+    with torch.no_grad():
+        layer.weight.mul_(2)
+    assert torch.equal(layer.held(), 2 * held), "a weight that has changed is rounded anew"
+    engine = TorchEngine(products="fp8")
+    engine.open(folder)
+    assert asyncio.run(engine.load(WeightVersion(1, location=parameters(model)))) == fingerprint(parameters(model))
+
+
+def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
+    run = jet_rl(Setting())
+    for engine in (TorchEngine(), PagedEngine(device="cpu", dtype="float32")):
+        with pytest.raises(ConfigurationError, match="engine's products are plain, the trainer's fp8"):
+            check(replace(run, engine=engine))
+    with pytest.raises(ConfigurationError, match="products='fp9'"):
+        TorchTrainer(products="fp9")
+    with pytest.raises(ConfigurationError, match="set lora=0"):
+        TorchTrainer(products="fp8", lora=4)
+    with pytest.raises(ConfigurationError, match="products='int4'"):
+        TorchEngine(products="int4").open(save_pocket_like(tmp_path))
