@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import Typed, inside
+from strop.abilities import Multiplies, Typed, inside
 from strop.errors import DeliveryError
 from strop.machines import Engine
 from strop.training.batch import Batch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 _NEAR = (0.9, 1.1)  # ratios of probabilities that count as the same
-_LIMITS = {"float32": 1e-3, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
+_LIMITS = {"float32": 1e-3, "fp8": 0.01, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
 
 
 def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
@@ -104,4 +104,5 @@ def _is_real(engine: Any) -> bool:
 def _limit(run: Run) -> float:
     """What the coarser of engine and trainer allows."""
     kinds = [part.dtype for part in inside((run.engine, run.trainer), Typed)]
+    kinds += [part.products for part in inside(run.trainer, Multiplies) if part.products in _LIMITS]
     return max((_LIMITS.get(kind, 0.1) for kind in kinds), default=_LIMITS["float32"])
