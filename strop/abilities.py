@@ -110,13 +110,6 @@ class Typed(Protocol):
 
 
 @runtime_checkable
-class Multiplies(Protocol):
-    """Says what kind of numbers its model's layers multiply."""
-
-    products: str
-
-
-@runtime_checkable
 class OnDevice(Protocol):
     """Holds tensors on one device."""
 

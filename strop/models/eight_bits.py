@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,13 @@ from torch import Tensor, nn
 from strop.kernels.eight_bits import Product, rounded_weight
 
 PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply
+
+
+@runtime_checkable
+class Multiplies(Protocol):
+    """Says what kind of numbers its model's layers multiply."""
+
+    products: str
 
 
 class EightBitLinear(nn.Linear):
