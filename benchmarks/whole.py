@@ -61,7 +61,7 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, P
     )  # fmt: skip
     if is_gpu:
         sharing = Sharing(trainer, engine, outline(folder), gpu_memory(arguments.device)[1], _LENGTH)
-        trainer.expect(sum(sharing.engine_bytes(lends=False).values()), _LENGTH)
+        trainer.expect(sharing.room)
         planned = sharing.chosen.total / 2**30
     channel = Memory()
     trainer.open(folder, 0)

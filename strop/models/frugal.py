@@ -49,6 +49,11 @@ class Holding:
         """In which models beside it are held that do not learn."""
         return torch.bfloat16 if self.is_narrow else torch.float32
 
+    @property
+    def frozen_bytes(self) -> int:
+        """Of a weight of such a model, with its rounded copy."""
+        return 2 if self.is_narrow else 6
+
 
 FLOAT32 = 18  # bytes of the first
 HOLDINGS = {

@@ -21,8 +21,10 @@ from strop.models.outline import outline
 from strop.run import Run
 from strop.training.machine.llama import has_quick
 from strop.training.machine.lora import count_of
-from strop.training.machine.memory import SPARE, bytes_needed, ways
+from strop.training.machine.memory import SPARE, Room, bytes_needed, ways
 from strop.training.machine.whole import holdings_of
+from strop.training.needs import Logits, Logprobs
+from strop.training.objective import Objective
 from strop.training.trainers.torch import TorchTrainer
 
 _RANK = 32  # of adapters that are proposed to whoever has none
@@ -35,7 +37,7 @@ class Way:
 
     setting: str
     words: str
-    weights: int  # bytes of the trainer's own
+    weights: int  # bytes of the trainer's own, and of models that it asks
     engine: dict[str, int]
     needed: dict[str, int]
     max_tokens: int
@@ -59,6 +61,7 @@ class Sharing:
     model: Any  # its shape
     total: int  # bytes
     context: int
+    others: int = 0  # models beside it that do not learn, without adapters
 
     @property
     def count(self) -> int:
@@ -70,6 +73,12 @@ class Sharing:
         keys = bytes_of_keys(self.engine, self.model, self.total) if isinstance(self.engine, PagedEngine) else 0
         return {"weights": 0 if lends else size * self.count, "keys": keys}
 
+    @property
+    def room(self) -> Room:
+        """What the trainer is told."""
+        others = 0 if self.trainer.lora else self.others
+        return Room(sum(self.engine_bytes(lends=False).values()), self.context, others)
+
     def whole(self) -> list[Way]:
         """Training all weights, the most bytes first."""
         asked = self.trainer.bytes_per_weight
@@ -79,7 +88,7 @@ class Sharing:
             self._quickest(
                 f"trainer.bytes_per_weight={holding.total}",
                 f"{holding.total} bytes a weight ({holding.words})",
-                holding.weights * self.count,
+                self.count * (holding.weights + self.others * holding.frozen_bytes),
                 partial(bytes_needed, self.model, holding, self.trainer.chunk, is_quick),
                 lends=False,
             )
@@ -150,7 +159,14 @@ def sharing_of(run: Run, total: int = 0) -> Sharing | None:
         model = outline(model_folder(run.model))
     except (ModelError, ValueError):  # told by whoever reads the folder
         return None
-    return Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context)
+    return Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))
+
+
+def _others(run: Run) -> int:
+    """Models that are asked for logprobs, as far as they are no copies of the one that learns."""
+    needs = Objective(run.losses, run.correction).needs
+    asked = {need.policy for need in needs if isinstance(need, Logprobs | Logits)}
+    return len(asked - {"proximal", "old", "averaged"}) + (run.trainer.snapshots > 0 or run.trainer.average_window > 0)
 
 
 def problems(run: Run) -> list[str]:
@@ -183,7 +199,7 @@ def said(run: Run) -> list[str]:
 def expect(run: Run) -> None:
     """Tell the trainer what it will have beside it, before it loads a model."""
     if (sharing := sharing_of(run)) is not None:
-        sharing.trainer.expect(sum(sharing.engine_bytes(lends=False).values()), sharing.context)
+        sharing.trainer.expect(sharing.room)
 
 
 def _numbers(sharing: Sharing, way: Way) -> str:

@@ -13,6 +13,8 @@ from strop.generate.engines.paged import PagedEngine
 from strop.models.outline import outline
 from strop.run import Run
 from strop.start.room import Sharing, expect, problems, refusals, said, sharing_of
+from strop.training.losses.kl import Kl
+from strop.training.machine.memory import Room
 from strop.training.machine.whole import holding_of
 from strop.training.trainers.torch import TorchTrainer
 from tests.start.test_preflight import make_run
@@ -62,6 +64,17 @@ def test_seven_billion_whole_beside_its_engine_on_one_h200(of_7b: Path) -> None:
     assert held == 10 * 7_615_616_512
     assert sharing(of_7b, 139.8, memory=0.4).chosen.setting == "trainer.bytes_per_weight=6"  # as it comes
     assert sharing(of_7b, 300).chosen.setting == "trainer.bytes_per_weight=18"
+
+
+def test_a_reference_is_planned_before_it_is_loaded(of_7b: Path) -> None:
+    run = replace(make_run(), model=str(of_7b), engine=PagedEngine(), trainer=TorchTrainer(device="cuda"))
+    run = replace(run, losses=(*run.losses, Kl()))
+    found = sharing_of(run, 200 * GIB)
+    assert found is not None and found.room.others == 1
+    narrow = found.whole()[-1]
+    assert narrow.weights == (2 + 2) * 7_615_616_512
+    adapted = replace(found, trainer=TorchTrainer(device="cuda", lora=8))
+    assert adapted.room.others == 0 and adapted.chosen.weights == 2 * 7_615_616_512  # its reference is itself
 
 
 def test_what_does_not_fit_is_refused_with_what_would(of_7b: Path) -> None:
@@ -118,5 +131,5 @@ def test_the_trainer_leaves_room_for_the_engine(of_7b: Path, monkeypatch: pytest
         monkeypatch.setattr(f"torch.cuda.{name}", lambda _: 0)
     trainer = TorchTrainer(device="cuda", max_tokens=8192)
     assert holding_of(trainer, of_7b, trainer.room).total == 18
-    trainer.expect(42 * GIB, 2048)
+    trainer.expect(Room(42 * GIB, 2048))
     assert holding_of(trainer, of_7b, trainer.room).total == 10

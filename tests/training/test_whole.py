@@ -16,6 +16,7 @@ from strop.models.frugal import HOLDINGS, FrugalOptimizer, narrowed
 from strop.models.narrow import joined
 from strop.models.optimizer import Optimizer
 from strop.training.losses.likelihood import Likelihood
+from strop.training.machine.memory import Room
 from strop.training.machine.whole import choose
 from strop.training.needs import Logprobs
 from strop.training.objective import Objective
@@ -164,8 +165,9 @@ def test_the_plan_takes_the_most_bytes_that_fit() -> None:
     model = of_7b()
     trainer = TorchTrainer(max_tokens=8192, chunk=1024)
 
-    def chosen(free: int) -> int:
-        return choose(model, free * GIB, trainer, 2048).total
+    def chosen(free: int, others: int = 0) -> int:
+        return choose(model, free * GIB, trainer, Room(0, 2048, others)).total
 
     assert [chosen(free) for free in (200, 139 - 14 - 20, 75)] == [18, 10, 6]
+    assert chosen(139 - 14 - 20, others=2) == 6  # a reference and a teacher, of 14 GiB each
     assert chosen(10) == 6  # refused once everybody else has taken his part

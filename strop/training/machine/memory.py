@@ -23,6 +23,7 @@ class Room:
 
     taken: int = 0  # bytes of the GPU that others will hold
     longest: int = 0  # tokens of a context; 0: micro-batches stay as they are
+    others: int = 0  # models that do not learn and are asked beside it, each loaded when first asked
 
 
 def bytes_needed(

@@ -44,16 +44,17 @@ def holding_of(trainer: TorchTrainer, folder: Path, room: Room) -> Holding:
     wants_quick = trainer.dtype == "bfloat16" and trainer.fused != "off"
     if trainer.bytes_per_weight or not trainer.device.startswith("cuda") or not wants_quick:
         return HOLDINGS[trainer.bytes_per_weight or FLOAT32]
-    return choose(outline(folder), free_bytes(trainer.device) - room.taken, trainer, room.longest)
+    return choose(outline(folder), free_bytes(trainer.device) - room.taken, trainer, room)
 
 
-def choose(model: Any, free: int, trainer: TorchTrainer, longest: int) -> Holding:
+def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
     """The first holding with which a model (without memory: its shape counts) fits; where none does, the smallest."""
     count, known = sum(each.numel() for each in model.parameters()), holdings_of(model)
     for holding in known:
         needed = partial(bytes_needed, model, holding, trainer.chunk, len(known) > 1)
-        for way in ways(trainer.checkpointing, trainer.max_tokens, longest):
-            if sum(needed(*way).values()) <= SPARE * (free - holding.weights * count):
+        left = free - count * (holding.weights + room.others * holding.frozen_bytes)
+        for way in ways(trainer.checkpointing, trainer.max_tokens, room.longest):
+            if sum(needed(*way).values()) <= SPARE * left:
                 return holding
     return known[-1]
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.machines import Objective, Trainer
+from strop.models.frugal import FLOAT32
 from strop.processes.parts import packed
 from strop.training.batch import Batch
 from strop.training.machine.crew import Crew
@@ -62,6 +63,11 @@ class Ranks(Trainer):
             )
         if self.inner.lora:
             raise ConfigurationError(f"Ranks trains whole weights: need lora=0, got {self.inner.lora}")
+        if self.inner.bytes_per_weight not in (0, FLOAT32):
+            raise ConfigurationError(
+                f"Ranks holds weights in float32, cut over its ranks: need bytes_per_weight={FLOAT32}, or 0, got "
+                f"{self.inner.bytes_per_weight}"
+            )
 
     def problems(self, run: Run) -> list[str]:
         """Notes are taken by a trainer of one rank only."""

@@ -91,9 +91,9 @@ class TorchTrainer(Trainer):
     def open(self, model: Path, seed: int) -> None:
         self._opened = open_trainer(self, model, model, seed)
 
-    def expect(self, taken: int, longest: int) -> None:
-        """Others on its device will take so many bytes, and no context has more tokens than `longest`."""
-        self.room = Room(taken, longest)
+    def expect(self, room: Room) -> None:
+        """What others on its device will take, before it opens a model."""
+        self.room = room
 
     def settle(self) -> None:
         """Decide what layers keep, and refuse what cannot fit, once everybody else on the GPU has taken his part."""
@@ -104,6 +104,7 @@ class TorchTrainer(Trainer):
         if self.device.startswith("cuda"):
             free = free_bytes(self.device)
             free += sum(each.numel() * each.element_size() for each in opened.optimizer.moments().values())
+            free -= self.room.others * opened.holding.frozen_bytes * sum(each.numel() for each in model.parameters())
             needed = partial(bytes_needed, model, opened.holding, self.chunk, forward.quick(model) is not None)
             found = settle(free, needed, self.checkpointing, self.max_tokens, self.room.longest)
             forward.is_checkpointed, self.max_tokens = found
