@@ -31,4 +31,4 @@ class Opened:
     @property
     def facts(self) -> dict[str, int]:
         """What a checkpoint says of it."""
-        return {"seed": self.seed, "bytes_per_weight": self.holding.total}
+        return {"seed": self.seed} | ({"bytes_per_weight": self.holding.total} if self.holding.is_narrow else {})
