@@ -43,7 +43,7 @@ browser: $(VENV)/browser
 	$(BIN)/pytest -m browser
 
 # vLLM as an engine, on a CPU, in an environment of its own, as it has its own wishes for many packages: 4 GB of disk,
-# and three minutes on two cores once that is there
+# and five minutes on two cores once that is there
 vllm: $(VLLM)/run
 	$(VLLM)/bin/python -m pytest -m vllm tests/generate/engines
 

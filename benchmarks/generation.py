@@ -1,15 +1,16 @@
 """Tokens per second of generation with logprobs: strop's engine, transformers' `generate`, and vLLM if it is here.
 
     python benchmarks/generation.py [--models smollm2 0.5b 1.5b 7b] [--sequences 1024 2048] [--tokens 256]
-        [--prompt-tokens 64] [--group-size 8] [--peers transformers vllm] [--json] [--save NAME]
+        [--prompt-tokens 64] [--group-size 8] [--peers transformers vllm vllm_engine] [--json] [--save NAME]
 
 Every prompt is asked for `--group-size` times, as in RL; all sequences are asked for at once and none ends early. A
 time is the best of `--rounds` after one that is not counted, prompts included; strop begins each with an empty cache.
-strop and vLLM give the logprob of every sampled token, transformers gives none. The floor is what reading all weights
-and all keys and values once per step would take at the memory bandwidth, which is measured by a copy unless given.
-With many sequences matrix products take longer than that: the second floor is theirs alone, at the measured speed of a
-large one.
-`ratio` is strop over the best peer for the first model and number of sequences.
+strop and vLLM give the logprob of every sampled token, transformers gives none. `vllm` is vLLM as it comes,
+`vllm_engine` is strop with engine=vllm: side by side they show what drawing by key and stepping in process cost. The
+floor is what reading all weights and all keys and values once per step would take at the memory bandwidth, which is
+measured by a copy unless given. With many sequences matrix products take longer than that: the second floor is theirs
+alone, at the measured speed of a large one. `ratio` is strop over the best peer for the first model and number of
+sequences.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from shapes import SHAPES, cost, prepare
 
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.vllm import VllmEngine
 from strop.machines import Engine
 from strop.types import IntArray, Sampling
 
@@ -51,6 +53,16 @@ def prompts_of(folder: Path, sequences: int, group_size: int, length: int) -> li
 def strop_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
     is_gpu = torch.device(device).type == "cuda"
     engine: Engine = PagedEngine(rows=len(prompts), device=device) if is_gpu else TorchEngine(rows=len(prompts))
+    return engine_side(engine, folder, prompts, tokens)
+
+
+def vllm_engine_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
+    dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
+    engine = VllmEngine(rows=len(prompts), device=device, dtype=dtype, memory=0.5)
+    return engine_side(engine, folder, prompts, tokens)
+
+
+def engine_side(engine: Engine, folder: Path, prompts: list[IntArray], tokens: int) -> Generate:
     engine.open(folder)
     runner = asyncio.Runner()
     sampling = Sampling(max_tokens=tokens)
@@ -104,6 +116,7 @@ SIDES: dict[str, Callable[[Path, list[IntArray], int, str], Generate]] = {
     "strop": strop_side,
     "transformers": transformers_side,
     "vllm": vllm_side,
+    "vllm_engine": vllm_engine_side,
 }
 
 
@@ -139,7 +152,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Every side with every number of sequences on one model."""
     rows = []
-    peers = [peer for peer in arguments.peers if importlib.util.find_spec(peer) is not None]
+    peers = [peer for peer in arguments.peers if importlib.util.find_spec(peer.partition("_")[0]) is not None]
     with tempfile.TemporaryDirectory() as scratch:
         folder = prepare(name, Path(scratch), arguments.device)
         for sequences in arguments.sequences:
@@ -226,7 +239,9 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--prompt-tokens", type=int, default=64)
     parser.add_argument("--group-size", type=int, default=8, help="sequences per prompt")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--peers", nargs="*", choices=["transformers", "vllm"], default=["transformers", "vllm"])
+    parser.add_argument(
+        "--peers", nargs="*", choices=["transformers", "vllm", "vllm_engine"], default=["transformers", "vllm"]
+    )
     parser.add_argument("--bandwidth", type=float, default=0.0, help="TB/s; 0: measure a copy")
     output_arguments(parser)
     return parser.parse_args(words)

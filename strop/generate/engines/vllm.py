@@ -198,8 +198,8 @@ class VllmEngine(Engine):
         )
         request.name = str(next(self._numbers))
         prompt = {"prompt_token_ids": request.prompt.tolist(), "cache_salt": self._salt}
-        self._running[request.name] = request
         self._vllm.add_request(request.name, prompt, asked)
+        self._running[request.name] = request  # only now: whoever is refused is not waited for
 
     def _withdraw(self, request: VllmRequest) -> None:
         if self._running.pop(request.name, None) is not None:

@@ -131,6 +131,18 @@ def test_what_fails_inside_vllm_reaches_everybody(engine: VllmEngine, monkeypatc
     assert all(isinstance(each, Completion) for each in asyncio.run(gathered()))
 
 
+def test_a_request_that_vllm_refuses_is_not_waited_for(engine: VllmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise ValueError("no room")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(engine._vllm, "add_request", refused)
+        with pytest.raises(ValueError, match="no room"):
+            asyncio.run(engine.sample(PROMPT, LONG, 0))
+    assert not engine._running
+    assert len(asyncio.run(engine.sample(PROMPT, LONG, 0)).tokens)
+
+
 def test_replies_end_at_the_end_token_as_in_the_plain_engine(engine: VllmEngine) -> None:
     plain = TorchEngine()
     plain.open(POCKET)
