@@ -11,7 +11,8 @@ import torch
 from strop.abilities import outermost
 from strop.errors import ModelError
 from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.paged_room import bytes_of_keys
+from strop.generate.engines.paged_llama import why_not
+from strop.generate.engines.paged_room import bytes_of_keys, context_of
 from strop.generate.engines.torch import TorchEngine, named_dtype
 from strop.models.computing import device_problem, gpu_memory
 from strop.models.four_bits import bytes_in_four_bits
@@ -72,6 +73,13 @@ class Sharing:
         size = torch.empty(0, dtype=named_dtype(self.engine.dtype)).element_size()
         keys = bytes_of_keys(self.engine, self.model, self.total) if isinstance(self.engine, PagedEngine) else 0
         return {"weights": 0 if lends else size * self.count, "keys": keys}
+
+    @property
+    def engine_context(self) -> int:
+        """Tokens of the longest context that the engine can hold."""
+        if not isinstance(self.engine, PagedEngine) or why_not(self.model):
+            return self.context
+        return context_of(self.engine, self.model)
 
     @property
     def room(self) -> Room:
@@ -180,6 +188,11 @@ def refusals(sharing: Sharing) -> list[str]:
         found.append(
             f"contexts of up to {sharing.context} tokens do not fit into micro-batches of {trainer.max_tokens}, for "
             f"which memory is planned: set trainer.max_tokens={sharing.context}, or a smaller context"
+        )
+    if (longest := sharing.engine_context) < sharing.context:
+        found.append(
+            f"contexts of up to {sharing.context} tokens are longer than the {longest} that the engine has room for: "
+            f"set engine.context={sharing.context}, or a smaller context"
         )
     if not (way := sharing.chosen).fits(sharing.total):
         found.append(f"{_numbers(sharing, way)}. {_remedy(sharing)}")

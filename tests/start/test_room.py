@@ -38,7 +38,7 @@ def sharing(folder: Path, gib: float, memory: float = 0.2, context: int = 2048, 
     run = replace(
         make_run(),
         model=str(folder),
-        engine=PagedEngine(memory=memory),
+        engine=PagedEngine(memory=memory, context=context),
         trainer=TorchTrainer(device="cuda", **settings),
         context=context,
     )
@@ -113,6 +113,10 @@ def test_contexts_longer_than_a_micro_batch(of_7b: Path) -> None:
     (told,) = refusals(sharing(of_7b, 139.8, context=16384, max_tokens=8192, lora=32))
     assert told.startswith("contexts of up to 16384 tokens do not fit into micro-batches of 8192")
     assert "trainer.max_tokens=16384" in told
+    found = sharing(of_7b, 139.8, context=32768, lora=32)  # attempts of 32k tokens train and are written
+    assert not refusals(found)
+    (told,) = refusals(replace(found, engine=PagedEngine(memory=0.2)))
+    assert "longer than the 8192 that the engine has room for: set engine.context=32768" in told
 
 
 def test_where_there_is_no_gpu_nothing_is_said() -> None:

@@ -25,14 +25,14 @@ from strop.generate.engines.board import Board, Look
 from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged_llama import PagedLlama, why_not
 from strop.generate.engines.paged_request import Request, new_request
-from strop.generate.engines.paged_room import LONGEST, num_pages, operations_on, prefill_pieces
+from strop.generate.engines.paged_room import context_of, num_pages, operations_on, prefill_pieces
 from strop.generate.engines.pages import Pages
 from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
 from strop.machines import Completion, Engine, Stop, WeightVersion
-from strop.models.model import context_length, load_model, parameters
+from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.weights.lent import Lent, Loan, readable
@@ -82,7 +82,7 @@ class PagedEngine(Engine):
             self._slow.open(model)
             return
         operations = operations_on(self.device)
-        context = self.context or min(context_length(self._model), LONGEST)
+        context = context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)
         self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))

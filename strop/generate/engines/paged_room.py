@@ -20,7 +20,7 @@ from strop.types import IntArray
 if TYPE_CHECKING:
     from strop.generate.engines.paged import PagedEngine
 
-LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
+_LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 
 
 def operations_on(device: str) -> DecodeOperations:
@@ -42,6 +42,11 @@ def num_pages(rows: int, cache_tokens: int, memory: float, device: str, page_byt
     return pages_in_memory(device, memory, page_bytes, most)
 
 
+def context_of(engine: PagedEngine, model: Any) -> int:
+    """Tokens of the longest context."""
+    return engine.context or min(context_length(model), _LONGEST)
+
+
 def bytes_of_keys(engine: PagedEngine, model: Any, total: int) -> int:
     """What keys will take of a GPU on which the process may have `total` bytes, of a model of which the shape counts.
 
@@ -52,8 +57,7 @@ def bytes_of_keys(engine: PagedEngine, model: Any, total: int) -> int:
     config, size = model.config, torch.empty(0, dtype=named_dtype(engine.dtype)).element_size()
     head_size = model.base_model.layers[0].self_attn.head_dim
     page_bytes = 2 * config.num_hidden_layers * config.num_key_value_heads * PAGE * head_size * size
-    context = engine.context or min(context_length(model), LONGEST)
-    most = engine.rows * pages_for(context) + 1
+    most = engine.rows * pages_for(context_of(engine, model)) + 1
     pages = pages_for(engine.cache_tokens) + 1 if engine.cache_tokens else int(engine.memory * total) // page_bytes
     return int(min(most, pages) * page_bytes)
 
