@@ -1,7 +1,8 @@
 """Tokens per second of generation with logprobs: strop's engine, transformers' `generate`, and vLLM if it is here.
 
     python benchmarks/generation.py [--models smollm2 0.5b 1.5b 7b] [--sequences 1024 2048] [--tokens 256]
-        [--prompt-tokens 64] [--group-size 8] [--peers transformers vllm vllm_engine] [--json] [--save NAME]
+        [--prompt-tokens 64] [--group-size 8] [--peers transformers vllm vllm_engine parts plain] [--json]
+        [--save NAME]
 
 Every prompt is asked for `--group-size` times, as in RL; all sequences are asked for at once and none ends early. A
 time is the best of `--rounds` after one that is not counted, prompts included; strop begins each with an empty cache.
@@ -11,12 +12,20 @@ floor is what reading all weights and all keys and values once per step would ta
 measured by a copy unless given. With many sequences matrix products take longer than that: the second floor is theirs
 alone, at the measured speed of a large one. `ratio` is strop over the best peer for the first model and number of
 sequences.
+
+On a CPU sides take turns, round by round, and seconds are those of the processor (with OMP_NUM_THREADS=1: of one core),
+so that what else the machine does counts little. There strop has three steps, of which the quickest that can be is
+taken: whole (one compiled call), in parts (`--peers parts`: torch multiplies and draws, compiled C does what lies
+between) and plain torch (`--peers plain`: what there is without a compiler). For the whole one `outside` is the share
+of all the time that is neither products nor attention: drawing, norms, Python, the prompts' bookkeeping.
+
+    OMP_NUM_THREADS=1 python benchmarks/generation.py --models pocket --device cpu --sequences 32 128 --tokens 128 \\
+        --peers parts plain --rounds 5
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import importlib.util
 import json
@@ -25,20 +34,22 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 from machine import bandwidth, circumstances, operations, output_arguments, publish, synchronize
 from shapes import SHAPES, cost, prepare
+from steps_on_a_cpu import Generate, alternated, asking, share_outside, stepping
 
+from strop.generate.engines.block_step import block_step
+from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.engines.vllm import VllmEngine
 from strop.machines import Engine
-from strop.types import IntArray, Sampling
+from strop.types import IntArray
 
-Generate: TypeAlias = Callable[[], int]  # all sequences once; answers with how many tokens came
 NEED = {1024: 250_000, 2048: 300_000}  # of SmolLM2 on an H200
 
 
@@ -64,20 +75,15 @@ def vllm_engine_side(folder: Path, prompts: list[IntArray], tokens: int, device:
 
 def engine_side(engine: Engine, folder: Path, prompts: list[IntArray], tokens: int) -> Generate:
     engine.open(folder)
-    runner = asyncio.Runner()
-    sampling = Sampling(max_tokens=tokens)
+    return asking(engine, prompts, tokens)
 
-    async def everything() -> int:
-        asked = (engine.sample(prompt, sampling, key) for key, prompt in enumerate(prompts))
-        found = await asyncio.gather(*asked)
-        assert all(len(each.tokens) == len(each.logprobs) for each in found)
-        return sum(len(each.tokens) for each in found)
 
-    def generate() -> int:
-        engine.forget()
-        return runner.run(everything())
+def parts_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
+    return asking(stepping(folder, len(prompts), compiled_llama), prompts, tokens)
 
-    return generate
+
+def plain_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
+    return asking(stepping(folder, len(prompts), block_step), prompts, tokens)
 
 
 def transformers_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
@@ -114,6 +120,8 @@ def vllm_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -
 
 SIDES: dict[str, Callable[[Path, list[IntArray], int, str], Generate]] = {
     "strop": strop_side,
+    "parts": parts_side,
+    "plain": plain_side,
     "transformers": transformers_side,
     "vllm": vllm_side,
     "vllm_engine": vllm_engine_side,
@@ -152,7 +160,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Every side with every number of sequences on one model."""
     rows = []
-    peers = [peer for peer in arguments.peers if importlib.util.find_spec(peer.partition("_")[0]) is not None]
+    own_steps = ("parts", "plain")
+    peers = [each for each in arguments.peers if each in own_steps or importlib.util.find_spec(each.partition("_")[0])]
     with tempfile.TemporaryDirectory() as scratch:
         folder = prepare(name, Path(scratch), arguments.device)
         for sequences in arguments.sequences:
@@ -160,9 +169,13 @@ def compare(
             best = floor(folder, sequences, arguments.prompt_tokens, arguments.tokens, speed_of_memory)
             row: dict[str, Any] = {"model": name, "sequences": sequences, "floor": best, "sides": {}}
             row["floor_of_products"] = floor_of_products(folder, speed_of_products)
-            for side in ("strop", *peers):
+            if arguments.device == "cpu":
+                made = {side: SIDES[side](folder, prompts, arguments.tokens, "cpu") for side in ("strop", *peers)}
+                row["sides"] = alternated(made, arguments.rounds)
+                row["outside"] = share_outside(folder, prompts, arguments.tokens, arguments.rounds)
+            for side in ("strop", *peers) if arguments.device != "cpu" else ():
                 row["sides"][side] = _measured(side, folder, prompts, arguments)
-                print(name, sequences, side, row["sides"][side], file=sys.stderr)
+            print(name, sequences, row["sides"], row.get("outside"), file=sys.stderr)
             own = row["sides"]["strop"].get("tokens_per_second", 0.0)
             row["share_of_floor"], row["share_of_products"] = own / best, own / row["floor_of_products"]
             others = [row["sides"][peer].get("tokens_per_second", 0.0) for peer in peers]
@@ -193,7 +206,7 @@ def _measured(side: str, folder: Path, prompts: list[IntArray], arguments: argpa
 def table(rows: list[dict[str, Any]]) -> str:
     sides = list(dict.fromkeys(side for row in rows for side in row["sides"]))
     head = f"{'model':10}{'sequences':>10}" + "".join(f"{side + ' tok/s':>20}" for side in sides)
-    lines = [head + f"{'ratio':>8}{'memory tok/s':>14}{'share':>8}{'products tok/s':>16}{'share':>8}"]
+    lines = [head + f"{'ratio':>8}{'memory tok/s':>14}{'share':>8}{'products tok/s':>16}{'share':>8}{'outside':>9}"]
     for row in rows:
         rates = [row["sides"].get(side, {}).get("tokens_per_second") for side in sides]
         shown = "".join(f"{rate:>20,.0f}" if rate else f"{'-':>20}" for rate in rates)
@@ -201,6 +214,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines.append(
             f"{row['model']:10}{row['sequences']:>10}{shown}{ratio}{row['floor']:>14,.0f}{row['share_of_floor']:>8.0%}"
             f"{row['floor_of_products']:>16,.0f}{row['share_of_products']:>8.0%}"
+            + (f"{outside:>9.0%}" if (outside := row.get("outside")) is not None else f"{'-':>9}")
         )
     return "\n".join(lines)
 
@@ -240,7 +254,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--group-size", type=int, default=8, help="sequences per prompt")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(
-        "--peers", nargs="*", choices=["transformers", "vllm", "vllm_engine"], default=["transformers", "vllm"]
+        "--peers", nargs="*", choices=sorted(SIDES.keys() - {"strop"}), default=["transformers", "vllm"]
     )
     parser.add_argument("--bandwidth", type=float, default=0.0, help="TB/s; 0: measure a copy")
     output_arguments(parser)

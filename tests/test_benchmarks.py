@@ -17,6 +17,7 @@ import torch
 from strop.environments.arithmetic import Arithmetic
 from strop.environments.preferences import Preferences, asked_of, replies_of
 from strop.generate.reward_model import RewardModel
+from strop.kernels.cpu.build import library
 from tests.building import make_group
 from tests.models import save_pocket_like
 
@@ -29,7 +30,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.F
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(importlib.import_module("machine"), "RESULTS", tmp_path)
     yield importlib.import_module(request.param)  # type: ignore[misc]
-    for name in ("machine", "shapes", "mismatch", "training", "adapters", request.param):
+    for name in ("machine", "shapes", "steps_on_a_cpu", "mismatch", "training", "adapters", request.param):
         sys.modules.pop(name, None)
 
 
@@ -38,6 +39,7 @@ def test_generation_counts_every_token(
     benchmark: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--models", "tiny", "--sequences", "6", "--tokens", "5", "--prompt-tokens", "4", "--group-size", "2"]
+    words += ["--peers", "transformers", "plain", *(["parts"] if library("step") else [])]
     benchmark.main([*words, "--rounds", "1", "--device", "cpu", "--json", "--save", "here"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown == json.loads((tmp_path / "here.json").read_text())
@@ -45,6 +47,8 @@ def test_generation_counts_every_token(
     count = {side: of["tokens_per_second"] * of["seconds"] for side, of in row["sides"].items()}
     assert count["transformers"] == pytest.approx(30)
     assert 20 <= count["strop"] <= 30.001  # one token in 107 is the end; those of real sizes have 150,000
+    assert count["strop"] == pytest.approx(count["plain"]) == pytest.approx(count.get("parts", count["plain"]))
+    assert row["outside"] is None or 0 < row["outside"] < 1
     assert shown["ratio"] == row["ratio"] > 0 and shown["versions"]["torch"] == torch.__version__
     weights, per_token = 2 * _tiny_parameters(), 4 * 2 * 2 * 16  # bytes: 2 layers, 2 heads of 16
     assert row["floor"] == pytest.approx(6 / ((weights + 6 * 6.5 * per_token) / shown["bytes_per_second"]))

@@ -164,7 +164,7 @@ class TorchEngine(Engine):
         """One forward pass; answers whether some request ended with it."""
         rows = self._decoder.step(self._waiting, self.version)
         table = self._decoder.rows
-        is_stopped = np.isin(table.tokens[rows, table.length[rows] - 1], self._ends)
+        is_stopped = (table.tokens[rows, table.length[rows] - 1, None] == self._ends).any(1)
         for place in np.flatnonzero(table.has_strings[rows] & ~is_stopped):
             is_stopped[place] = self._has_stop_string(int(rows[place]))
         is_over = is_stopped | (table.length[rows] >= table.limit[rows])

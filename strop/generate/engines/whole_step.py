@@ -49,6 +49,7 @@ class WholeStep(CompiledLlama):
         self._panels = panels_for(self._weights)
         self._layer_array = (StepLayer * len(self._layers))(*map(self._layer, range(len(self._layers))))
         self._model = self._whole()
+        self._memory: KeyValues | None = None  # whose keys these are
 
     # ---- what the decoder asks
 
@@ -80,9 +81,14 @@ class WholeStep(CompiledLlama):
             for weight, panels in zip(self._weights, self._panels, strict=True):
                 self._steps.pack(weight, panels)
             self._seen = seen
+        self._model.threads = torch.get_num_threads()
+        if self._memory is not memory or self._model.capacity != memory.capacity:
+            self._find(memory)
+
+    def _find(self, memory: KeyValues) -> None:
         self._turn_up_to(memory.capacity)
-        model, first = self._model, self._layers[0]
-        model.capacity, model.threads = memory.capacity, torch.get_num_threads()
+        model, first, self._memory = self._model, self._layers[0], memory
+        model.capacity = memory.capacity
         model.cosine, model.sine = (turns.data_ptr() for turns in self._turns)
         like = torch.empty(0, first.num_key_heads, first.head_size)
         for index, layer in enumerate(self._layer_array):

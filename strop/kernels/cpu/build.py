@@ -9,6 +9,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,15 +21,16 @@ _SECONDS = 60.0
 
 
 @cache
-def library(name: str) -> ctypes.CDLL | None:
-    """The compiled functions of `name`.c; None where nothing can compile them."""
+def library(name: str, *defined: str) -> ctypes.CDLL | None:
+    """The compiled functions of `name`.c, with these names defined in it; None where nothing can compile them."""
     source = Path(__file__).with_name(f"{name}.c")
     if (compiler := compiler_here()) is None:
         return None
     try:
-        path = _folder() / f"{_name(compiler, source)}.so"
+        flags = (*_FLAGS, *(f"-D{each}" for each in defined))
+        path = _folder() / f"{_name(compiler, source, flags)}.so"
         if not path.is_file():
-            _compile(compiler, source, path)
+            _compile([compiler, *flags], source, path)
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.SubprocessError):
         return None
@@ -44,10 +46,10 @@ def _folder() -> Path:
     return folder
 
 
-def _name(compiler: str, source: Path) -> str:
+def _name(compiler: str, source: Path, flags: Sequence[str]) -> str:
     """Another source, compiler or processor has another file: a home may be shared by several machines."""
     told = subprocess.run([compiler, "--version"], capture_output=True, check=True, timeout=_SECONDS).stdout
-    chosen = map(str.encode, (*_FLAGS, *_threads_of_torch(), platform.machine()))
+    chosen = map(str.encode, (*flags, *_threads_of_torch(), platform.machine()))
     sources = [path.read_bytes() for path in sorted(source.parent.glob("*.[ch]"))]  # some include others
     parts = (*sources, told, _processor(), *chosen)
     return f"{source.stem}-{hashlib.sha256(b'|'.join(parts)).hexdigest()[:16]}"
@@ -59,18 +61,18 @@ def _processor() -> bytes:
     return next((line for line in lines if line.startswith((b"flags", b"Features"))), lines[0])
 
 
-def _compile(compiler: str, source: Path, path: Path) -> None:
+def _compile(asked: Sequence[str], source: Path, path: Path) -> None:
     """Into a file of its own first: another process may be loading or making the same."""
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         made = Path(folder) / path.name
         wide = [_WIDE] if platform.machine() == "x86_64" else []
         threads = ["-fopenmp", *_threads_of_torch()]
         for extra in ([*wide, *threads], []):
-            command = [compiler, *_FLAGS, *extra, str(source), "-o", str(made), "-lm"]
+            command = [*asked, *extra, str(source), "-o", str(made), "-lm"]
             if subprocess.run(command, capture_output=True, timeout=_SECONDS).returncode == 0:
                 made.rename(path)
                 return
-    raise OSError(f"{compiler} cannot compile {source}")
+    raise OSError(f"{asked[0]} cannot compile {source}")
 
 
 def _threads_of_torch() -> list[str]:

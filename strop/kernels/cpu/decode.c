@@ -16,6 +16,8 @@ static inline int thread_here(void) {
 #endif
 }
 
+/* what is handed over as a number is known where such a function is used: its loops are unrolled, its sums in registers */
+#define INLINE static inline __attribute__((always_inline))
 #define FOLD(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
 
 static inline float sum(lanes x) {
@@ -123,24 +125,25 @@ void share(const Step *step, int64_t source, int64_t destination, int64_t length
 
 /* Rows come one after the other and are in no cache when their turn comes: ask for the next ones in time, into the second
    cache. The first one has so few requests under way that asking into it takes 1.4 times as long. */
-static inline void fetch(const float *from, int64_t count) {
+INLINE void fetch(const float *from, int64_t count) {
     for (int64_t i = 0; i < count; i += LANES) __builtin_prefetch(from + i, 0, 2);
 }
 
-static inline lanes product(const float *query, const float *key, int64_t size) {
+INLINE lanes product(const float *query, const float *key, int64_t size) {
     lanes total = *(const lanes *)query * *(const lanes *)key;
     for (int64_t i = LANES; i < size; i += LANES) total += *(const lanes *)(query + i) * *(const lanes *)(key + i);
     return total;
 }
 
-#define EVENS 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
-#define ODDS 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+/* neighbours within four lanes, fours beside fours: each is one instruction without a table */
 #define TWO_EVEN 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
 #define TWO_ODD 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
-#define FOUR_EVEN 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
-#define FOUR_ODD 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define ONE_EVEN 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
+#define ONE_ODD 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31
 #define FRONTS 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define BACKS 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+#define FOUR_EVEN 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define FOUR_ODD 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
 /* halves the number of vectors: each of the result has its lanes from two, neighbours added */
 #define ADD_PAIRS(parts, count, first, second)                                                      \
     for (int i = 0; i < count; i++)                                                                 \
@@ -148,18 +151,19 @@ static inline lanes product(const float *query, const float *key, int64_t size) 
                    __builtin_shufflevector(parts[2 * i], parts[2 * i + 1], second);
 
 /* The scores of up to LANES keys, one in each lane. */
-static inline lanes scores_of(const float *query, const float *keys, int64_t count, int64_t size) {
+INLINE lanes scores_of(const float *query, const float *keys, int64_t count, int64_t size) {
     lanes parts[LANES];
     if (count >= LANES) {
+#pragma GCC unroll 16
         for (int j = 0; j < LANES; j++) parts[j] = product(query, keys + j * size, size);
     } else {
-        for (int j = 0; j < LANES; j++) parts[j] = (lanes){0};
-        for (int j = 0; j < count; j++) parts[j] = product(query, keys + j * size, size);
+#pragma GCC unroll 16
+        for (int j = 0; j < LANES; j++) parts[j] = j < count ? product(query, keys + j * size, size) : (lanes){0};
     }
-    ADD_PAIRS(parts, 8, EVENS, ODDS)
-    ADD_PAIRS(parts, 4, TWO_EVEN, TWO_ODD)
-    ADD_PAIRS(parts, 2, FOUR_EVEN, FOUR_ODD)
-    ADD_PAIRS(parts, 1, FRONTS, BACKS)
+    ADD_PAIRS(parts, 8, TWO_EVEN, TWO_ODD)
+    ADD_PAIRS(parts, 4, ONE_EVEN, ONE_ODD)
+    ADD_PAIRS(parts, 2, FRONTS, BACKS)
+    ADD_PAIRS(parts, 1, FOUR_EVEN, FOUR_ODD)
     return parts[0];
 }
 
@@ -182,7 +186,7 @@ static inline Span span_of(const Step *step, const float *memory, int64_t t, int
 }
 
 /* One query's weights over `count` keys, which sum to 1; there is room for LANES more. `next` is what is read after. */
-static void weigh(const float *query, Span keys, float scale, int64_t count, int64_t size, float *weights, Span next) {
+INLINE void weigh(const float *query, Span keys, float scale, int64_t count, int64_t size, float *weights, Span next) {
     const flags index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     lanes top = (lanes){0} - INFINITY, total = {0};
     for (int64_t j = 0; j < count; j += LANES) {
@@ -201,35 +205,51 @@ static void weigh(const float *query, Span keys, float scale, int64_t count, int
     for (int64_t j = 0; j < end; j += LANES) *(lanes *)(weights + j) *= share;
 }
 
-static void weighted(const float *weights, Span values, int64_t count, int64_t size, float *restrict out, Span next) {
-    for (int64_t i = 0; i < size; i += LANES) {
-        lanes a = {0}, b = {0}, c = {0}, d = {0}; /* four sums: one would wait for itself */
-        int64_t j = 0;
-        for (; j + 4 <= count; j += 4) {
-            if (i == 0) fetch(at(next, j, size), 4 * size);
-            const float *from = at(values, j, size) + i;
-            a += weights[j] * *(const lanes *)from;
-            b += weights[j + 1] * *(const lanes *)(from + size);
-            c += weights[j + 2] * *(const lanes *)(from + 2 * size);
-            d += weights[j + 3] * *(const lanes *)(from + 3 * size);
-        }
-        for (; j < count; j++) a += weights[j] * *(const lanes *)(at(values, j, size) + i);
-        *(lanes *)(out + i) = (a + b) + (c + d);
+/* `vectors` of the sum of values; known where this is compiled in */
+INLINE void weighted_part(int vectors, const float *weights, Span values, int64_t count, int64_t size, float *out, Span next,
+                          int64_t fetched) {
+    lanes sums[4][2] = {0}; /* four of each: one would wait for itself */
+    int64_t j = 0;
+    for (; j + 4 <= count; j += 4) {
+        fetch(at(next, j, size), fetched);
+        const float *from = at(values, j, size);
+        for (int i = 0; i < 4; i++)
+            for (int v = 0; v < vectors; v++) sums[i][v] += weights[j + i] * *(const lanes *)(from + i * size + v * LANES);
     }
+    for (; j < count; j++)
+        for (int v = 0; v < vectors; v++) sums[0][v] += weights[j] * *(const lanes *)(at(values, j, size) + v * LANES);
+    for (int v = 0; v < vectors; v++)
+        *(lanes *)(out + v * LANES) = (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
+}
+
+INLINE void weighted(const float *weights, Span values, int64_t count, int64_t size, float *restrict out, Span next) {
+    for (int64_t i = 0; i < size; i += 2 * LANES, values.lent += 2 * LANES, values.own += 2 * LANES) {
+        int64_t fetched = i == 0 ? 4 * size : 0; /* once is enough */
+        if (size - i > LANES) weighted_part(2, weights, values, count, size, out + i, next, fetched);
+        else weighted_part(1, weights, values, count, size, out + i, next, fetched);
+    }
+}
+
+/* One head of a token over `count` keys of its row from `first` on. */
+INLINE void attend_head(const Step *step, int64_t t, int64_t h, int64_t size, float scale, int64_t first, float *out,
+                        float *weights) {
+    int64_t group = step->query_heads / step->key_heads, count = step->positions[t] + 1 - first;
+    const float *query = step->heads + (t * (step->query_heads + 2 * step->key_heads) + h) * size;
+    Span keys = span_of(step, step->keys, t, h / group, first), values = span_of(step, step->values, t, h / group, first);
+    int is_last = h + 1 == step->query_heads;
+    int64_t after = is_last && t + 1 < step->tokens ? t + 1 : t;
+    Span next = span_of(step, step->keys, after, is_last ? 0 : (h + 1) / group, first);
+    weigh(query, keys, scale, count, size, weights, values);
+    weighted(weights, values, count, size, out, next);
 }
 
 /* One token sees its row up to itself, at most `window` tokens: out [H, D]. weights [capacity + LANES] */
 static void attend_token(const Step *step, int64_t t, float scale, int64_t window, float *out, float *weights) {
-    int64_t size = step->size, group = step->query_heads / step->key_heads;
-    int64_t last = step->positions[t] + 1, first = last > window ? last - window : 0;
-    const float *query = step->heads + t * (step->query_heads + 2 * step->key_heads) * size;
-    int64_t after = t + 1 < step->tokens ? t + 1 : t;
-    for (int64_t h = 0; h < step->query_heads; h++, query += size, out += size) {
-        Span keys = span_of(step, step->keys, t, h / group, first), values = span_of(step, step->values, t, h / group, first);
-        int is_last = h + 1 == step->query_heads;
-        Span next = span_of(step, step->keys, is_last ? after : t, is_last ? 0 : (h + 1) / group, first);
-        weigh(query, keys, scale, last - first, size, weights, values);
-        weighted(weights, values, last - first, size, out, next);
+    int64_t size = step->size, last = step->positions[t] + 1, first = last > window ? last - window : 0;
+    for (int64_t h = 0; h < step->query_heads; h++, out += size) {
+        if (size == 32) attend_head(step, t, h, 32, scale, first, out, weights);
+        else if (size == 64) attend_head(step, t, h, 64, scale, first, out, weights);
+        else attend_head(step, t, h, size, scale, first, out, weights);
     }
 }
 

@@ -5,6 +5,25 @@
 #include "decode.c"
 #include "products.h"
 
+#ifdef TIMED /* for benchmarks, with one thread: nanoseconds within products, and within attention */
+#include <time.h>
+int64_t taken[2];
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000 + time.tv_nsec;
+}
+#define PART(part, work)             \
+    do {                             \
+        int64_t began = now();       \
+        work;                        \
+        taken[part] += now() - began; \
+    } while (0)
+#else
+#define PART(part, work) work
+#endif
+enum { PRODUCTS, ATTENTION };
+
 enum { MOST_TOKENS_TOGETHER = 64 }; /* between whose products nothing leaves the second cache */
 
 typedef struct {
@@ -52,8 +71,14 @@ static void before_attention(const Model *model, const Layer *layer, const Step 
     Step part = *step;
     part.tokens = count, part.rows += first, part.positions += first, part.heads += first * heads_width(model);
     add_norm(count, model->hidden, (float *)residual + first * model->hidden, 0, layer->before_attention, model->epsilon, state);
-    multiply(count, model->hidden, heads_width(model), state, layer->query_key_value, 0, part.heads);
+    PART(PRODUCTS, multiply(count, model->hidden, heads_width(model), state, layer->query_key_value, 0, part.heads));
     store(&part, model->cosine, model->sine, layer->query_norm, layer->key_norm, model->epsilon);
+}
+
+static void attend_tokens(const Step *step, int64_t first, int64_t count, float scale, int64_t window, float *out,
+                          float *weights) {
+    for (int64_t t = first; t < first + count; t++, out += step->query_heads * step->size)
+        attend_token(step, t, scale, window, out, weights);
 }
 
 /* The rest of the layer, once all keys are stored. */
@@ -63,13 +88,12 @@ static void after_keys(const Model *model, const Layer *layer, const Step *step,
     float *seen = state + MOST_TOKENS_TOGETHER * hidden, *gate_up = seen + MOST_TOKENS_TOGETHER * width;
     float *gated = gate_up + MOST_TOKENS_TOGETHER * 2 * inner, *weights = gated + MOST_TOKENS_TOGETHER * inner;
     residual += first * hidden;
-    for (int64_t t = 0; t < count; t++)
-        attend_token(step, first + t, layer->scale, layer->window, seen + t * width, weights);
-    multiply(count, width, hidden, seen, layer->output, 1, residual);
+    PART(ATTENTION, attend_tokens(step, first, count, layer->scale, layer->window, seen, weights));
+    PART(PRODUCTS, multiply(count, width, hidden, seen, layer->output, 1, residual));
     add_norm(count, hidden, residual, 0, layer->before_feed_forward, model->epsilon, state);
-    multiply(count, hidden, 2 * inner, state, layer->gate_up, 0, gate_up);
+    PART(PRODUCTS, multiply(count, hidden, 2 * inner, state, layer->gate_up, 0, gate_up));
     swiglu(count, inner, gate_up, gated, 1);
-    multiply(count, inner, hidden, gated, layer->down, 1, residual);
+    PART(PRODUCTS, multiply(count, inner, hidden, gated, layer->down, 1, residual));
 }
 
 /* How many tokens a thread takes at once. */
@@ -164,7 +188,7 @@ int64_t append(const Model *model, const Table *table, int64_t count, const int6
                float *scratch) {
     int64_t lost = 0, vocabulary = model->vocabulary;
     float *scores = scratch, *weights = scores + count * vocabulary;
-    multiply(count, model->hidden, vocabulary, hidden, model->head, 0, scores);
+    PART(PRODUCTS, multiply(count, model->hidden, vocabulary, hidden, model->head, 0, scores));
     for (int64_t i = 0; i < count; i++) {
         int64_t row = rows[i], length = table->length[row], place = row * table->capacity + length;
         double chance = uniform(table->key[row], length);

@@ -75,9 +75,9 @@ def test_running_requests_recompute_their_keys(folders: list[Path]) -> None:
     prompts = [*prompts_of([5, 12, 1]), prompts_of([5])[0]]
     engine = opened(folders[0])
     references = [load_reference(folder) for folder in folders]
-    completions = asyncio.run(interrupted(engine, prompts, version_1(folders[1]), after=5))
+    completions = asyncio.run(interrupted(engine, prompts, version_1(folders[1]), after=9))
     for prompt, completion in zip(prompts, completions, strict=True):
-        assert completion.versions.tolist() == [0] * 5 + [1] * 15
+        assert completion.versions.tolist() == [0] * 9 + [1] * 11
         np.testing.assert_allclose(completion.logprobs, expected(references, prompt, completion), atol=1e-4)
 
 
@@ -85,20 +85,20 @@ def test_running_requests_may_keep_their_keys(folders: list[Path]) -> None:
     prompt = prompts_of([9])[0]
     engine = opened(folders[0], keep_cache=True)
     references = [load_reference(folder) for folder in folders]
-    [completion] = asyncio.run(interrupted(engine, [prompt], version_1(folders[1]), after=5))
-    assert completion.versions.tolist() == [0] * 5 + [1] * 15
+    [completion] = asyncio.run(interrupted(engine, [prompt], version_1(folders[1]), after=9))
+    assert completion.versions.tolist() == [0] * 9 + [1] * 11
     difference = np.abs(completion.logprobs - expected(references, prompt, completion))
-    assert difference[:5].max() < 1e-4
-    assert difference[5:].max() > 1e-3  # the new weights read old keys: quicker, and another distribution
+    assert difference[:9].max() < 1e-4
+    assert difference[9:].max() > 1e-3  # the new weights read old keys: quicker, and another distribution
     assert engine.num_prefilled == 9
     # transformers' own cache, filled by the old weights and continued by the new ones, agrees
     context = torch.as_tensor(np.concatenate([prompt, completion.tokens]))
     with torch.no_grad():
-        seen = len(prompt) + 4  # the fifth token was written by the old weights and first read by the new ones
+        seen = len(prompt) + 8  # the ninth token was written by the old weights and first read by the new ones
         cache = references[0](input_ids=context[None, :seen], use_cache=True).past_key_values
         rest = references[1](input_ids=context[None, seen:-1], past_key_values=cache, use_cache=True).logits[0]
-    want = torch.log_softmax(rest, -1)[torch.arange(15), context[-15:]].numpy()
-    np.testing.assert_allclose(completion.logprobs[5:], want, atol=1e-4)
+    want = torch.log_softmax(rest, -1)[torch.arange(11), context[-11:]].numpy()
+    np.testing.assert_allclose(completion.logprobs[9:], want, atol=1e-4)
 
 
 @pytest.mark.parametrize("keep_cache", [False, True])
