@@ -34,36 +34,32 @@ def of_7b(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def sharing(folder: Path, gib: float, memory: float = 0.2, context: int = 2048, **settings: Any) -> Sharing:
-    run = replace(
-        make_run(),
-        model=str(folder),
-        engine=PagedEngine(memory=memory, context=context),
-        trainer=TorchTrainer(device="cuda", **settings),
-        context=context,
-    )
-    found = sharing_of(run, int(gib * GIB))
-    assert found is not None
-    return found
+@pytest.fixture(scope="module")
+def shape(of_7b: Path) -> Any:
+    return outline(of_7b)
 
 
-def test_an_outline_has_the_shape_and_no_memory(of_7b: Path) -> None:
-    model = outline(of_7b)
-    assert sum(each.numel() for each in model.parameters()) == 7_615_616_512
-    assert all(each.is_meta for each in model.parameters())
+def sharing(shape: Any, gib: float, memory: float = 0.2, context: int = 2048, **settings: Any) -> Sharing:
+    engine, trainer = PagedEngine(memory=memory, context=context), TorchTrainer(device="cuda", **settings)
+    return Sharing(trainer, engine, shape, int(gib * GIB), context)
 
 
-def test_seven_billion_whole_beside_its_engine_on_one_h200(of_7b: Path) -> None:
+def test_an_outline_has_the_shape_and_no_memory(shape: Any) -> None:
+    assert sum(each.numel() for each in shape.parameters()) == 7_615_616_512
+    assert all(each.is_meta for each in shape.parameters())
+
+
+def test_seven_billion_whole_beside_its_engine_on_one_h200(shape: Any) -> None:
     """139.8 GiB, a fifth of them for keys: weights 14.2 of the engine and 71 of training, 10 bytes for each."""
-    found = sharing(of_7b, 139.8)
+    found = sharing(shape, 139.8)
     way = found.chosen
     assert way.setting == "trainer.bytes_per_weight=10" and way.fits(found.total) and not refusals(found)
     assert way.engine["weights"] / GIB == pytest.approx(14.2, abs=0.05)
     assert way.engine["keys"] / GIB == pytest.approx(0.2 * 139.8, abs=0.1)
     held = way.weights + sum(way.needed[name] for name in ("gradients", "moments", "bits cut off"))
     assert held == 10 * 7_615_616_512
-    assert sharing(of_7b, 139.8, memory=0.4).chosen.setting == "trainer.bytes_per_weight=6"  # as it comes
-    assert sharing(of_7b, 300).chosen.setting == "trainer.bytes_per_weight=18"
+    assert sharing(shape, 139.8, memory=0.4).chosen.setting == "trainer.bytes_per_weight=6"  # as it comes
+    assert sharing(shape, 300).chosen.setting == "trainer.bytes_per_weight=18"
 
 
 def test_a_reference_is_planned_before_it_is_loaded(of_7b: Path) -> None:
@@ -77,43 +73,43 @@ def test_a_reference_is_planned_before_it_is_loaded(of_7b: Path) -> None:
     assert adapted.room.others == 0 and adapted.chosen.weights == 2 * 7_615_616_512  # its reference is itself
 
 
-def test_what_does_not_fit_is_refused_with_what_would(of_7b: Path) -> None:
-    (told,) = refusals(sharing(of_7b, 48))
+def test_what_does_not_fit_is_refused_with_what_would(shape: Any) -> None:
+    (told,) = refusals(sharing(shape, 48))
     assert "7.62 billion weights on a GPU of 48.0 GiB" in told and "6 bytes a weight" in told
     assert (
         "gradients 14.2" in told and "moments 14.2" in told and "the engine 23.8 GiB (weights 14.2, keys 9.6)" in told
     )
     assert "It fits with trainer.lora=32 (" in told
-    (told,) = refusals(sharing(of_7b, 80, bytes_per_weight=18))
+    (told,) = refusals(sharing(shape, 80, bytes_per_weight=18))
     assert "It fits with trainer.lora=32" in told
 
 
-def test_what_fits_only_as_an_engine(of_7b: Path) -> None:
-    (told,) = refusals(sharing(of_7b, 22, memory=0.01, context=32768, lora=32))
+def test_what_fits_only_as_an_engine(shape: Any) -> None:
+    (told,) = refusals(sharing(shape, 22, memory=0.01, context=32768, lora=32))
     assert "adapters of rank 32" in told and "It fits as an engine alone (14.4 GiB)" in told
     assert "take a model of at most" in told
-    (told,) = refusals(sharing(of_7b, 17, context=16384, lora=32))
+    (told,) = refusals(sharing(shape, 17, context=16384, lora=32))
     assert "It fits as an engine alone with fewer keys (weights 14.2 GiB)" in told
-    (told,) = refusals(sharing(of_7b, 8, lora=32))
+    (told,) = refusals(sharing(shape, 8, lora=32))
     assert "Nothing of it fits: the least that training takes is" in told
 
 
-def test_four_bits_are_planned_and_proposed(of_7b: Path) -> None:
+def test_four_bits_are_planned_and_proposed(shape: Any) -> None:
     """Engine and trainer below 16 GiB together, 8 x 1,024 tokens in a micro-batch and 16 attempts of 1,024 live."""
-    found = sharing(of_7b, 20, lora=32, base="nf4", max_tokens=8192, chunk=1024, context=1088)
+    found = sharing(shape, 20, lora=32, base="nf4", max_tokens=8192, chunk=1024, context=1088)
     found = replace(found, engine=PagedEngine(cache_tokens=16 * 1088))
     way = found.chosen
     assert way.weights / GIB == pytest.approx(3.04 + 0.38 + 2.03 + 0.5, abs=0.06)  # codes, scales, tables, places
     assert way.is_checkpointed and way.total / GIB < 16 and way.fits(found.total) and not refusals(found)
-    (told,) = refusals(sharing(of_7b, 22, lora=32, max_tokens=8192, chunk=1024))
+    (told,) = refusals(sharing(shape, 22, lora=32, max_tokens=8192, chunk=1024))
     assert "It fits with trainer.lora=32 trainer.base=nf4 (" in told
 
 
-def test_contexts_longer_than_a_micro_batch(of_7b: Path) -> None:
-    (told,) = refusals(sharing(of_7b, 139.8, context=16384, max_tokens=8192, lora=32))
+def test_contexts_longer_than_a_micro_batch(shape: Any) -> None:
+    (told,) = refusals(sharing(shape, 139.8, context=16384, max_tokens=8192, lora=32))
     assert told.startswith("contexts of up to 16384 tokens do not fit into micro-batches of 8192")
     assert "trainer.max_tokens=16384" in told
-    found = sharing(of_7b, 139.8, context=32768, lora=32)  # attempts of 32k tokens train and are written
+    found = sharing(shape, 139.8, context=32768, lora=32)  # attempts of 32k tokens train and are written
     assert not refusals(found)
     (told,) = refusals(replace(found, engine=PagedEngine(memory=0.2)))
     assert "longer than the 8192 that the engine has room for: set engine.context=32768" in told
