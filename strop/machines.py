@@ -34,6 +34,9 @@ else:
 Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
 
 
+EXPERTS = "experts"  # in `aux`: those that each token of the context went through, from 1 on, layer by layer
+
+
 class Stop(Enum):
     """Why a completion ended."""
 
@@ -50,7 +53,8 @@ class Completion:
     logprobs: FloatArray  # [N]
     versions: IntArray  # [N]
     stop: Stop
-    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the trainer must see again, see `Turn.aux`
+    # what the trainer must see again, see `Turn.aux`: one row per token, or one per token of the whole context
+    aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, order=True)

@@ -16,11 +16,13 @@ from transformers import (
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     Olmo2Config,
     Phi3Config,
     PreTrainedTokenizerFast,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
 )
 
 VOCABULARY = 40
@@ -54,6 +56,15 @@ CONFIGS: dict[str, Any] = {
         **_COMMON, **_WINDOW, attn_logit_softcapping=5.0, final_logit_softcapping=3.0, query_pre_attn_scalar=8
     ),
     "gemma3": lambda: Gemma3TextConfig(**_COMMON, **_WINDOW, query_pre_attn_scalar=8),
+    "mixtral": lambda: MixtralConfig(**_COMMON, sliding_window=None, num_local_experts=4),
+    "qwen3_moe": lambda: Qwen3MoeConfig(
+        **_COMMON | {"num_hidden_layers": 3},
+        num_experts=6,
+        num_experts_per_tok=3,
+        moe_intermediate_size=8,
+        mlp_only_layers=[1],
+        norm_topk_prob=False,
+    ),
     "gpt2": lambda: GPT2Config(
         vocab_size=VOCABULARY,
         n_positions=CONTEXT,
@@ -103,14 +114,16 @@ def reference_logprobs(model: Any, tokens: Any) -> torch.Tensor:
     return torch.log_softmax(output.logits[0].float(), -1)
 
 
-def save_pocket_like(folder: Path, seed: int = 0, layers: int = 1, width: int = 32) -> Path:
+def save_pocket_like(folder: Path, seed: int = 0, layers: int = 1, width: int = 32, experts: int = 0) -> Path:
     """A small random model that speaks the pocket model's language."""
     from strop.pocket.tokenizer import END as END_TEXT
     from strop.pocket.tokenizer import PAD, TOKEN_IDS, VOCABULARY
     from strop.pocket.tokenizer import save_tokenizer as save_pocket_tokenizer
 
     torch.manual_seed(seed)
-    config = LlamaConfig(
+    kind, more = (MixtralConfig, {"num_local_experts": experts}) if experts else (LlamaConfig, {})
+    config = kind(
+        **more,
         vocab_size=len(VOCABULARY),
         hidden_size=width,
         intermediate_size=2 * width,

@@ -123,7 +123,10 @@ def unwritten(prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Turn:
 
 
 def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
-    """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0."""
+    """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0.
+
+    What an engine notes of a whole context fills the rows before that nobody noted yet.
+    """
     rows = len(turn.prompt) + len(turn.tokens)
     found: dict[str, NDArray[Any]] = {}
     for name in dict.fromkeys((*turn.aux, *more)):
@@ -135,8 +138,19 @@ def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[s
         assert like is not None
         before = old if old is not None else np.zeros((rows, *like.shape[1:]), like.dtype)
         behind = new if new is not None else np.zeros((count, *like.shape[1:]), like.dtype)
-        found[name] = np.concatenate([before, behind])
+        if len(behind) > count:
+            before = np.where(before == 0, behind[len(behind) - count - rows : len(behind) - count], before)
+        found[name] = np.concatenate([before, behind[len(behind) - count :]])
     return found
+
+
+def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> Turn:
+    """A turn's notes with its last token, which an engine reads only when it goes on behind it, `count` tokens on."""
+    found = dict(turn.aux)
+    for name in found.keys() & more.keys():
+        if len(more[name]) > count and len(found[name]) and not found[name][-1].any():
+            found[name] = np.concatenate([found[name][:-1], more[name][len(more[name]) - count - 1 :][:1]])
+    return replace(turn, aux=found)
 
 
 def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:

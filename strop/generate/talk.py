@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strop.generate.engines.told import Told
-from strop.generate.pieces import NOBODY, as_context, extended, said
+from strop.generate.pieces import NOBODY, as_context, extended, read_to_the_end, said
 from strop.machines import Completion, Stop
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
@@ -182,7 +182,11 @@ class Talk:
                 written = await engine.sample(context, limited, self.key)
         finally:
             self._main._promised -= limit
-        message = self._append(self._joined(turn, written), written.stop)
+        whole = self._joined(turn, written)
+        if self._turns and not whole.fresh:
+            size = len(whole.prompt) + len(whole.tokens)
+            self._turns[-1] = read_to_the_end(self._turns[-1], written.aux, size)
+        message = self._append(whole, written.stop)
         if written.stop is Stop.LENGTH and len(written.tokens) == pause:
             raise Paused
         return message

@@ -7,7 +7,8 @@ anywhere. Engines and trainers compute from this, and prove themselves against t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from strop.kernels import experts
 from strop.kernels.attention import Angles, Heads
 from strop.models.folder import read_config
 
 FAMILIES = (
     "LlamaForCausalLM", "MistralForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
-    "Olmo2ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",
+    "Olmo2ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM", "MixtralForCausalLM", "Qwen3MoeForCausalLM",
 )  # fmt: skip
 _GEMMA = ("gemma2", "gemma3_text")  # norms' weights are stored less 1, and embeddings scaled
 _ACTIVATIONS = {"silu": False, "gelu_pytorch_tanh": True}
-_ONE_WINDOW = ("mistral", "phi3")  # for all layers; others say it in each
+_ONE_WINDOW = ("mistral", "mixtral", "phi3")  # for all layers; others say it in each
 _AFTER_LOGITS = ("logit_scale", "logits_scaling")  # what some families multiply logits by
 
 
@@ -68,6 +70,26 @@ class FeedForward:
 
 
 @dataclass(frozen=True, eq=False)
+class RoutedExperts:
+    """Many of those, of which each token goes through the `count` that the router finds likeliest."""
+
+    router: Tensor  # [E, hidden]
+    gate_up: Tensor  # [E, 2F, hidden]
+    down: Tensor  # [E, hidden, F]
+    count: int
+    is_normalised: bool  # what the chosen ones weigh is 1 in all
+    is_gelu: bool
+
+    def route(self, state: Tensor, taken: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """RoutedExperts of each token [T, k], and what they weigh."""
+        return experts.route(state, self.router, self.count, self.is_normalised, taken)
+
+    def mixed(self, state: Tensor, chosen: Tensor, weights: Tensor) -> Tensor:
+        """[T, hidden] -> [T, hidden]."""
+        return experts.mixed(state, chosen, weights, self.gate_up, self.down, self.is_gelu)
+
+
+@dataclass(frozen=True, eq=False)
 class DecoderBlock:
     """A part without a norm before it reads the stream as it is; one without a norm behind it is added as it is."""
 
@@ -75,14 +97,18 @@ class DecoderBlock:
     attention: Attention
     after_attention: Norm | None
     before_feed_forward: Norm | None
-    feed_forward: FeedForward
+    feed_forward: FeedForward | RoutedExperts
     after_feed_forward: Norm | None
 
     @property
     def products(self) -> tuple[Sequence[Any], ...]:
-        """Linear layers that read the same input: queries, keys and values; output; gate and up; down."""
+        """Linear layers that read the same input: queries, keys and values; output; gate and up; down.
+
+        Experts are none.
+        """
         attention, feed = self.attention, self.feed_forward
-        return attention.query_key_value, (attention.output,), feed.gate_up, (feed.down,)
+        dense = (feed.gate_up, (feed.down,)) if isinstance(feed, FeedForward) else ()
+        return attention.query_key_value, (attention.output,), *dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +123,11 @@ class WholeDecoder:
     head: Tensor  # [V, hidden]
     cap: float | None  # of logits
     rotary: Any
+
+    @property
+    def num_routes(self) -> int:
+        """Numbers that say which experts a token took, over all layers."""
+        return sum(block.feed_forward.count for block in self.blocks if isinstance(block.feed_forward, RoutedExperts))
 
     @torch.no_grad()
     def angles(self, like: Tensor, positions: Tensor) -> dict[str, Angles]:
@@ -124,6 +155,22 @@ def why_slow(folder: Path) -> str:
     """The same of a model in a folder, which is not loaded."""
     config = read_config(folder)
     return _why(next(iter(getattr(config, "architectures", None) or ()), config.model_type), config)
+
+
+@contextmanager
+def routes_taken(model: Any) -> Iterator[list[Tensor]]:
+    """The experts [T, k] that the model's own forward pass chooses meanwhile, layer by layer.
+
+    Whoever is compared with it takes the same ones: which of two near ones is the larger may be rounding.
+    """
+    found: list[Tensor] = []
+    gates = [layer.mlp.gate for layer in model.base_model.layers if hasattr(layer.mlp, "experts")]
+    hooks = [gate.register_forward_hook(lambda _module, _given, told: found.append(told[-1])) for gate in gates]
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _why(name: str, config: Any) -> str:
@@ -190,10 +237,15 @@ def _attention(module: Any, config: Any) -> Attention:
     )
 
 
-def _feed_forward(module: Any, config: Any) -> FeedForward:
+def _feed_forward(module: Any, config: Any) -> FeedForward | RoutedExperts:
+    is_gelu = _ACTIVATIONS[_activation(config)]
+    if hasattr(module, "experts"):
+        inner, count = module.experts, config.num_experts_per_tok
+        is_normalised = getattr(config, "norm_topk_prob", True)
+        return RoutedExperts(module.gate.weight, inner.gate_up_proj, inner.down_proj, count, is_normalised, is_gelu)
     is_fused = hasattr(module, "gate_up_proj")  # in this order
     gate_up = (module.gate_up_proj,) if is_fused else (module.gate_proj, module.up_proj)
-    return FeedForward(gate_up, module.down_proj, _ACTIVATIONS[_activation(config)])
+    return FeedForward(gate_up, module.down_proj, is_gelu)
 
 
 def _activation(config: Any) -> str:

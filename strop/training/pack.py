@@ -11,6 +11,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from strop.errors import ConfigurationError
+from strop.machines import EXPERTS
 from strop.roles import Reduction
 from strop.training.batch import ORIGINS, Batch
 from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
@@ -57,7 +58,7 @@ def pack(
         return []
     contexts = lay_out(attempts)
     columns = _columns(contexts, attempts, shares)
-    columns |= {f"aux.{name}": _aux(name, attempts) for name in aux}
+    columns |= {f"aux.{name}": _aux(name, attempts) for name in aux | _replayed(attempts)}
     names, columns["voices"] = _voices(attempts)
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
@@ -165,6 +166,11 @@ def _observed_share(contexts: Contexts) -> FloatArray:
     counts = np.bincount(contexts.attempts, contexts.observed)  # [A]
     each = 1 / (len(counts) * np.maximum(counts, 1))
     return np.where(contexts.observed, each[contexts.attempts], 0).astype(np.float32)
+
+
+def _replayed(attempts: Sequence[Trajectory]) -> frozenset[str]:
+    """What training computes with again, whoever asks for it or not."""
+    return frozenset({EXPERTS for attempt in attempts for turn in attempt.turns if EXPERTS in turn.aux})
 
 
 def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:

@@ -15,10 +15,12 @@ from transformers import (
     Gemma3TextConfig,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     Olmo2Config,
     Phi3Config,
     Qwen2Config,
     Qwen3Config,
+    Qwen3MoeConfig,
 )
 
 from strop.errors import ConfigurationError
@@ -50,6 +52,8 @@ _TURNS = {
     "full_attention": {"rope_type": "default", "rope_theta": 100.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 10.0},
 }
+_EXPERTS = {"head_dim": 16, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
+_EXPERTS |= {"mlp_only_layers": [1], "norm_topk_prob": False}
 FAMILIES: dict[str, Any] = {
     "llama": LlamaConfig(**SHAPE),
     "llama_compiled": LlamaConfig(**SHAPE, head_dim=16),  # attention has this size on a CPU
@@ -61,6 +65,8 @@ FAMILIES: dict[str, Any] = {
     "qwen2": Qwen2Config(**SHAPE),  # biases
     "qwen2_window": Qwen2Config(**SHAPE, use_sliding_window=True, sliding_window=4, max_window_layers=1),
     "qwen3": Qwen3Config(**SHAPE, head_dim=16),  # norms of heads
+    "mixtral": MixtralConfig(**SHAPE, sliding_window=None, num_local_experts=4),  # experts
+    "qwen3_moe": Qwen3MoeConfig(**SHAPE, **_EXPERTS),  # experts in some layers
     # norms before and behind, soft caps of scores and logits, windows in some layers, scaled embeddings
     "gemma2": Gemma2Config(**SHAPE, **_WINDOWS, attn_logit_softcapping=5.0, final_logit_softcapping=3.0),
     # norms of heads, and another rotation where there is a window

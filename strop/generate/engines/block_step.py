@@ -7,6 +7,7 @@ weight update reaches both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from strop.generate.engines.cache import Cached
 from strop.kernels import swiglu
 from strop.kernels.attention import Angles, Heads
 from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import DecoderBlock, Norm, described, why_undescribed
+from strop.models.block import DecoderBlock, Norm, RoutedExperts, described, routes_taken, why_undescribed
 from strop.models.fused import Linear, fuse
 from strop.models.model import hidden_states, probe
 
@@ -31,8 +33,12 @@ class BlockParts:
     block: DecoderBlock
     query_key_value: Linear
     output: Linear
-    gate_up: Linear
-    down: Linear
+    gate_up: Linear | None = None  # None: there are experts
+    down: Linear | None = None
+
+    @classmethod
+    def of(cls, block: DecoderBlock) -> BlockParts:
+        return cls(block, *(fuse(*product) for product in block.products))
 
     def attend(self, index: int, state: Tensor, angles: Angles, plan: AttentionPlan) -> Tensor:
         """[T, hidden] -> [T, hidden]."""
@@ -47,7 +53,10 @@ class BlockParts:
         seen = plan.attend(index, both[:, :-keys], both[:, -keys:], value, does.scale, does.window, does.cap)
         return F.linear(seen.reshape(len(state), -1), *self.output)
 
-    def feed_forward(self, state: Tensor) -> Tensor:
+    def feed_forward(self, state: Tensor, routes: list[Tensor], taken: Sequence[Tensor] = ()) -> Tensor:
+        """[T, hidden] -> [T, hidden]; experts are those `taken`, or chosen, and added to `routes`."""
+        if self.gate_up is None or self.down is None:
+            return routed(self.block, state, routes, taken)
         product = swiglu.reference_forward(F.linear(state, *self.gate_up), self.block.feed_forward.is_gelu)
         return F.linear(product, *self.down)
 
@@ -58,24 +67,39 @@ class BlockStep:
     def __init__(self, model: Any) -> None:
         self._blocks = described(model)
         self._embedding, self._scale = self._blocks.embedding.detach(), self._blocks.scale
-        self._layers = [
-            BlockParts(block, *(fuse(*product) for product in block.products)) for block in self._blocks.blocks
-        ]
+        self._layers = [BlockParts.of(block) for block in self._blocks.blocks]
 
-    def __call__(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan) -> Tensor:
-        """Packed tokens [T] -> last hidden states [T, hidden]."""
+    def __call__(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan, taken: Sequence[Tensor] = ()) -> Tensor:
+        """Packed tokens [T] -> last hidden states [T, hidden]; with experts `taken` [T, k] for each layer of them."""
         state = F.embedding(tokens, self._embedding)
         if self._scale != 1:
             state = state * self._scale
         angles = {name: _whole(*each) for name, each in self._blocks.angles(state, positions).items()}
+        routes: list[Tensor] = []
         for index, layer in enumerate(self._layers):
             block = layer.block
             normed = _behind(block.before_attention, state)
             added = layer.attend(index, normed, angles[block.attention.angles], plan)
             state = state + _behind(block.after_attention, added)
-            added = layer.feed_forward(_behind(block.before_feed_forward, state))
+            added = layer.feed_forward(_behind(block.before_feed_forward, state), routes, taken)
             state = state + _behind(block.after_feed_forward, added)
+        if routes and isinstance(plan, Cached):
+            plan.keep(noted(routes))
         return self._blocks.norm(state)
+
+
+def routed(block: DecoderBlock, state: Tensor, routes: list[Tensor], taken: Sequence[Tensor] = ()) -> Tensor:
+    """[T, hidden] through experts, which are added to `routes`."""
+    feed = block.feed_forward
+    assert isinstance(feed, RoutedExperts)
+    chosen, weights = feed.route(state, taken[len(routes)] if taken else None)
+    routes.append(chosen)
+    return feed.mixed(state, chosen, weights)
+
+
+def noted(routes: list[Tensor]) -> Tensor:
+    """RoutedExperts of each layer [T, k] as they are kept, from 1 on: [T, R]."""
+    return (torch.cat(routes, 1) + 1).to(torch.int16)
 
 
 def _behind(norm: Norm | None, state: Tensor) -> Tensor:
@@ -102,7 +126,8 @@ def block_step(model: Any) -> BlockStep | None:
     weight = model.get_input_embeddings().weight
     positions = torch.arange(8, device=weight.device)
     tokens, plan = probe(model, 8), Packed([8], weight.device)
-    ours = step(tokens, positions, plan).float()
-    theirs = hidden_states(model, tokens, positions, plan).float()
+    with routes_taken(model) as taken:
+        theirs = hidden_states(model, tokens, positions, plan).float()
+    ours = step(tokens, positions, plan, taken).float()
     is_same = float((ours - theirs).abs().max()) <= _TOLERANCE[weight.dtype] * float(theirs.abs().max())
     return step if is_same else None

@@ -184,6 +184,11 @@ class Board:
         """Whatever is done within is done in order, after what was done before; others' work runs beside it."""
         return torch.cuda.stream(self.stream) if self._is_cuda else nullcontext()
 
+    def routes(self, pages: Sequence[int], length: int) -> NDArray[np.int16] | None:
+        """Experts of the first tokens in these pages; None where the model has none."""
+        with self.turn():
+            return self._cache.routes_of(pages, length)
+
     # ---- one step
 
     def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool = False) -> None:

@@ -15,6 +15,7 @@ from strop.models.attention import masked_attention, visible
 from strop.types import IntArray
 
 _MAX_WASTE = 1.25  # padded over real queries within one block
+_ROUTES = -1  # where experts lie among the layers
 _BLOCK_COST = 512  # what one more attention call costs, counted in keys read
 
 
@@ -32,6 +33,13 @@ class KeyValues:
             # zeros, because a masked key is multiplied by 0, and 0 times what lies in fresh memory may be NaN
             self._layers[index] = (self._zeros(key), self._zeros(value))
         return self._layers[index]
+
+    def routes(self, row: int, length: int, computed: int) -> IntArray | None:
+        """The experts of a row's tokens [length, R], 0 where they are not computed; None: there are no experts."""
+        if _ROUTES not in self._layers:
+            return None
+        kept = self._layers[_ROUTES][0][row, 0, :computed].cpu().numpy()
+        return np.concatenate((kept[:length], np.zeros((max(length - computed, 0), kept.shape[1]), kept.dtype)))
 
     def _zeros(self, like: Tensor) -> Tensor:
         return in_large_pages(like.new_empty(self.rows, like.shape[1], self.capacity, like.shape[2])).zero_()
@@ -137,18 +145,26 @@ class Cached:
     def attend(
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
     ) -> Tensor:
-        keys, values = self.memory.layer(layer, key, value)
-        keys.transpose(1, 2)[self.rows, self.positions] = key  # side by side, indices are quicker than around a slice
-        values.transpose(1, 2)[self.rows, self.positions] = value
-        for share in self.shares:
-            for tensor in (keys, values):
-                tensor[share.destinations, :, : share.length] = tensor[share.source, :, : share.length]
+        keys, values = self._written(layer, key, value)
         if len(self.blocks) == 1 and self.blocks[0].gather is None:
             return self.blocks[0].attend(query, keys, values, scale, window, cap)
         output = query.new_empty(*query.shape[:2], values.shape[-1])
         for block in self.blocks:
             output[block.packed] = block.attend(query, keys, values, scale, window, cap)[block.real]
         return output
+
+    def keep(self, routes: Tensor) -> None:
+        """Note which experts the tokens went through [T, R]: beside their keys, which go wherever those go."""
+        self._written(_ROUTES, routes.unsqueeze(1), routes.unsqueeze(1)[..., :0])
+
+    def _written(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = self.memory.layer(layer, key, value)
+        keys.transpose(1, 2)[self.rows, self.positions] = key  # side by side, indices are quicker than around a slice
+        values.transpose(1, 2)[self.rows, self.positions] = value
+        for share in self.shares:
+            for tensor in (keys, values):
+                tensor[share.destinations, :, : share.length] = tensor[share.source, :, : share.length]
+        return keys, values
 
 
 def decode_blocks(rows: IntArray, positions: IntArray, num_packed: int, device: torch.device) -> list[Block]:

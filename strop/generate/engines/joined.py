@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from strop.machines import Completion, Stop
+from strop.machines import EXPERTS, Completion, Stop
 
 
 def joined(pieces: Sequence[Completion], stop: Stop) -> Completion:
-    """Each token keeps its own logprob and version, and of `aux` what all pieces that wrote something know."""
+    """Each token keeps its own logprob and version, and of `aux` what all pieces that wrote something know.
+
+    What is noted of a whole context stands in the last piece.
+    """
     telling = [piece.aux for piece in pieces if len(piece.tokens)] or [piece.aux for piece in pieces]
     names = [name for name in telling[0] if all(name in aux for aux in telling)]
     return Completion(
@@ -18,5 +21,5 @@ def joined(pieces: Sequence[Completion], stop: Stop) -> Completion:
         np.concatenate([piece.logprobs for piece in pieces]),
         np.concatenate([piece.versions for piece in pieces]),
         stop,
-        {name: np.concatenate([aux[name] for aux in telling]) for name in names},
+        {n: telling[-1][n] if n == EXPERTS else np.concatenate([aux[n] for aux in telling]) for n in names},
     )

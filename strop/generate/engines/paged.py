@@ -237,6 +237,7 @@ class PagedEngine(Engine):
         return bool(finished)
 
     def _answer(self, request: Request, otherwise: Stop) -> None:
+        request.routes = self._board.routes(request.pages, len(request.tokens))
         self._seating.leave(request)
         request.answer(request.ending(self._strings, self._ends) or otherwise)
 

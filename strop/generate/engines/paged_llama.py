@@ -5,21 +5,24 @@ Roundings stand where the trainer's mixed precision has them: both then differ b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
-from strop.generate.engines.block_step import BlockParts
+from strop.generate.engines.block_step import BlockParts, noted, routed
 from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 from strop.kernels.nf4 import Scratch
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.block import DecoderBlock, Norm, described, why_undescribed
-from strop.models.fused import Linear, fuse
+from strop.models.fused import Linear
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
 
@@ -40,8 +43,8 @@ class LayerAdapters(NamedTuple):
 
     query_key_value: Adapter | None
     output: Adapter | None
-    gate_up: Adapter | None
-    down: Adapter | None
+    gate_up: Adapter | None = None
+    down: Adapter | None = None
 
 
 def _adapters_of(block: DecoderBlock, dtype: torch.dtype, scratch: Scratch) -> LayerAdapters:
@@ -63,6 +66,15 @@ class Cache:
 
     keys: Tensor  # [L, pages, K, PAGE, D]
     values: Tensor
+    routes: Tensor | None = None  # [pages, PAGE, R] int16, the experts that tokens went through, from 1 on
+
+    def routes_of(self, pages: Sequence[int], length: int) -> NDArray[np.int16] | None:
+        """Of the tokens in these pages [length, R]; the last one is not computed."""
+        if self.routes is None:
+            return None
+        found = self.routes[torch.tensor(pages, device=self.routes.device)].flatten(0, 1)[:length].cpu().numpy()
+        found[-1] = 0
+        return found
 
     @property
     def num_pages(self) -> int:
@@ -76,18 +88,22 @@ class PagedLlama:
         self._operations, self._blocks = operations, described(model)
         self._embedding, self._head = self._blocks.embedding.detach(), self._blocks.head.detach()
         blocks, scratch = self._blocks.blocks, Scratch(self._blocks.embedding.dtype)
-        self._layers = [BlockParts(block, *(fuse(*product) for product in block.products)) for block in blocks]
+        self._layers = [BlockParts.of(block) for block in blocks]
         self._adapters = [_adapters_of(block, self._embedding.dtype, scratch) for block in blocks]
         self._heads = blocks[0].attention.heads
         self._rotations = self._rotation(context)
 
     def page_bytes(self) -> int:
         """Of one page over all layers."""
-        return 2 * len(self._layers) * self._heads.keys * PAGE * self._heads.size * self._embedding.element_size()
+        keys = 2 * len(self._layers) * self._heads.keys * self._heads.size * self._embedding.element_size()
+        return PAGE * (keys + 2 * self._blocks.num_routes)
 
     def cache(self, num_pages: int) -> Cache:
         shape = (len(self._layers), num_pages, self._heads.keys, PAGE, self._heads.size)
-        return Cache(*(torch.zeros(shape, dtype=self._embedding.dtype, device=self._embedding.device) for _ in "kv"))
+        device, count = self._embedding.device, self._blocks.num_routes
+        keys, values = (torch.zeros(shape, dtype=self._embedding.dtype, device=device) for _ in "kv")
+        routes = torch.zeros(num_pages, PAGE, count, dtype=torch.int16, device=device) if count else None
+        return Cache(keys, values, routes)
 
     def states(self, tokens: Tensor, where: TokenPlaces, cache: Cache) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden], normalised; their keys are in the cache afterwards."""
@@ -96,6 +112,7 @@ class PagedLlama:
         if (scale := self._blocks.scale) != 1:
             residual *= scale
         delta: Tensor | None = None
+        routes: list[Tensor] = []
         parts = zip(self._layers, self._adapters, self._rotations, strict=True)
         for index, (layer, beside, rotation) in enumerate(parts):
             block, attention = layer.block, layer.block.attention
@@ -107,9 +124,18 @@ class PagedLlama:
             delta = _linear(seen.view(len(state), -1), layer.output, beside.output)
             delta = self._behind(delta, block.after_attention)
             state = self._normed(residual, delta, block.before_feed_forward)
-            opened = does.swiglu(_linear(state, layer.gate_up, beside.gate_up), block.feed_forward.is_gelu)
-            delta = self._behind(_linear(opened, layer.down, beside.down), block.after_feed_forward)
+            delta = self._behind(self._feed(layer, beside, state, routes), block.after_feed_forward)
+        if cache.routes is not None:
+            at = where.positions.long()
+            cache.routes[where.tables[where.slots.long(), at // PAGE].long(), at % PAGE] = noted(routes)
         return self._normed(residual, delta, self._blocks.norm)
+
+    def _feed(self, layer: BlockParts, beside: LayerAdapters, state: Tensor, routes: list[Tensor]) -> Tensor:
+        """[T, hidden] -> [T, hidden]; experts that are taken are added to `routes`."""
+        if layer.gate_up is None or layer.down is None:
+            return routed(layer.block, state, routes)
+        gate_up = _linear(state, layer.gate_up, beside.gate_up)
+        return _linear(self._operations.swiglu(gate_up, layer.block.feed_forward.is_gelu), layer.down, beside.down)
 
     def _normed(self, residual: Tensor, delta: Tensor | None, norm: Norm | None) -> Tensor:
         """Add to the stream in place, and what the next part reads of it."""

@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.pages import pages_for
 from strop.generate.engines.stops import StopStrings
-from strop.machines import Completion, Stop
+from strop.machines import EXPERTS, Completion, Stop
 from strop.types import FloatArray, IntArray, Sampling
 
 
@@ -33,10 +34,12 @@ class Request:
     epoch: int = 0
     stem: bytes = b""  # what its prompt is known by, see `pages.stem_of`
     checked: int = 0  # tokens already looked through for stop strings
+    routes: NDArray[np.int16] | None = None  # [N, R], experts that its tokens went through
 
     def completion(self, stop: Stop) -> Completion:
         written = slice(self.prompt, None)
-        return Completion(self.tokens[written], self.logprobs[written], self.versions[written], stop)
+        aux = {} if self.routes is None else {EXPERTS: self.routes[: len(self.tokens)]}
+        return Completion(self.tokens[written], self.logprobs[written], self.versions[written], stop, aux)
 
     def take(self, tokens: IntArray, logprobs: FloatArray, versions: IntArray) -> None:
         """All tokens so far [N], and what is known of the new ones."""

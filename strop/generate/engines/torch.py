@@ -25,7 +25,7 @@ from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.whole_step import whole_step
-from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.machines import EXPERTS, Completion, Engine, Stop, WeightVersion
 from strop.models.eight_bits import PRODUCTS, in_eight_bits
 from strop.models.model import hidden_states, load_model, parameters
 from strop.models.reading import read_model
@@ -184,7 +184,9 @@ class TorchEngine(Engine):
         table, owner = self._decoder.rows, self._decoder.owners[row]
         written = slice(table.prompt[row], table.length[row])
         tokens, logprobs = table.tokens[row, written].copy(), table.logprobs[row, written].copy()
-        completion = Completion(tokens, logprobs, table.versions[row, written].copy(), stop)
+        routes = self._decoder.memory.routes(row, int(table.length[row]), int(table.computed[row]))
+        aux = {} if routes is None else {EXPERTS: routes}
+        completion = Completion(tokens, logprobs, table.versions[row, written].copy(), stop, aux)
         self._decoder.release(row)
         if owner is not None and not owner.future.done():
             owner.future.set_result(completion)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from strop.kernels import swiglu
+from strop.models.block import RoutedExperts
 from strop.training.machine.projection import Projection
 
 
@@ -27,15 +29,15 @@ class DenseFeed:
         """Without adapters."""
         return replace(self, gate_up=self.gate_up.alone(), down=self.down.alone())
 
-    def opened(self, normed: Tensor) -> Tensor:
-        """[U, hidden] -> [U, 2F]."""
-        return self.gate_up(normed)
+    def opened(self, normed: Tensor, routes: Tensor | None) -> tuple[Tensor, Tensor]:
+        """[U, hidden] -> [U, 2F], and no choice."""
+        return self.gate_up(normed), normed.new_empty(0)
 
-    def closed(self, opened: Tensor) -> Tensor:
+    def closed(self, opened: Tensor, chosen: Tensor) -> Tensor:
         """[U, 2F] -> [U, hidden]."""
         return self.down(swiglu.forward(opened, self.is_gelu))
 
-    def back(self, d_added: Tensor, opened: Tensor) -> tuple[Tensor, Any]:
+    def back(self, d_added: Tensor, opened: Tensor, chosen: Tensor) -> tuple[Tensor, Any]:
         """The gradient of the normalised state, and what `gradients` asks for."""
         d_product, middle = self.down.back(d_added)
         d_gate_up, product = swiglu.backward(opened, d_product, self.is_gelu)
@@ -48,3 +50,47 @@ class DenseFeed:
         """Of its parameters."""
         d_gate_up, middle, of_down = rest
         return [*self.gate_up.gradients(d_gate_up, normed, middle), *of_down]
+
+
+@dataclass(frozen=True, eq=False)
+class RoutedFeed:
+    """Each token goes through few of many experts; kept are the state, and which were chosen.
+
+    The way back is autograd's, over all of it again. `cast` has the weights in what is computed in.
+    """
+
+    learned: RoutedExperts
+    cast: RoutedExperts
+    first: int  # of the routes of all layers, its own
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        return [self.learned.router, self.learned.gate_up, self.learned.down]
+
+    def alone(self) -> RoutedFeed:
+        return self
+
+    def opened(self, normed: Tensor, routes: Tensor | None) -> tuple[Tensor, Tensor]:
+        """[U, hidden] as it is, and the experts of each token [U, k]: those of `routes` [U, R] where it knows them."""
+        taken = None if routes is None else routes[:, self.first : self.first + self.cast.count]
+        return normed, self.cast.route(normed, taken)[0]
+
+    def closed(self, opened: Tensor, chosen: Tensor) -> Tensor:
+        return _through(self.cast, opened, chosen)
+
+    def back(self, d_added: Tensor, opened: Tensor, chosen: Tensor) -> tuple[Tensor, Any]:
+        weights = [each.detach().requires_grad_() for each in (self.cast.router, self.cast.gate_up, self.cast.down)]
+        with torch.enable_grad():
+            state = opened.detach().requires_grad_()
+            cast = replace(self.cast, router=weights[0], gate_up=weights[1], down=weights[2])
+            added = _through(cast, state, chosen)
+        d_normed, *rest = torch.autograd.grad(added, [state, *weights], d_added)
+        return d_normed, rest
+
+    def gradients(self, rest: Any, normed: Tensor) -> list[Tensor]:
+        return [each.to(parameter.dtype) for each, parameter in zip(rest, self.parameters, strict=True)]
+
+
+def _through(experts: RoutedExperts, state: Tensor, chosen: Tensor) -> Tensor:
+    """[U, hidden] -> [U, hidden]."""
+    return experts.mixed(state, *experts.route(state, chosen))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
-from strop.machines import Objective
+from strop.machines import EXPERTS, Objective
 from strop.models.adapters import Unadapted
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
@@ -108,7 +108,8 @@ class Forward:
         """Worked out once per batch, for annotate and for every epoch."""
         if (layout := self._layouts.get(batch)) is None:
             lengths = [size for size in batch.segments.bincount().tolist() if size]
-            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device)
+            routes = batch.aux.get(EXPERTS)
+            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device, routes)
             layout = self._layouts[batch] = _Layout(sequences, batch.trainable, self.device)
         return layout
 

@@ -22,11 +22,11 @@ from strop.kernels.logprobs import token_logprobs
 from strop.kernels.nf4 import Scratch
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import DecoderBlock, Norm, WholeDecoder, described, why_undescribed
+from strop.models.block import FeedForward, Norm, RoutedExperts, WholeDecoder, described, routes_taken, why_undescribed
 from strop.models.four_bits import FourBitLinear
 from strop.models.fused import fuse, stacked
 from strop.models.model import hidden_states, probe
-from strop.training.machine.feed_forward import DenseFeed
+from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.llama_layer import Layer, PassTokens
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import AdaptedProjection, Projection
@@ -100,11 +100,13 @@ class LlamaForward:
         """The same over the same weights."""
         return replace(self, layers=[layer.without_adapters() for layer in self.layers])
 
-    def hidden_states(self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen) -> Tensor:
-        """Packed tokens [U] -> last hidden states [U, hidden]."""
+    def hidden_states(
+        self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen, routes: Tensor | None = None
+    ) -> Tensor:
+        """Packed tokens [U] -> last hidden states [U, hidden], by the experts of `routes` [U, R] where it has some."""
         self.rounding.refresh()
         residual: Tensor = _Embed.apply(tokens, *self.embedding, self._embedding_scale, self.blocks.padding)  # type: ignore[no-untyped-call]
-        where = PassTokens(self.blocks.angles(residual, positions), plan, self.is_checkpointed)
+        where = PassTokens(self.blocks.angles(residual, positions), plan, routes, self.is_checkpointed)
         delta: Tensor | None = None
         for layer in self.layers:
             residual, delta = layer(residual, delta, where)
@@ -204,14 +206,15 @@ def _is_linear(module: Any, dtype: torch.dtype) -> bool:
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
     blocks, rounding = described(model), Rounding(dtype)
-    layers = [_layer(index, block, rounding) for index, block in enumerate(blocks.blocks)]
+    layers = [_layer(index, blocks, rounding) for index in range(len(blocks.blocks))]
     embedding = (rounding.of([blocks.embedding]), blocks.embedding)
     head = embedding if blocks.head is blocks.embedding else (rounding.of([blocks.head]), blocks.head)
     return LlamaForward(blocks, layers, _weight(blocks.norm, dtype), embedding, head, rounding)
 
 
-def _layer(index: int, block: DecoderBlock, rounding: Rounding) -> Layer:
-    attention, feed, dtype = block.attention, block.feed_forward, rounding.dtype
+def _layer(index: int, blocks: WholeDecoder, rounding: Rounding) -> Layer:
+    block, before = blocks.blocks[index], replace(blocks, blocks=blocks.blocks[:index])
+    attention, dtype = block.attention, rounding.dtype
     norms = attention.head_norms
     return Layer(
         index=index,
@@ -221,7 +224,7 @@ def _layer(index: int, block: DecoderBlock, rounding: Rounding) -> Layer:
         output=_projection(rounding, attention.output),
         after_attention=_norm(block.after_attention, dtype),
         before_feed_forward=_norm(block.before_feed_forward, dtype),
-        feed=DenseFeed(_projection(rounding, *feed.gate_up), _projection(rounding, feed.down), feed.is_gelu),
+        feed=_feed(block.feed_forward, before.num_routes, rounding),
         after_feed_forward=_norm(block.after_feed_forward, dtype),
         heads=attention.heads,
         scale=attention.scale,
@@ -229,6 +232,13 @@ def _layer(index: int, block: DecoderBlock, rounding: Rounding) -> Layer:
         cap=attention.cap,
         angles=attention.angles,
     )
+
+
+def _feed(feed: FeedForward | RoutedExperts, first: int, rounding: Rounding) -> DenseFeed | RoutedFeed:
+    if isinstance(feed, FeedForward):
+        return DenseFeed(_projection(rounding, *feed.gate_up), _projection(rounding, feed.down), feed.is_gelu)
+    router, gate_up, down = (rounding.of([each]) for each in (feed.router, feed.gate_up, feed.down))
+    return RoutedFeed(feed, replace(feed, router=router, gate_up=gate_up, down=down), first)
 
 
 def _projection(rounding: Rounding, *modules: Any) -> Projection:
@@ -258,10 +268,10 @@ def _difference(forward: LlamaForward, model: Any) -> float:
     sizes, places = np.array([5, 6]), np.array([0, 1, 2, 3, 4, 0, 1, 5, 6, 7, 8])
     packed = Packed(sizes, device, places)
     plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen(6) else packed
-    ours = forward.hidden_states(tokens, positions, plan).float()
     compared = _compared(model, forward.dtype)
-    with torch.autocast(device.type, compared, enabled=compared != torch.float32):
+    with torch.autocast(device.type, compared, enabled=compared != torch.float32), routes_taken(model) as taken:
         theirs = hidden_states(model, tokens, positions, packed).float()
+    ours = forward.hidden_states(tokens, positions, plan, torch.cat(taken, 1) if taken else None).float()
     return float((ours - theirs).abs().max() / theirs.abs().max())
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from strop.kernels.attention import Angles, Heads, Varlen, attend, attend_back, rotate, turned
 from strop.models.attention import AttentionPlan
-from strop.training.machine.feed_forward import DenseFeed
+from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import Projection
 
@@ -30,7 +30,8 @@ class Kept(NamedTuple):
     level: Tensor  # [H, U]; empty where a plan attends
     added: Tensor  # [U, hidden], what attention added to the stream, or what the norm behind it made that of
     second_scale: Tensor  # [U]
-    opened: Tensor  # [U, 2F], gate and up
+    opened: Tensor  # [U, 2F], gate and up; of experts the state [U, hidden]
+    chosen: Tensor  # [U, k], experts; empty where there are none
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class PassTokens:
 
     angles: Mapping[str, Angles]
     plan: AttentionPlan | Varlen
+    routes: Tensor | None = None  # [U, R], experts that were taken, layer by layer; -1: not known
     is_checkpointed: bool = False  # layers are computed again going backward
 
 
@@ -53,7 +55,7 @@ class Layer:
     output: Projection
     after_attention: NormWeight | NoNorm
     before_feed_forward: NormWeight | NoNorm
-    feed: DenseFeed
+    feed: DenseFeed | RoutedFeed
     after_feed_forward: NormWeight | NoNorm
     heads: Heads
     scale: float
@@ -79,7 +81,7 @@ class Layer:
 
     def forward(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Tensor, Kept]:
         after, kept = self.up_to_gate(residual, delta, where)
-        return after, self.after_feed_forward.behind(self.feed.closed(kept.opened)), kept
+        return after, self.after_feed_forward.behind(self.feed.closed(kept.opened, kept.chosen)), kept
 
     def up_to_gate(self, residual: Tensor, delta: Tensor | None, where: PassTokens) -> tuple[Tensor, Kept]:
         """The stream after attention, and all that going backward needs: not what the layer adds last."""
@@ -92,13 +94,13 @@ class Layer:
             attended, level = self.by_plan(fused, where), fused.new_empty(0)
         added = self.output(attended)
         after, normed, second_scale = self.before_feed_forward(stream, self.after_attention.behind(added))
-        opened = self.feed.opened(normed)
-        return after, Kept(stream, scale, fused, attended, level, added, second_scale, opened)
+        opened = self.feed.opened(normed, where.routes)
+        return after, Kept(stream, scale, fused, attended, level, added, second_scale, *opened)
 
     def backward(self, d_after: Tensor | None, d_delta: Tensor, kept: Kept, where: PassTokens) -> list[Tensor]:
         """Gradients of the residual, of what was added to it, and of every parameter."""
         d_added, of_last = self._last_back(d_delta, kept)
-        d_normed, rest = self.feed.back(d_added, kept.opened)
+        d_normed, rest = self.feed.back(d_added, kept.opened, kept.chosen)
         added = self.after_attention.behind(kept.added)
         second, of_second = self.before_feed_forward.back(d_after, d_normed, kept.stream, added, kept.second_scale)
         of_feed = self.feed.gradients(rest, second.normed)
@@ -119,7 +121,7 @@ class Layer:
         """Through the norm behind the feed-forward, whose input is made again."""
         if isinstance(self.after_feed_forward, NoNorm):
             return d_delta, []
-        return self.after_feed_forward.behind_back(d_delta, self.feed.closed(kept.opened))
+        return self.after_feed_forward.behind_back(d_delta, self.feed.closed(kept.opened, kept.chosen))
 
     def is_flash(self, where: PassTokens) -> bool:
         return isinstance(where.plan, Varlen) and self.head_norms is None

@@ -24,19 +24,31 @@ from strop.types import IntArray
 
 
 class Sequences:
-    """Segments of a packed batch [T], laid out once and run as often as need be."""
+    """Segments of a packed batch [T], laid out once and run as often as need be.
 
-    def __init__(self, tokens: Tensor, positions: Tensor, lengths: Sequence[int], device: torch.device | str) -> None:
-        order, sizes = _sorted(tokens.cpu().numpy(), np.asarray(lengths, dtype=np.int64))
+    `routes` [T, R] are the experts, from 1 on, that tokens went through when they were sampled; 0 where nobody knows.
+    """
+
+    def __init__(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        lengths: Sequence[int],
+        device: torch.device | str,
+        routes: Tensor | None = None,
+    ) -> None:
+        words = _words(tokens, routes)
+        order, sizes = _sorted(words, np.asarray(lengths, dtype=np.int64))
         ends = np.cumsum(sizes)
         is_read = np.ones(len(tokens), dtype=np.bool_)
         is_read[ends - 1] = False
-        owners = _owners(tokens.cpu().numpy()[order], ends - sizes, sizes)
+        owners = _owners(words[order], ends - sizes, sizes)
         is_computed = is_read & (owners == np.arange(len(owners)))  # [T]
         places = (np.cumsum(is_computed) - 1)[owners]  # [T], among the computed
         kept = torch.from_numpy(order[is_computed])  # [U]
         self._tokens, self._positions = (moved(each.cpu()[kept], device) for each in (tokens, positions))
         self._kept = moved(kept, device)
+        self._routes = None if routes is None else moved(routes.cpu()[kept].long() - 1, device)  # [U, R]
         found = np.empty_like(places)
         found[order] = np.where(is_read, places, 0)
         self.places = moved(torch.from_numpy(found), device)  # [T]
@@ -63,7 +75,7 @@ class Sequences:
         if quick is None:
             return hidden_states(model, self._tokens, self._positions, self._plan)
         plan = self._varlen if quick.takes_varlen(int(self._read.max(initial=0))) else self._plan
-        return quick.hidden_states(self._tokens, self._positions, plan)
+        return quick.hidden_states(self._tokens, self._positions, plan, self._routes)
 
     def computed_between(self, model: Any, others: Tensor, share: Tensor) -> Tensor:
         """The same, reading (1 - share) * own embedding + share * that of `others`; both [T]."""
@@ -72,6 +84,15 @@ class Sequences:
             part = share.index_select(0, self._kept).unsqueeze(1)
             mixed = torch.lerp(embed(self._tokens), embed(others.index_select(0, self._kept)), part)
         return hidden_states(model, self._tokens, self._positions, self._plan, mixed)
+
+
+def _words(tokens: Tensor, routes: Tensor | None) -> IntArray:
+    """Tokens, told apart by the experts they went through: a prefix is shared only where those are the same: [T]."""
+    plain = tokens.cpu().numpy()
+    if routes is None:
+        return plain
+    rows = np.concatenate((plain[:, None], routes.cpu().numpy().astype(np.int64)), 1)
+    return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _sorted(tokens: IntArray, sizes: IntArray) -> tuple[IntArray, IntArray]:

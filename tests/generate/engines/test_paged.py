@@ -24,7 +24,7 @@ from tests.generate.engines.asking import prompts_of, talk, worst_difference
 from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
-FAMILIES = ("llama", "mistral", "phi3", "olmo2", "qwen2", "qwen3", "gemma2", "gemma3")
+FAMILIES = ("llama", "mistral", "phi3", "olmo2", "qwen2", "qwen3", "gemma2", "gemma3", "mixtral", "qwen3_moe")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,51 @@
+"""Feed-forward by experts of which each token goes through few (Shazeer et al. 2017; Mixtral, 2401.04088).
+
+Which ones is a choice of the largest, which rounding can turn; whoever computes again says which were taken, and only
+what they weigh is computed anew (rollout routing replay, 2510.11370). Tokens are sorted by expert, so that each expert
+is one product. A token's experts are summed in the order in which they were chosen, in float32, wherever it stands.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from strop.kernels.swiglu import reference_forward
+
+
+def route(
+    state: Tensor, router: Tensor, count: int, is_normalised: bool, taken: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """state [T, hidden], router [E, hidden] -> experts [T, k], and their weights [T, k] in float32.
+
+    `taken` [T, k] are known choices, -1 where there is none.
+    """
+    wide = torch.promote_types(state.dtype, torch.float32)
+    chances = torch.mm(state.to(wide), router.to(wide).t()).softmax(-1)
+    chosen = chances.detach().topk(count, -1).indices
+    if taken is not None:
+        chosen = torch.where(taken < 0, chosen, taken)
+    weights = chances.gather(1, chosen)
+    return chosen, weights / weights.sum(-1, keepdim=True) if is_normalised else weights
+
+
+def mixed(
+    state: Tensor, chosen: Tensor, weights: Tensor, gate_up: Tensor, down: Tensor, is_gelu: bool = False
+) -> Tensor:
+    """state [T, hidden] through experts gate_up [E, 2F, hidden] and down [E, hidden, F] -> [T, hidden]."""
+    order = chosen.flatten().argsort(stable=True)  # [T k]
+    counts = chosen.flatten().bincount(minlength=len(down))  # [E]
+    opened = by_expert(state.index_select(0, order // chosen.shape[1]), gate_up, counts)
+    found = by_expert(reference_forward(opened, is_gelu), down, counts)
+    back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    each = found.index_select(0, back).view(*chosen.shape, -1)  # [T, k, hidden]
+    return (each.to(weights.dtype) * weights.unsqueeze(-1)).sum(1).to(state.dtype)
+
+
+def by_expert(rows: Tensor, experts: Tensor, counts: Tensor) -> Tensor:
+    """rows [N, I] in order of their expert, experts [E, O, I], rows of each [E] -> [N, O]."""
+    if rows.is_cuda and rows.dtype == torch.bfloat16:  # nothing waits for the host, so that a step can be a graph
+        ends = counts.cumsum(0).to(torch.int32)
+        return torch._grouped_mm(rows, experts.transpose(1, 2), offs=ends)
+    parts = torch.split(rows, counts.tolist())
+    return torch.cat([torch.mm(part, expert.t()) for part, expert in zip(parts, experts, strict=True)])
