@@ -88,6 +88,29 @@ def test_one_step_by_hand() -> None:
     assert float(optimizer.moments()["weight/root."][3]) == pytest.approx(0.001**0.5 * 4 / 5, rel=2**-7)
 
 
+@pytest.mark.parametrize("held", [10, 6])
+def test_a_matrix_moves_alike_in_pieces(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,300 numbers at once, and 512 at a time; moments are those of the first step, as well as they can be held."""
+    stream, found = torch.Generator().manual_seed(0), []
+    start, pull = (torch.randn(26, 50, generator=stream).to(torch.bfloat16).float() for _ in range(2))
+    for size in (1 << 24, 512):
+        monkeypatch.setattr("strop.models.frugal._PIECE", size)
+        layer = torch.nn.Linear(50, 26, bias=False)
+        layer.weight.data = start.clone()
+        rests, holding = narrowed(layer, HOLDINGS[held]), HOLDINGS[held]
+        betas = (0.9, 0.999)
+        optimizer = FrugalOptimizer(dict(layer.named_parameters()), betas, 0.0, None, rests, holding.moments, 0)
+        layer.weight.grad = pull.to(torch.bfloat16)
+        optimizer.step(0.25, 1.0)
+        of = optimizer._moved["weight"]
+        first, root = (each.read(slice(0, 1300)).view(26, 50) for each in (of.first, of.root))
+        torch.testing.assert_close(first, 0.1 * pull, rtol=1 / 8, atol=1e-5)
+        torch.testing.assert_close(root, 0.001**0.5 * pull.abs(), rtol=1 / 8, atol=1e-5)
+        found.append(of.weight.read(slice(0, 1300)).view(26, 50))
+        torch.testing.assert_close(found[-1], start - 0.25 * pull.sign(), rtol=0, atol=0.02)
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0 if held == 10 else 0.02)
+
+
 def test_vectors_move_as_torch_moves_them() -> None:
     one, other = (torch.nn.Parameter(torch.arange(6.0)) for _ in range(2))
     plain = Optimizer({"bias": one}, (0.9, 0.999), 0.1, 0.5)
