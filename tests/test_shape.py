@@ -27,6 +27,7 @@ FOREIGN = {
     "generate/engines/llama_step.py": "models of transformers",
     "generate/engines/paged_llama.py": "models of transformers",
     "generate/engines/stops.py": "models of transformers",
+    "generate/engines/vllm_request.py": "outputs of vLLM",
     "generate/policy.py": "configurations of transformers",
     "generate/template.py": "tokenizers and configurations of transformers",
     "models/block.py": "models of transformers",

@@ -248,7 +248,7 @@ class VllmEngine(Engine):
         if not output.finished and not is_cut:
             return False
         if output.finished:
-            request.check_spans(new.weight_versions)
+            request.check_spans(new)
             del self._running[request.name]
         else:
             self._withdraw(request)

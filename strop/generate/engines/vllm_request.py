@@ -37,9 +37,11 @@ class VllmRequest:
         begun = self.prompt[len(self.prompt) - self.sampling.begun :]
         return np.concatenate([begun, np.array(self.tokens, np.int64)])
 
-    def check_spans(self, spans: Any) -> None:
-        """vLLM's own account of which version wrote which tokens must be ours."""
-        told = [int(span.version) for span in spans for _ in range(span.start, span.end)]
+    def check_spans(self, output: Any) -> None:
+        """vLLM's own account of which version wrote which tokens must be ours; it has one since 0.32."""
+        if not hasattr(output, "weight_versions"):
+            return
+        told = [int(span.version) for span in output.weight_versions or () for _ in range(span.start, span.end)]
         if told != self.versions:
             raise DeliveryError(
                 f"vLLM says that versions {sorted(set(told))} wrote {len(told)} tokens, and {len(self.versions)} came "
