@@ -90,8 +90,8 @@ class Sharing:
     def whole(self) -> list[Way]:
         """Training all weights, the most bytes first."""
         asked = self.trainer.bytes_per_weight
-        held = [HOLDINGS[asked]] if asked else holdings_of(self.model)
-        is_quick = has_quick(self.model, torch.bfloat16)
+        held = [HOLDINGS[asked]] if asked else holdings_of(self.trainer, self.model)
+        is_quick = len(holdings_of(self.trainer, self.model)) > 1
         return [
             self._quickest(
                 f"trainer.bytes_per_weight={holding.total}",

@@ -32,7 +32,8 @@ def open_whole(folder: Path, holding: Holding, forward: Forward) -> tuple[Any, d
     if forward.quick(model) is None:
         raise ConfigurationError(
             f"bytes_per_weight={holding.total} needs the kernels of the quick path, which {type(model).__name__} has "
-            f'none of or fused="{forward.fused}" switched off: use bytes_per_weight={FLOAT32}'
+            f'none of, or fused="{forward.fused}" or products of 8-bit numbers do without: use '
+            f"bytes_per_weight={FLOAT32}"
         )
     if torch.device(forward.device).type == "cuda":
         torch.cuda.empty_cache()  # of the wide weights
@@ -41,15 +42,14 @@ def open_whole(folder: Path, holding: Holding, forward: Forward) -> tuple[Any, d
 
 def holding_of(trainer: TorchTrainer, folder: Path, room: Room) -> Holding:
     """How weights that learn are held: as the trainer says, or in as many bytes as there is room for."""
-    wants_quick = trainer.dtype == "bfloat16" and trainer.fused != "off"
-    if trainer.bytes_per_weight or not trainer.device.startswith("cuda") or not wants_quick:
+    if trainer.bytes_per_weight or not trainer.device.startswith("cuda"):
         return HOLDINGS[trainer.bytes_per_weight or FLOAT32]
     return choose(outline(folder), free_bytes(trainer.device) - room.taken, trainer, room)
 
 
 def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
     """The first holding with which a model (without memory: its shape counts) fits; where none does, the smallest."""
-    count, known = sum(each.numel() for each in model.parameters()), holdings_of(model)
+    count, known = sum(each.numel() for each in model.parameters()), holdings_of(trainer, model)
     for holding in known:
         needed = partial(bytes_needed, model, holding, trainer.chunk, len(known) > 1)
         left = free - count * (holding.weights + room.others * holding.frozen_bytes)
@@ -59,9 +59,10 @@ def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
     return known[-1]
 
 
-def holdings_of(model: Any) -> list[Holding]:
-    """What a model of this shape can be held in, the best first."""
-    return list(HOLDINGS.values()) if has_quick(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
+def holdings_of(trainer: TorchTrainer, model: Any) -> list[Holding]:
+    """What a model of this shape can be held in, the best first; without the quick path in float32 alone."""
+    wants_quick = trainer.fused != "off" and trainer.products == "plain" and trainer.dtype == "bfloat16"
+    return list(HOLDINGS.values()) if wants_quick and has_quick(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
 
 
 def optimizer_of(
