@@ -18,13 +18,13 @@ def route(
 ) -> tuple[Tensor, Tensor]:
     """state [T, hidden], router [E, hidden] -> experts [T, k], and their weights [T, k] in float32.
 
-    `taken` [T, k] are known choices, -1 where there is none.
+    `taken` [T, k] are known choices; one that is no expert's number is made anew.
     """
     wide = torch.promote_types(state.dtype, torch.float32)
     chances = torch.mm(state.to(wide), router.to(wide).t()).softmax(-1)
     chosen = chances.detach().topk(count, -1).indices
     if taken is not None:
-        chosen = torch.where(taken < 0, chosen, taken)
+        chosen = torch.where((taken < 0) | (taken >= len(router)), chosen, taken)
     weights = chances.gather(1, chosen)
     return chosen, weights / weights.sum(-1, keepdim=True) if is_normalised else weights
 

@@ -28,18 +28,19 @@ def drawn(*shape: int, seed: int = 0, learns: bool = True) -> Tensor:
 
 @pytest.mark.parametrize("has_delta", [True, False])
 @pytest.mark.parametrize("has_sum", [True, False])
-def test_norm(has_delta: bool, has_sum: bool) -> None:
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_norm(has_delta: bool, has_sum: bool, offset: float) -> None:
     residual, weight = drawn(5, 8), drawn(8, seed=1)
     delta = drawn(5, 8, seed=2) if has_delta else None
     total = residual if delta is None else residual + delta
-    expected = F.rms_norm(total, (8,), weight, 1e-5)
-    state, normed, scale = norm.forward(residual, delta, weight, 1e-5, torch.float64)
+    expected = F.rms_norm(total, (8,), weight + offset, 1e-5)
+    state, normed, scale = norm.forward(residual, delta, weight, 1e-5, torch.float64, offset)
     torch.testing.assert_close(state, total)
     torch.testing.assert_close(normed, expected)
     d_normed, d_sum = drawn(5, 8, seed=3, learns=False), drawn(5, 8, seed=4, learns=False) if has_sum else None
     pulled = (expected * d_normed).sum() + (0 if d_sum is None else (total * d_sum).sum())
     d_residual, d_weight = torch.autograd.grad(pulled, (residual, weight))
-    found = norm.backward(d_sum, d_normed, residual, delta, weight, scale)
+    found = norm.backward(d_sum, d_normed, residual, delta, weight, scale, offset)
     for ours, theirs in zip(found, (d_residual, d_residual, d_weight, normed), strict=True):
         torch.testing.assert_close(ours, theirs)
 
@@ -51,12 +52,13 @@ def test_the_normalised_state_is_rounded_and_the_stream_is_not() -> None:
     assert (state.dtype, normed.dtype) == (torch.float32, torch.bfloat16)
 
 
-def test_swiglu() -> None:
+@pytest.mark.parametrize("is_gelu", [False, True])
+def test_gated_activations(is_gelu: bool) -> None:
     gate_up, pull = drawn(4, 10), drawn(4, 5, seed=1, learns=False)
     gate, up = gate_up.chunk(2, -1)
-    expected = F.silu(gate) * up
-    torch.testing.assert_close(swiglu.forward(gate_up), expected)
-    d_gate_up, product = swiglu.backward(gate_up, pull)
+    expected = (F.gelu(gate, approximate="tanh") if is_gelu else F.silu(gate)) * up
+    torch.testing.assert_close(swiglu.forward(gate_up, is_gelu), expected)
+    d_gate_up, product = swiglu.backward(gate_up, pull, is_gelu)
     torch.testing.assert_close(product, expected)
     torch.testing.assert_close(d_gate_up, *torch.autograd.grad(expected, gate_up, pull))
 
@@ -76,16 +78,19 @@ def test_rotation_is_that_of_transformers() -> None:
     torch.testing.assert_close(fused, before)
 
 
+@pytest.mark.parametrize(("window", "cap"), [(None, None), (2, None), (1, None), (None, 0.5), (3, 0.5)])
 @pytest.mark.parametrize(("sizes", "places"), [SHARED, (np.array([4, 3]), np.arange(7))], ids=["shared", "apart"])
-def test_attention_over_various_lengths(sizes: np.ndarray, places: np.ndarray) -> None:
+def test_attention_over_various_lengths(
+    sizes: np.ndarray, places: np.ndarray, window: int | None, cap: float | None
+) -> None:
     """Against attention over padded blocks, which is proven against transformers' own."""
     plan, packed = Varlen(sizes, places, "cpu"), Packed(sizes, "cpu", places)
     fused, pull = drawn(7, 8 * 6), drawn(7, 4 * 6, seed=1, learns=False)
-    expected = packed.attend(0, *HEADS.split(fused), 0.4, None, None).flatten(1)
-    output, level = attention.attend(fused.detach(), HEADS, plan, 0.4)
+    expected = packed.attend(0, *HEADS.split(fused), 0.4, window, cap).flatten(1)
+    output, level = attention.attend(fused.detach(), HEADS, plan, 0.4, window, cap)
     torch.testing.assert_close(output, expected)
     (gradient,) = torch.autograd.grad(expected, fused, pull)
-    found = attention.attend_back(pull, fused.detach(), output, level, HEADS, plan, 0.4)
+    found = attention.attend_back(pull, fused.detach(), output, level, HEADS, plan, 0.4, None, window, cap)
     torch.testing.assert_close(found, gradient)
 
 
@@ -108,15 +113,17 @@ def test_long_sequences_are_cut() -> None:
     assert plan.keys[0].tolist() == [0, 64, 0, 0, 300, 0] and plan.keys[-1].tolist() == [256, 44, 256, 0, 300, 0]
 
 
-@pytest.mark.parametrize("chunk", [2, 100])
-def test_logprobs(chunk: int) -> None:
+@pytest.mark.parametrize(("chunk", "cap"), [(2, None), (100, None), (2, 1.5)])
+def test_logprobs(chunk: int, cap: float | None) -> None:
     hidden, weight, tokens = drawn(5, 4), drawn(9, 4, seed=1), torch.tensor([0, 8, 3, 3, 1])
     temperature = torch.tensor([1.0, 0.5, 2.0, 1.0, 0.7], dtype=torch.float64)
 
     def fused(hidden: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return token_logprobs(hidden, weight.detach(), weight, tokens, temperature, chunk)
+        return token_logprobs(hidden, weight.detach(), weight, tokens, temperature, chunk, cap)
 
-    expected = (hidden @ weight.t() / temperature.unsqueeze(1)).log_softmax(-1)
+    logits = hidden @ weight.t()
+    logits = logits if cap is None else cap * torch.tanh(logits / cap)
+    expected = (logits / temperature.unsqueeze(1)).log_softmax(-1)
     logprobs, entropy = fused(hidden, weight)
     torch.testing.assert_close(logprobs, expected.gather(1, tokens.unsqueeze(1)).squeeze(1))
     torch.testing.assert_close(entropy, -(expected.exp() * expected).sum(-1))

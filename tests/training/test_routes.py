@@ -91,6 +91,14 @@ def test_engine_and_trainer_agree_where_routes_are_taken_again(tied: Path, kind:
     assert np.abs(scored(tied, [replace(turn, aux={}) for turn in turns]) - sampled).max() > 1e-2
 
 
+def test_routes_of_another_shape_are_nothing_to_a_model(tied: Path) -> None:
+    """A teacher that is no such model reads the same batch."""
+    prompt, tokens = np.array([4, 5, 6]), np.array([7, 8, 9])
+    turn = Turn(prompt, tokens, np.zeros(3, np.float32), np.zeros(3, np.int64), Message("assistant", ""), Sampling())
+    foreign = replace(turn, aux={EXPERTS: np.ones((6, 7), np.int16)})
+    assert np.array_equal(scored(tied, [turn]), scored(tied, [foreign]))
+
+
 def test_experts_by_hand() -> None:
     """Two of three experts of one number each: router logits 2, 1 and 0 for a state of 1."""
     router, state = torch.tensor([[2.0], [1.0], [0.0]]), torch.tensor([[1.0]])
@@ -104,9 +112,9 @@ def test_experts_by_hand() -> None:
     silu = [1 / (1 + np.exp(-1)), 0.5 / (1 + np.exp(-0.5))]
     wanted = share * silu[0] * 2 * 3 + (1 - share) * silu[1] * 4 * 5
     assert mixed(state, chosen, weights, gate_up, down).item() == pytest.approx(wanted)
-    taken, told = route(state, router, 2, is_normalised=False, taken=torch.tensor([[2, -1]]))
+    taken, told = route(state.repeat(2, 1), router, 2, is_normalised=False, taken=torch.tensor([[2, -1], [3, 2]]))
     chances = np.exp([2, 1, 0]) / np.exp([2, 1, 0]).sum()
-    assert taken.tolist() == [[2, 1]] and told.tolist() == [pytest.approx([chances[2], chances[1]])]
+    assert taken.tolist() == [[2, 1], [0, 2]] and told[0].tolist() == pytest.approx([chances[2], chances[1]])
 
 
 def test_grouped_products_are_those_of_each_expert() -> None:

@@ -103,7 +103,11 @@ class LlamaForward:
     def hidden_states(
         self, tokens: Tensor, positions: Tensor, plan: AttentionPlan | Varlen, routes: Tensor | None = None
     ) -> Tensor:
-        """Packed tokens [U] -> last hidden states [U, hidden], by the experts of `routes` [U, R] where it has some."""
+        """Packed tokens [U] -> last hidden states [U, hidden], by the experts of `routes` [U, R] where it has some.
+
+        Routes through a model of another shape are nothing to this one.
+        """
+        routes = routes if routes is not None and routes.shape[1] == self.blocks.num_routes else None
         self.rounding.refresh()
         residual: Tensor = _Embed.apply(tokens, *self.embedding, self._embedding_scale, self.blocks.padding)  # type: ignore[no-untyped-call]
         where = PassTokens(self.blocks.angles(residual, positions), plan, routes, self.is_checkpointed)
