@@ -96,9 +96,12 @@ static void after_keys(const Model *model, const Layer *layer, const Step *step,
     PART(PRODUCTS, multiply(count, inner, hidden, gated, layer->down, 1, residual));
 }
 
-/* How many tokens a thread takes at once. */
+/* How many tokens a thread takes at once; with few, one takes all of them: a layer has two parts, and waking another
+   thread for each costs as much as it saves. */
 static int64_t together(const Model *model, int64_t tokens) {
-    int64_t share = (tokens + model->threads - 1) / model->threads;
+    int64_t each = model->hidden * (heads_width(model) + 3 * model->inner);
+    int64_t threads = tokens * each > 2 * MOST_WORK_OF_ONE_THREAD ? model->threads : 1;
+    int64_t share = (tokens + threads - 1) / threads;
     return share < MOST_TOKENS_TOGETHER ? share : MOST_TOKENS_TOGETHER;
 }
 
