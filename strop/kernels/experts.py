@@ -33,18 +33,20 @@ def mixed(
     state: Tensor, chosen: Tensor, weights: Tensor, gate_up: Tensor, down: Tensor, is_gelu: bool = False
 ) -> Tensor:
     """state [T, hidden] through experts gate_up [E, 2F, hidden] and down [E, hidden, F] -> [T, hidden]."""
-    order = chosen.flatten().argsort(stable=True)  # [T k]
-    counts = chosen.flatten().bincount(minlength=len(down))  # [E]
+    each = chosen.flatten()
+    order = each.argsort(stable=True)  # [T k]
+    counts = each.new_zeros(len(down)).scatter_add_(0, each, torch.ones_like(each))  # [E]
     opened = by_expert(state.index_select(0, order // chosen.shape[1]), gate_up, counts)
     found = by_expert(reference_forward(opened, is_gelu), down, counts)
     back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-    each = found.index_select(0, back).view(*chosen.shape, -1)  # [T, k, hidden]
-    return (each.to(weights.dtype) * weights.unsqueeze(-1)).sum(1).to(state.dtype)
+    told = found.index_select(0, back).view(*chosen.shape, -1)  # [T, k, hidden]
+    return (told.to(weights.dtype) * weights.unsqueeze(-1)).sum(1).to(state.dtype)
 
 
 def by_expert(rows: Tensor, experts: Tensor, counts: Tensor) -> Tensor:
     """rows [N, I] in order of their expert, experts [E, O, I], rows of each [E] -> [N, O]."""
-    if rows.is_cuda and rows.dtype == torch.bfloat16:  # nothing waits for the host, so that a step can be a graph
+    is_narrow = rows.is_cuda and rows.dtype == torch.bfloat16
+    if is_narrow and not torch.is_grad_enabled():  # nothing waits for the host, so that a step can be a graph
         ends = counts.cumsum(0).to(torch.int32)
         return torch._grouped_mm(rows, experts.transpose(1, 2), offs=ends)
     parts = torch.split(rows, counts.tolist())
