@@ -7,7 +7,7 @@ anywhere. Engines and trainers compute from this, and prove themselves against t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,19 +158,18 @@ def why_slow(folder: Path) -> str:
 
 
 @contextmanager
-def routes_taken(model: Any) -> Iterator[list[Tensor]]:
-    """The experts [T, k] that the model's own forward pass chooses meanwhile, layer by layer.
+def watched_gates(model: Any, hook: Callable[..., Any]) -> Iterator[None]:
+    """Let a forward hook see, or replace, what gates say: logits, weights and numbers of experts of each token.
 
-    Whoever is compared with it takes the same ones: which of two near ones is the larger may be rounding.
+    Whoever is compared with another pass takes the same experts: which of two near ones is the larger may be rounding.
     """
-    found: list[Tensor] = []
-    gates = [layer.mlp.gate for layer in model.base_model.layers if hasattr(layer.mlp, "experts")]
-    hooks = [gate.register_forward_hook(lambda _module, _given, told: found.append(told[-1])) for gate in gates]
+    layers = model.base_model.layers if type(model).__name__ in FAMILIES else ()
+    hooks = [layer.mlp.gate.register_forward_hook(hook) for layer in layers if hasattr(layer.mlp, "experts")]
     try:
-        yield found
+        yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        for each in hooks:
+            each.remove()
 
 
 def _why(name: str, config: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError, ModelError
 from strop.models.adapters import is_adapter
 from strop.models.attention import NAME, AttentionPlan, Packed, register
+from strop.models.block import watched_gates
 from strop.models.computing import device_problem
 from strop.models.folder import read_json
 from strop.models.reading import read_model
@@ -155,11 +156,11 @@ def _prove(model: Any) -> None:
     lengths = [5, 3]
     tokens = probe(model, sum(lengths))
     positions = torch.cat([torch.arange(n, device=device) for n in lengths])
-    ours = logits(model, hidden_states(model, tokens, positions, Packed(lengths, device)))
+    told: list[tuple[Tensor, ...]] = []
+    with watched_gates(model, lambda _module, _given, said: told.append(said)):
+        ours = logits(model, hidden_states(model, tokens, positions, Packed(lengths, device)))
     model.set_attn_implementation("eager")
-    theirs = torch.cat(
-        [model(input_ids=part.unsqueeze(0), use_cache=False).logits[0] for part in torch.split(tokens, lengths)]
-    )
+    theirs = torch.cat([_alone(model, tokens, rows, told) for rows in (slice(0, 5), slice(5, 8))])
     model.set_attn_implementation(NAME)
     difference = float((ours.float() - theirs.float()).abs().max())
     if not difference <= _TOLERANCE[ours.dtype] * max(1.0, float(theirs.float().abs().max())):
@@ -167,3 +168,10 @@ def _prove(model: Any) -> None:
             f"{type(model).__name__} does not run right on packed sequences: its logits differ by {difference:.3g} "
             f"from those it gives with transformers' own attention. {_FAMILIES}"
         )
+
+
+def _alone(model: Any, tokens: Tensor, rows: slice, told: Sequence[tuple[Tensor, ...]]) -> Tensor:
+    """Logits of one of several sequences by itself, through the experts that its tokens took among the others."""
+    again = iter(told)
+    with watched_gates(model, lambda *_: tuple(each[rows] for each in next(again))):
+        return model(input_ids=tokens[rows].unsqueeze(0), use_cache=False).logits[0]  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from strop.generate.engines.cache import Cached
 from strop.kernels import swiglu
 from strop.kernels.attention import Angles, Heads
 from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import DecoderBlock, Norm, RoutedExperts, described, routes_taken, why_undescribed
+from strop.models.block import DecoderBlock, Norm, RoutedExperts, described, watched_gates, why_undescribed
 from strop.models.fused import Linear, fuse
 from strop.models.model import hidden_states, probe
 
@@ -126,7 +126,8 @@ def block_step(model: Any) -> BlockStep | None:
     weight = model.get_input_embeddings().weight
     positions = torch.arange(8, device=weight.device)
     tokens, plan = probe(model, 8), Packed([8], weight.device)
-    with routes_taken(model) as taken:
+    taken: list[Tensor] = []
+    with watched_gates(model, lambda _module, _given, told: taken.append(told[-1])):
         theirs = hidden_states(model, tokens, positions, plan).float()
     ours = step(tokens, positions, plan, taken).float()
     is_same = float((ours - theirs).abs().max()) <= _TOLERANCE[weight.dtype] * float(theirs.abs().max())

@@ -22,7 +22,7 @@ from strop.kernels.logprobs import token_logprobs
 from strop.kernels.nf4 import Scratch
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
-from strop.models.block import FeedForward, Norm, RoutedExperts, WholeDecoder, described, routes_taken, why_undescribed
+from strop.models.block import FeedForward, Norm, RoutedExperts, WholeDecoder, described, watched_gates, why_undescribed
 from strop.models.four_bits import FourBitLinear
 from strop.models.fused import fuse, stacked
 from strop.models.model import hidden_states, probe
@@ -273,7 +273,9 @@ def _difference(forward: LlamaForward, model: Any) -> float:
     packed = Packed(sizes, device, places)
     plan: AttentionPlan | Varlen = Varlen(sizes, places, device) if forward.takes_varlen(6) else packed
     compared = _compared(model, forward.dtype)
-    with torch.autocast(device.type, compared, enabled=compared != torch.float32), routes_taken(model) as taken:
+    taken: list[Tensor] = []
+    watched = watched_gates(model, lambda _module, _given, told: taken.append(told[-1]))
+    with torch.autocast(device.type, compared, enabled=compared != torch.float32), watched:
         theirs = hidden_states(model, tokens, positions, packed).float()
     ours = forward.hidden_states(tokens, positions, plan, torch.cat(taken, 1) if taken else None).float()
     return float((ours - theirs).abs().max() / theirs.abs().max())
