@@ -129,7 +129,10 @@ class Plain:
         mask = (index <= where.positions.unsqueeze(1))[:, None, None]  # [T, 1, 1, L]
         if window is not None:
             mask &= (index > where.positions.unsqueeze(1) - window)[:, None, None]
-        key, value = (each[pages].transpose(1, 2).flatten(2, 3) for each in (keys, values))  # [T, K, L, D]
+        # what nobody sees may be no number, and 0 times that is none
+        key, value = (
+            each[pages].transpose(1, 2).flatten(2, 3).where(mask.transpose(2, 3), 0) for each in (keys, values)
+        )  # [T, K, L, D]
         if cap is None:
             output = F.scaled_dot_product_attention(query.unsqueeze(2), key, value, mask, scale=scale, enable_gqa=True)
             return output.squeeze(2)

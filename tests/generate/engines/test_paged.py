@@ -403,3 +403,20 @@ def test_short_openings_that_nobody_holds_are_not_looked_for() -> None:
     pages.retire(held, tokens, stem_of(tokens[:5], ()))
     assert pages.share([], tokens[:9]) == [], "less than a page"
     assert pages.share(digests_of(tokens[:35]), tokens[:35]) == held[:2] and list(pages._short) == []
+
+
+def test_what_an_earlier_holder_left_in_a_page_does_no_harm(endless: list[Path]) -> None:
+    """Weights that were not finite leave keys that are none; good ones come, and pages are used again."""
+    engine, prompts = paged(endless[0], rows=2), prompts_of([5, 9])
+    good = {name: each.clone() for name, each in parameters(load_model(endless[0], torch.float32, "cpu")).items()}
+    bad = {name: each * float("nan") for name, each in good.items()}
+
+    async def twice() -> list[Completion]:
+        await engine.load(WeightVersion(1, location=bad))
+        with pytest.raises(NumericsError):
+            await ask(engine, prompts, LONG)
+        await engine.load(WeightVersion(2, location=good))
+        return await ask(engine, prompts, LONG)
+
+    for one, other in zip(asyncio.run(twice()), asked(plain(endless[0]), prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
