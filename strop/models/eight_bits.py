@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from strop.errors import ConfigurationError
 from strop.kernels.eight_bits import Product, rounded_weight
 
 PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply
@@ -32,6 +33,10 @@ class EightBitLinear(nn.Linear):
                 self._held = changes, rounded_weight(self.weight)
         return self._held[1]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy counts its own changes: it rounds anew."""
+        return {**self.__dict__, "_held": None}
+
     def forward(self, input: Tensor) -> Tensor:
         state = input.reshape(-1, input.shape[-1])
         found: Tensor = Product.apply(state, self.weight, self.held())  # type: ignore[no-untyped-call]
@@ -42,9 +47,21 @@ class EightBitLinear(nn.Linear):
 
 def in_eight_bits(model: Any) -> None:
     """From here on its layers' products are of eight bits; names and weights are the same."""
-    for module in model.base_model.layers.modules():
+    modules = list(model.base_model.modules())
+    if strange := sorted({type(module).__name__ for module in modules if _multiplies_otherwise(module)}):
+        raise ConfigurationError(
+            f"products of 8-bit numbers are those of torch.nn.Linear; {type(model).__name__} multiplies in "
+            f'{", ".join(strange)}, too: set products="plain" for engine and trainer'
+        )
+    for module in modules:
         if type(module) is nn.Linear:
             module.__class__ = EightBitLinear
+
+
+def _multiplies_otherwise(module: nn.Module) -> bool:
+    if type(module) is nn.Linear or isinstance(module, nn.Embedding):
+        return False
+    return any(weight.dim() > 1 for weight in module.parameters(recurse=False))
 
 
 @torch.no_grad()

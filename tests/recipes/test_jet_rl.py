@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.paged import PagedEngine
@@ -20,6 +22,7 @@ from strop.models.names import model_folder
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl
 from strop.start.preflight import check
+from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
 from strop.weights.fingerprint import fingerprint
@@ -86,3 +89,43 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
         TorchTrainer(products="fp8", lora=4)
     with pytest.raises(ConfigurationError, match="products='int4'"):
         TorchEngine(products="int4").open(save_pocket_like(tmp_path))
+    for device in ("cpu", "cuda"):
+        run = jet_rl(Setting(device=device))
+        assert run.engine.dtype == run.trainer.dtype == "float32"  # type: ignore[union-attr]
+    with pytest.raises(ConfigurationError, match="summed in float32"):
+        TorchTrainer(products="fp8", dtype="bfloat16", device="cuda")
+    with pytest.raises(ConfigurationError, match="summed in float32"):
+        TorchEngine(products="fp8", dtype="bfloat16").open(save_pocket_like(tmp_path))
+    with pytest.raises(ConfigurationError, match="Ranks multiplies plain numbers"):
+        Ranks(TorchTrainer(products="fp8"))
+
+
+def test_a_model_with_other_products_than_linear_layers_is_refused() -> None:
+    sizes = {"vocab_size": 8, "n_positions": 8, "n_embd": 4, "n_layer": 1, "n_head": 1, "bos_token_id": 0}
+    with pytest.raises(ConfigurationError, match="GPT2LMHeadModel multiplies in Conv1D"):
+        in_eight_bits(GPT2LMHeadModel(GPT2Config(**sizes, eos_token_id=0)))
+
+
+def test_reference_and_earlier_weights_multiply_as_the_policy_does(tmp_path: Path) -> None:
+    trainer = TorchTrainer(products="fp8", snapshots=2)
+    trainer.open(save_pocket_like(tmp_path), 0)
+    opened = trainer._ready()
+    earlier = opened.earlier._with(parameters(opened.model))
+    tokens = torch.arange(4, 12).unsqueeze(0)
+    found = []
+    for model in (opened.model, trainer._policy("reference"), earlier):
+        model.set_attn_implementation("eager")
+        found.append(model(tokens).logits)
+    assert torch.equal(found[1], found[0]) and torch.equal(found[2], found[0])
+
+
+def test_a_copy_rounds_its_own_weights() -> None:
+    layer = EightBitLinear(4, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            layer.weight.mul_(3)
+        layer.held()
+        other = copy.deepcopy(layer)
+        while other.weight._version < layer.weight._version:
+            other.weight.mul_(0)
+    assert isinstance(other, EightBitLinear) and not other.held().any()

@@ -67,12 +67,19 @@ class Ahead:
             self._operations.write(sheet, writing, found[:, place], logprobs[:, place])
         written = (sheet.lengths.index_select(0, slots) - lengths) * is_active
         self.draft.count(is_active.sum().float(), written.sum().float())
-        self._miss(slots, guesses, states.view(len(slots), count, -1), right)
+        is_read = is_active & (right + 1 < runs[:, 2])  # of a guess beyond its limit the model knows nothing
+        missing = torch.where(is_read, slots, self._idle)
+        self._miss(missing, guesses, states.view(len(slots), count, -1), right)
 
-    def take(self, slot: int, tokens: IntArray, length: int) -> None:
-        """Teach the draft the last tokens of a slot that stands still, as far as their states are kept."""
-        written = torch.from_numpy(tokens[-_WINDOW + self.draft.tokens + 2 :].copy()).to(self._states.device)
-        places = torch.arange(length - len(written) - 1, length - 1, device=written.device) % _WINDOW
+    def take(self, slot: int, tokens: IntArray, newest: int) -> None:
+        """Teach the draft the newest of these, as far as their states are kept: a slot that stands still wrote them.
+
+        It may have run on beyond them, where a string ended them.
+        """
+        length, beyond = len(tokens), int(self._sheet.lengths[slot]) - len(tokens)
+        count = max(0, min(newest, length - 1, _WINDOW - self.draft.tokens - 2 - beyond))
+        written = torch.from_numpy(tokens[length - count :].copy()).to(self._states.device)
+        places = torch.arange(length - count - 1, length - 1, device=written.device) % _WINDOW
         has_missed = self._missed.tokens[slot] >= 0
         missed = Missed(*(each[slot : slot + int(has_missed)] for each in self._missed))
         self.draft.take(Trace(self._states[slot].index_select(0, places), written), missed)
@@ -93,11 +100,10 @@ class Ahead:
             guesses.append(token)
         return torch.stack(guesses, 1)
 
-    def _miss(self, slots: Tensor, guesses: Tensor, states: Tensor, right: Tensor) -> None:
-        """Keep the first guess of each slot that did not hold; states [B, count, hidden]."""
-        owners = torch.where(right < guesses.shape[1], slots, self._idle)
+    def _miss(self, owners: Tensor, guesses: Tensor, states: Tensor, right: Tensor) -> None:
+        """Keep the first guess that did not hold for each of its owners [B]; states [B, count, hidden]."""
         first = right.clamp(max=guesses.shape[1] - 1)
-        row = torch.arange(len(slots), device=slots.device)
+        row = torch.arange(len(owners), device=owners.device)
         self._missed.before.index_copy_(0, owners, states[row, first])
         self._missed.tokens.index_copy_(0, owners, guesses[row, first])
         self._missed.after.index_copy_(0, owners, states[row, first + 1])

@@ -102,11 +102,11 @@ class Board:
         """From here on several tokens a step where they are guessed right."""
         self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables)
 
-    def teach(self, slot: int, tokens: IntArray, length: int, newest: int) -> None:
+    def teach(self, slot: int, tokens: IntArray, newest: int) -> None:
         """Let the draft learn from the newest ones of the tokens that stand in a slot, if there is one."""
         if self.ahead is not None:
             with self.turn():
-                self.ahead.take(slot, tokens[max(length - newest, 1) : length], length)
+                self.ahead.take(slot, tokens, newest)
 
     # ---- what the host does now and then
 

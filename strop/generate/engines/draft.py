@@ -98,7 +98,7 @@ class Draft:
             self._next = Next(size, self.width * size).to(device)
         self._optimizer = torch.optim.AdamW(self._next.parameters(), lr=self.learning_rate, weight_decay=0.0)
         self._chance = torch.Generator(device).manual_seed(0)
-        self._counts = torch.zeros(2, device=device)
+        self._counts = torch.zeros(2, dtype=torch.float64, device=device)  # float32 stops at 2^24
         self._traces, self._missed = deque(maxlen=self.pool), deque(maxlen=self.pool)
 
     def next_state(self, state: Tensor, tokens: Tensor) -> Tensor:

@@ -238,6 +238,7 @@ class PagedEngine(Engine):
 
     def _answer(self, request: Request, otherwise: Stop) -> None:
         request.routes = self._board.routes(request.pages, len(request.tokens))
+        self._board.teach(request.slot, request.tokens, request.written_here(self.version))
         self._seating.leave(request)
         request.answer(request.ending(self._strings, self._ends) or otherwise)
 
@@ -259,7 +260,6 @@ class PagedEngine(Engine):
                 raise NumericsError(f"the model's logits are not finite at version {self.version}")
             self.num_generated += length - before
             request.take(tokens[row, :length].copy(), logprobs[row, before:length], versions[row, before:length])
-            self._board.teach(request.slot, tokens[row], length, int((request.versions == self.version).sum()))
 
     def _unseat(self, requests: list[Request]) -> None:
         """Running requests give their slots back and wait in front, to have their keys computed anew."""
@@ -269,7 +269,9 @@ class PagedEngine(Engine):
                 self._fetch(requests, None)
         for request in (over := [each for each in requests if each.ending(self._strings, self._ends)]):
             self._answer(request, Stop.LENGTH)
-        self._seating.unseat([request for request in requests if request not in over])
+        for request in (rest := [each for each in requests if each not in over]):
+            self._board.teach(request.slot, request.tokens, request.written_here(self.version))
+        self._seating.unseat(rest)
 
     def _withdraw(self, request: Request) -> None:
         """Forget a request that nobody waits for any more."""

@@ -32,6 +32,7 @@ class Request:
     pages: list[int] = field(default_factory=list)
     shown: int = 0  # pages that the device knows of
     epoch: int = 0
+    came: int = 0  # tokens that it sat down with
     stem: bytes = b""  # what its prompt is known by, see `pages.stem_of`
     checked: int = 0  # tokens already looked through for stop strings
     routes: NDArray[np.int16] | None = None  # [N, R], experts that its tokens went through
@@ -46,6 +47,10 @@ class Request:
         self.tokens = tokens
         self.logprobs = np.concatenate((self.logprobs, logprobs))
         self.versions = np.concatenate((self.versions, versions))
+
+    def written_here(self, version: int) -> int:
+        """Tokens of this version since it sat down."""
+        return int((self.versions[self.came :] == version).sum())
 
     def is_cut_at_string(self, strings: StopStrings) -> bool:
         """Whether a stop string is complete in its new tokens; it then ends there."""

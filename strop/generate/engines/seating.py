@@ -51,7 +51,7 @@ class Seating:
         if content not in known:
             known[content] = digests_of(context[:-1])
         pages = self.pages.share(known[content], context[:-1])
-        request.known = len(context)
+        request.known = request.came = len(context)
         start, need = len(pages) * PAGE, self._reach(request) - len(pages)
         if not self.pages.has_room(need):
             self.pages.release(pages)

@@ -71,6 +71,10 @@ class TorchEngine(Engine):
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
         if self.products not in PRODUCTS:
             raise ConfigurationError(f"an engine has no products={self.products!r}: {nearest(self.products, PRODUCTS)}")
+        if self.products != "plain" and self.dtype != "float32":
+            raise ConfigurationError(
+                f'products of 8-bit numbers are summed in float32: set dtype="float32", got {self.dtype!r}'
+            )
         self._model = load_model(model, named_dtype(self.dtype), self.device)
         if self.products == "plain":
             compiled = whole_step(self._model) or compiled_llama(self._model)

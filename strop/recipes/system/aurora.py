@@ -9,7 +9,8 @@ Reading: A guess holds where the policy draws the very same token with the rando
     weights 0.8^i, and at guesses that were not taken with weight 0.1 (the paper's is not known). New weights empty the
     pool of what it learns from: in a run the policy moves too. It begins knowing nothing, and guesses while at most
     `rows` sequences are decoded. Training is GRPO's.
-Left out: A draft with keys of its own (EAGLE 3), a trainer in another process.
+Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the figure below of engines that are
+    placed in processes of their own, which guess and learn all the same.
 Acts: draft/tokens_per_look > 1
 """
 

@@ -7,7 +7,8 @@ Claim: Up to 1.33 times as fast rollouts and 1.41 times as fast training, 1.16 t
 Reading: Weights in blocks of 128 x 128, activations and output gradients 1 x 128 along what is summed, both operands of
     a weight gradient 128 x 1 along tokens; embedding, head, norms and softmax are not rounded, and neither are the
     weights that learn. Weights are published whole and rounded by whoever loads them, by the same rule. Numbers are
-    rounded and then multiplied in float32: the result of such a machine, without its speed. Sums in another order now
+    rounded and then multiplied in float32, on a GPU too: the result of such a machine, without its speed. A reference
+    and earlier weights are rounded as well. Sums in another order now
     and then round an activation to the other side: engine and trainer differ by 0.0004 in a logprob on average, by 0.12
     where only one of them rounds. Training is GRPO's.
 Left out: Kernels that multiply eight bits; the cache of keys in eight bits.

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from strop.models.eight_bits import in_eight_bits
@@ -42,6 +43,14 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     if trainer.products == "fp8":
         in_eight_bits(model)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
-    load = partial(load_model, Path(source), dtype=holding.frozen, device=trainer.device)
+    load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
     return Opened(model, forward, earlier, optimizer, Path(source), seed, holding)
+
+
+def load_frozen(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:
+    """A model that does not learn; the reference and earlier weights multiply as the ones that do."""
+    model = load_model(folder, dtype, device).requires_grad_(False)
+    if products == "fp8":
+        in_eight_bits(model)
+    return model

@@ -47,6 +47,10 @@ def check(trainer: TorchTrainer) -> None:
         )
     if trainer.products != "plain" and trainer.lora:
         raise ConfigurationError("products of 8-bit numbers are for weights that learn: set lora=0")
+    if trainer.products != "plain" and trainer.dtype != "float32":
+        raise ConfigurationError(
+            f'products of 8-bit numbers are summed in float32: set dtype="float32", got {trainer.dtype!r}'
+        )
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())
         raise ConfigurationError(f"training takes 18, 10 or 6 bytes for a weight, not {held} ({known})")

@@ -63,6 +63,10 @@ class Ranks(Trainer):
             )
         if self.inner.lora:
             raise ConfigurationError(f"Ranks trains whole weights: need lora=0, got {self.inner.lora}")
+        if self.inner.products != "plain":
+            raise ConfigurationError(
+                f'Ranks multiplies plain numbers: need products="plain", got {self.inner.products!r}'
+            )
         if self.inner.bytes_per_weight not in (0, FLOAT32):
             raise ConfigurationError(
                 f"Ranks holds weights in float32, cut over its ranks: need bytes_per_weight={FLOAT32}, or 0, got "

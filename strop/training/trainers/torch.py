@@ -17,14 +17,14 @@ from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer
 from strop.models.adapters import Unadapted
 from strop.models.eight_bits import Multiplies, rounding
-from strop.models.model import head_of, load_model, logits, parameters
+from strop.models.model import head_of, logits, parameters
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
 from strop.training.machine.earlier import FILLED
 from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
 from strop.training.machine.opened import Opened
-from strop.training.machine.opening import open_trainer
+from strop.training.machine.opening import load_frozen, open_trainer
 from strop.training.machine.settings import DTYPES, check
 from strop.training.machine.step_sum import Figures, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
@@ -51,7 +51,7 @@ class TorchTrainer(Trainer):
     max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
     chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
     device: str = "cpu"  # cpu or cuda
-    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
+    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere and with products of 8-bit numbers
     reference: FilePath | None = None  # model folder; None: the weights training began with
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
@@ -72,7 +72,7 @@ class TorchTrainer(Trainer):
         self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
         if self.dtype == "auto":
-            self.dtype = "bfloat16" if is_gpu else "float32"
+            self.dtype = "bfloat16" if is_gpu and self.products == "plain" else "float32"
         check(self)
 
     def problems(self, run: Run) -> list[str]:
@@ -250,7 +250,8 @@ class TorchTrainer(Trainer):
             folder = Path(name if name != "reference" else self.reference or opened.source)
             if name != "reference":
                 check_same_words(opened.source, folder)
-            opened.frozen[name] = load_model(folder, opened.holding.frozen, self.device).requires_grad_(False)
+            products = self.products if name == "reference" else "plain"
+            opened.frozen[name] = load_frozen(folder, opened.holding.frozen, self.device, products)
         return opened.frozen[name]
 
     def _ready(self) -> Opened:

@@ -198,3 +198,57 @@ def test_what_a_lesson_minimises(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_figures_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="tokens, rows, width, every and pool >= 1"):
         Draft(tokens=0)
+
+
+class Noting(Draft):
+    """Remembers every trace and every missed guess that it is given."""
+
+    def take(self, trace: Trace, missed: Missed) -> None:
+        self.__dict__.setdefault("given", []).append((trace, Missed(*(each.clone() for each in missed))))
+        super().take(trace, missed)
+
+
+def states_of(reference: Any, tokens: list[int]) -> torch.Tensor:
+    """The model's normalised state after each of these tokens, by transformers."""
+    with torch.no_grad():
+        found: torch.Tensor = reference.base_model(input_ids=torch.tensor([tokens])).last_hidden_state[0]
+    return found
+
+
+def test_lessons_are_of_states_that_transformers_computes_too(folders: dict[str, Path]) -> None:
+    """Few pages: requests leave and come back, find pages of theirs and compute those tokens' states no more."""
+    draft = Noting(tokens=3, every=1000)
+    engine = paged(folders["endless"], draft, rows=8, cache_tokens=16 * 14, steps=1)
+    reference, prompts = load_reference(folders["endless"]), prompts_of([17, 3, 9, 20, 6, 11])
+    replies = asked(engine, prompts, Sampling(max_tokens=50, stop=("never so",)))
+    whole = [[*prompt.tolist(), *reply.tokens.tolist()] for prompt, reply in zip(prompts, replies, strict=True)]
+    given = draft.__dict__["given"]
+    assert len(given) > len(prompts), "some left before they were done"
+    assert sum(len(trace.tokens) for trace, _ in given) <= 6 * 50, "each token is given once"
+    for trace, _ in given:
+        told, near = trace.tokens.tolist(), []
+        for tokens in whole:
+            starts = [at for at in range(1, len(tokens)) if tokens[at : at + len(told)] == told]
+            near += [states_of(reference, tokens)[at - 1 : at - 1 + len(told)] for at in starts]
+        assert min(float((each - trace.states).abs().max()) for each in near) < 1e-3
+
+
+def test_a_guess_beyond_the_limit_is_no_lesson(folders: dict[str, Path]) -> None:
+    """The model looks at no token that a request cannot write, so it has no state after one."""
+    draft, prompt = Noting(tokens=4, every=1000), prompts_of([6])[0]
+    engine, reference = paged(folders["endless"], draft), load_reference(folders["endless"])
+    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=9), 0))
+    tokens = [*prompt.tolist(), *reply.tokens.tolist()]
+    [(_, missed)] = draft.__dict__["given"]
+    guess = int(missed.tokens[0])
+    after = [states_of(reference, [*tokens[:end], guess])[-1] for end in range(len(prompt), len(tokens))]
+    assert min(float((each - missed.after[0]).abs().max()) for each in after) < 1e-3
+
+
+def test_it_counts_on_after_many_tokens() -> None:
+    draft = Draft()
+    draft.open(Ends(torch.zeros(3, 2), torch.zeros(3, 2)))
+    draft.count(torch.tensor(2.0**24), torch.tensor(2.0**24))
+    draft.learn([])
+    draft.count(torch.tensor(1.0), torch.tensor(3.0))
+    assert looks(draft) == 3
