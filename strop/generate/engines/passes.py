@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-PASSES = 12  # after a request ended: its caller scores, and asks for the next one
+# After a request ended, so that whoever waited can ask again before the next step: its task wakes in the first; a group
+# that ends, is scored and makes room for another one's attempts needs about six.
+PASSES = 12
 
 
 async def let_others_run(passes: int) -> None:

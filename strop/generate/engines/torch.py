@@ -23,6 +23,7 @@ from strop.errors import ConfigurationError, DeliveryError, nearest
 from strop.generate.engines.block_step import block_step
 from strop.generate.engines.compiled_llama import compiled_llama
 from strop.generate.engines.decoder import Decoder
+from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.whole_step import whole_step
 from strop.machines import EXPERTS, Completion, Engine, Stop, WeightVersion
@@ -33,9 +34,6 @@ from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 
 _STEP_TOKENS = 8192
-# Passes of the event loop after a request ended, so that whoever waited can ask again before the next step: its task
-# wakes in the first; a group that ends, is scored and makes room for another one's attempts needs about six.
-_PASSES = 12
 
 
 @dataclass(eq=False)
@@ -151,7 +149,7 @@ class TorchEngine(Engine):
         try:
             has_finished = True
             while self._has_work:
-                await _let_others_run(_PASSES if has_finished else 1)
+                await let_others_run(PASSES if has_finished else 1)
                 has_finished = self._has_work and self._step()  # they may all have left meanwhile
         except asyncio.CancelledError:
             self._dismiss(lambda request: request.future.cancel())
@@ -241,11 +239,6 @@ def _fail(error: Exception, request: TorchRequest) -> None:
 def _nothing() -> Completion:
     """The completion of a request that never started."""
     return Completion(np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.int64), Stop.ABORTED)
-
-
-async def _let_others_run(passes: int) -> None:
-    for _ in range(passes):
-        await asyncio.sleep(0)
 
 
 def named_dtype(name: str) -> torch.dtype:

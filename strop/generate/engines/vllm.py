@@ -21,6 +21,7 @@ import numpy as np
 from torch import Tensor
 
 from strop.errors import ConfigurationError, DeliveryError, EngineError, NumericsError, StropError
+from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import check_fits, check_request, named_dtype, read_weights
 from strop.generate.engines.vllm_request import VllmRequest
@@ -34,7 +35,6 @@ from strop.weights.shared import Alternating, SharedWeights
 if TYPE_CHECKING:
     from strop.run import Run
 
-_PASSES = 12  # of the event loop after a request ended; see engines/torch.py
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 
 
@@ -210,7 +210,7 @@ class VllmEngine(Engine):
         try:
             has_finished = True
             while self._running:
-                await _let_others_run(_PASSES if has_finished else 1)
+                await let_others_run(PASSES if has_finished else 1)
                 has_finished = bool(self._running) and self._step()  # they may all have left meanwhile
         except asyncio.CancelledError:
             self._dismiss(lambda request: request.future.cancel())
@@ -266,8 +266,3 @@ class VllmEngine(Engine):
 
 def _fail(error: Exception, request: VllmRequest) -> None:
     request.future.set_exception(error)
-
-
-async def _let_others_run(passes: int) -> None:
-    for _ in range(passes):
-        await asyncio.sleep(0)
