@@ -103,6 +103,13 @@ class Closes(Protocol):
 
 
 @runtime_checkable
+class Multiplies(Protocol):
+    """Says what kind of numbers its model's layers multiply."""
+
+    products: str
+
+
+@runtime_checkable
 class Typed(Protocol):
     """Holds weights in one type."""
 
@@ -247,8 +254,7 @@ def parts(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def inside(value: Any, kind: type[Kind]) -> list[Kind]:
     """Every part of this role or ability within a value, itself first, each once."""
-    found = [part for _, part in parts(value) if plays(part, kind)]
-    return list({id(part): part for part in found}.values())
+    return list({id(part): part for _, part in parts(value) if plays(part, kind)}.values())
 
 
 def outermost(value: Any, kind: type[Kind]) -> list[tuple[str, Kind]]:
@@ -281,8 +287,7 @@ def learners_in(value: Any) -> list[Learns]:
 
 def plays(part: Any, kind: type) -> bool:
     """Whether a part names this role as its base, or has this ability."""
-    is_ability = kind.__module__ == __name__
-    return isinstance(part, kind) if is_ability else kind in type(part).__mro__
+    return isinstance(part, kind) if kind.__module__ == __name__ else kind in type(part).__mro__
 
 
 def generated(engine: Any) -> int | None:

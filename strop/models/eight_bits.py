@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,6 @@ from strop.errors import ConfigurationError
 from strop.kernels.eight_bits import Product, rounded_weight
 
 PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply
-
-
-@runtime_checkable
-class Multiplies(Protocol):
-    """Says what kind of numbers its model's layers multiply."""
-
-    products: str
 
 
 class EightBitLinear(nn.Linear):

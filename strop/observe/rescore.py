@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import Typed, inside
+from strop.abilities import Multiplies, Typed, inside
 from strop.errors import DeliveryError
 from strop.machines import Engine
-from strop.models.eight_bits import Multiplies
 from strop.training.batch import Batch
 from strop.training.needs import Logprobs
 from strop.types import Group, Metrics, Origin

@@ -19,6 +19,7 @@ from strop.machines import Completion, WeightVersion
 from strop.models.eight_bits import EightBitLinear, in_eight_bits, rounding
 from strop.models.model import load_model, parameters
 from strop.models.names import model_folder
+from strop.placement.place import place
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl
 from strop.start.preflight import check
@@ -80,6 +81,8 @@ def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:
 
 def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
     run = jet_rl(Setting())
+    check(run)  # as it is, and in a process of its own, it is not
+    check(place(run, "process"))
     for engine in (TorchEngine(), PagedEngine(device="cpu", dtype="float32")):
         with pytest.raises(ConfigurationError, match="engine's products are plain, the trainer's fp8"):
             check(replace(run, engine=engine))

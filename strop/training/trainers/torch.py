@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import inside
+from strop.abilities import Multiplies, inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer
 from strop.models.adapters import Unadapted
-from strop.models.eight_bits import Multiplies, rounding
+from strop.models.eight_bits import rounding
 from strop.models.model import head_of, logits, parameters
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
