@@ -24,7 +24,7 @@ types: $(VENV)/dev
 
 # three processes on two cores: many tests wait for processes that they started
 unit: $(VENV)/dev
-	$(BIN)/pytest -n 3
+	$(BIN)/pytest -n 3 --dist worksteal
 
 # what is too large for every change: memories of 20,000 tasks, killed and gone on with; minutes on two cores
 slow: $(VENV)/dev

@@ -146,11 +146,15 @@ def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[s
 
 def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> Turn:
     """A turn's notes with its last token, which an engine reads only when it goes on behind it, `count` tokens on."""
-    found = dict(turn.aux)
-    for name in found.keys() & more.keys():
-        if len(more[name]) > count and len(found[name]) and not found[name][-1].any():
-            found[name] = np.concatenate([found[name][:-1], more[name][len(more[name]) - count - 1 :][:1]])
-    return replace(turn, aux=found)
+    lacking = {
+        name: told
+        for name, told in turn.aux.items()
+        if len(more.get(name, ())) > count and len(told) and not told[-1].any()
+    }
+    if not lacking:
+        return turn
+    read = {name: more[name][len(more[name]) - count - 1 :][:1] for name in lacking}
+    return replace(turn, aux={**turn.aux, **{n: np.concatenate([told[:-1], read[n]]) for n, told in lacking.items()}})
 
 
 def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:

@@ -50,10 +50,17 @@ def summarize(run: Run, folder: RunFolder, step: int, is_complete: bool) -> dict
         "folder": str(folder.path),
         **_of_warmup(folder),
     }
-    folder.summary.write_text(json.dumps(summary, indent=1) + "\n")  # which the verdict on seeds reads beside others
+    _write(folder, summary)  # which the verdict on seeds reads beside others
     summary["verdicts"] = _verdicts(folder)
-    folder.summary.write_text(json.dumps(summary, indent=1) + "\n")
+    _write(folder, summary)
     return summary
+
+
+def _write(folder: RunFolder, summary: dict[str, Any]) -> None:
+    """Whole or not at all, whenever the run is killed."""
+    building = folder.summary.with_suffix(".building")
+    building.write_text(json.dumps(summary, indent=1) + "\n")
+    building.rename(folder.summary)
 
 
 def _counted(folder: RunFolder) -> dict[str, int]:

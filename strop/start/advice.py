@@ -8,7 +8,7 @@ from strop.abilities import CountsTokens, inside
 from strop.filter.score import is_inline
 from strop.machines import Trainer
 from strop.models.block import why_slow
-from strop.models.names import model_folder
+from strop.models.names import BUNDLED, model_folder
 from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
 from strop.start.room import said
@@ -93,6 +93,8 @@ def _adapters(run: Run) -> list[str]:
 
 def _slow_path(run: Run) -> list[str]:
     """A model that strop has no description of runs through transformers."""
+    if run.model in BUNDLED:
+        return []
     folder = model_folder(run.model)
     reason = why_slow(folder) if (folder / "config.json").is_file() else ""
     return [f"{run.model} takes the slow path of generation and training: {reason}"] if reason else []

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
+from typing import get_args
 
 import pytest
 
 from strop.catalogue.record import recipe_files
 from strop.cli.overrides import paths
+from strop.generate.engines.choice import EngineName
+from strop.generate.engines.vllm import VllmEngine
 from strop.recipes import parameters_of
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
@@ -22,6 +26,9 @@ ROWS = [
 def test_fields_and_recipes_of_strop_exist() -> None:
     run = grpo(Setting(device="cuda"))
     known = {*parameters_of(grpo), *recipe_files(), *(path for path, _ in paths(run)), "rewards.1.weight"}
+    known |= {f"engine.{each.name}" for each in fields(VllmEngine)} | {
+        f"engine={name}" for name in get_args(EngineName)
+    }
     named = {name for row in ROWS[2:] for name in re.findall(r"`([^`]+)`", row[1])}
     after = PAGE.partition("Of transformers' own arguments")[2].partition("## What differs")[0]
     named |= set(re.findall(r"`[^`]+`\s+is\s+`([^`=]+)", after)) - {"--track"}

@@ -66,6 +66,7 @@ class Killer:
 
 
 @pytest.mark.long
+@pytest.mark.slow  # a minute or more of waiting; that an actor's death costs nothing is also seen below, without a run
 def test_a_run_on_ray_survives_the_death_of_its_actor(tmp_path: Path) -> None:
     run = place(make_run(save_pocket_like(tmp_path / "model")), "ray")
     assert isinstance(run.engine, RayActor)

@@ -147,7 +147,8 @@ class Board:
         where = TokenPlaces(packed[0], packed[1], self.tables, runs)
         states = self._llama.states(packed[2], where, self._cache)
         if self.ahead is not None:
-            self.ahead.keep(packed[0], packed[1], states)
+            last = self._put(np.cumsum(counts) - 1)  # of each piece: guesses begin there
+            self.ahead.keep(packed[0][last], packed[1][last], states[last])
 
     @torch.inference_mode()
     def empty(self, slots: Sequence[int]) -> None:
