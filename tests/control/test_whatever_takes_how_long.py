@@ -29,7 +29,7 @@ from tests.clock import run_virtually
 from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
 
-TIMINGS = range(4)
+ENDS, BETWEEN = (0, 3), (1, 2)  # timings: those furthest apart, and the others
 
 
 def adaptive() -> list[str]:
@@ -86,4 +86,10 @@ def played(name: str, model: Path, folder: Path, timing: int) -> str:
 
 @pytest.mark.parametrize("name", adaptive())
 def test_the_same_ledger_whatever_took_how_long(name: str, model: Path, tmp_path: Path) -> None:
-    assert len({played(name, model, tmp_path, timing) for timing in TIMINGS}) == 1
+    assert len({played(name, model, tmp_path, timing) for timing in ENDS}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", adaptive())
+def test_nor_between_the_furthest(name: str, model: Path, tmp_path: Path) -> None:
+    assert len({played(name, model, tmp_path, timing) for timing in (*ENDS, *BETWEEN)}) == 1

@@ -195,5 +195,5 @@ def test_the_plan_takes_the_most_bytes_that_fit() -> None:
     assert chosen(139 - 14 - 20, others=2) == 6  # a reference and a teacher, of 14 GiB each
     trainer = TorchTrainer(device="cuda", max_tokens=8192, chunk=1024, products="fp8")
     assert chosen(75) == 18  # whose kernels know float32 weights alone
-    trainer.products = "plain"
+    trainer = TorchTrainer(device="cuda", max_tokens=8192, chunk=1024)
     assert chosen(10) == 6  # refused once everybody else has taken his part
