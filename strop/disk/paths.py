@@ -73,10 +73,13 @@ def own_code(run: Any) -> list[Path]:
 def is_own(module: ModuleType) -> bool:
     """Whether it belongs neither to strop nor to anything installed."""
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
+    if not isinstance(file, str) or not file.endswith(".py") or _is_installed(file):
         return False
-    path = _resolved(file)
-    return not path.startswith((str(_PACKAGE), *_INSTALLED)) and "site-packages" not in path
+    return not _is_installed(_resolved(file))
+
+
+def _is_installed(path: str) -> bool:
+    return path.startswith((str(_PACKAGE), *_INSTALLED)) or "site-packages" in path
 
 
 @cache
