@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 Kind = Literal["model", "dataset"]
-_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")  # as the hub has them: no part is a way up
 
 
 class NotOnHub(Exception):  # noqa: N818 (it says what was found)

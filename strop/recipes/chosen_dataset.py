@@ -19,7 +19,7 @@ def chosen_dataset(name: str) -> str:
     owner_and_name, table = "/".join(name.split("/")[:2]), "/".join(name.split("/")[2:])
     if Path(name).exists() or name.endswith(tuple(FORMATS)):
         return name
-    if not is_hub_id(owner_and_name):
+    if not is_hub_id(owner_and_name) or ".." in Path(table).parts:
         raise DataError(f"there is no folder {name}; of a dataset on the Hugging Face hub name the owner, too: {_FORM}")
     try:
         folder = snapshot(owner_and_name, "dataset", _FILES, lambda cached: bool(tables_in(cached / table)))

@@ -5,8 +5,6 @@ On a GPU, or in Triton's own interpreter: `TRITON_INTERPRET=1 pytest tests/gpu/t
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 import torch
@@ -15,12 +13,10 @@ from torch import Tensor
 from strop.kernels import attention, logprobs, norm, swiglu
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.decode import PAGE, Plain, Rotation, TokenPlaces
+from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 
 pytestmark = pytest.mark.gpu
-pytest.importorskip("triton", reason="no Triton here")
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-if not (torch.cuda.is_available() or IS_INTERPRETED):
-    pytest.skip("no GPU here", allow_module_level=True)
+DEVICE = triton_device()
 
 from strop.kernels.triton import attention as triton_attention  # noqa: E402
 from strop.kernels.triton import decode as triton_decode  # noqa: E402
@@ -28,7 +24,6 @@ from strop.kernels.triton import head as triton_head  # noqa: E402
 from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
 
-DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 NARROW = torch.float16 if IS_INTERPRETED else torch.bfloat16  # whose products the interpreter knows
 BOUND = 1e-2
 SIGHTS = [(20, None), (None, 2.0), (90, 2.0), (1, None)]  # windows and caps

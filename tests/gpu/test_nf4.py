@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 
 from strop.kernels.nf4 import pack, reference_unpack
+from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 
 pytestmark = pytest.mark.gpu
-pytest.importorskip("triton", reason="no Triton here")
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-if not (torch.cuda.is_available() or IS_INTERPRETED):
-    pytest.skip("no GPU here", allow_module_level=True)
+DEVICE = triton_device()
 
 from strop.kernels.triton import nf4  # noqa: E402
-
-DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (7, 192), (513, 128)])

@@ -5,7 +5,6 @@ On a GPU, or in Triton's own interpreter: `TRITON_INTERPRET=1 pytest tests/gpu`.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -24,13 +23,11 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group
+from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 from tests.training.tiny import make_attempt, make_turn
 
 pytestmark = pytest.mark.gpu
-pytest.importorskip("triton", reason="no Triton here")
-IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-if not (torch.cuda.is_available() or IS_INTERPRETED):
-    pytest.skip("no GPU here", allow_module_level=True)
+DEVICE = triton_device()
 
 from strop.kernels.triton import attention as triton_attention  # noqa: E402
 from strop.kernels.triton import head as triton_head  # noqa: E402
@@ -38,7 +35,6 @@ from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import rotary as triton_rotary  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
 
-DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 TYPES = [torch.float32, torch.bfloat16]
 NARROW = torch.float16 if IS_INTERPRETED else torch.bfloat16  # whose products the interpreter knows
 # of rounding once or twice; the interpreter does not round, it cuts

@@ -90,3 +90,9 @@ def test_a_missing_folder_in_a_folder_that_is_there_is_no_id(
     with pytest.raises(ModelError, match="model folder runs/nothing does not exist"):
         check_model_folder(Path(chosen_model("runs/nothing")))
     assert not capsys.readouterr().err, "the hub was not asked"
+
+
+@pytest.mark.parametrize("name", ["a/..", "../b", "a/b/../../../etc", "-a/b"])
+def test_a_way_up_is_no_id(name: str) -> None:
+    with pytest.raises(DataError, match="name the owner, too"):
+        chosen_dataset(name)
