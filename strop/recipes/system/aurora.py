@@ -27,7 +27,7 @@ from strop.training.losses.clip import Clip
 def aurora(
     setting: Setting = Setting(),
     guesses: int = 4,  # tokens ahead
-    rows: int = 32,  # sequences at most while it guesses
+    rows: int = 64,  # sequences at most while it guesses: those of a step
 ) -> Run:
     """Guesses that hold save looks of the model; every token is what it would have been without them."""
     dtype = "bfloat16" if setting.device.startswith("cuda") else "float32"
