@@ -24,12 +24,13 @@ from transformers import (
 from strop.errors import ConfigurationError, ModelError
 from strop.filter.judges import Generative
 from strop.generate.engines.torch import TorchEngine, read_weights
-from strop.models.folder import check_model_folder
+from strop.models.folder import check_context, check_model_folder
 from strop.models.model import load_model
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.critic import Critic
-from strop.types import Task
-from tests.models import save_pocket_like, save_tiny_model, save_tokenizer
+from strop.types import Sampling, Task
+from tests.generate.engines.asking import asked, opened, prompts_of, worst_difference
+from tests.models import load_reference, save_pocket_like, save_tiny_model, save_tokenizer
 
 _LOST = "model.layers.0.self_attn.q_proj.weight"
 _SIZES: dict[str, Any] = {
@@ -139,3 +140,17 @@ def test_code_in_a_folder_is_refused_unless_transformers_has_the_architecture(tm
 def test_devices_that_are_not_there_are_refused(tmp_path: Path, device: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         load_model(save_tiny_model(tmp_path, "llama"), device=device)
+
+
+def test_longrope_ends_where_its_positions_would_turn_otherwise(tmp_path: Path) -> None:
+    """Of a sequence that grows beyond the original length, and of all beside it, keys would be of another model."""
+    rope = {"rope_type": "longrope", "rope_theta": 100.0, "original_max_position_embeddings": 24}
+    rope |= {"short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 6.0]}
+    folder = save_tiny_model(tmp_path, "llama", rope_parameters=rope, eos_token_id=None)
+    engine, prompts = opened(folder, rows=3), prompts_of([3, 20, 9, 23, 14])
+    for prompt, written in zip(prompts, asked(engine, prompts, Sampling(max_tokens=30)), strict=True):
+        assert len(prompt) + len(written.tokens) == 24
+        assert worst_difference(load_reference(folder), prompt, written) < 1e-4
+    check_context(folder, 24)
+    with pytest.raises(ConfigurationError, match=r"context=25 is more than the 24 positions .* of its 96, .*longrope"):
+        check_context(folder, 25)

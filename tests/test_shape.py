@@ -18,7 +18,6 @@ MANY = {"__init__", "trajectory_of", "attend", "_attention", "grades"}
 # Files that ask foreign objects by name, which have no protocol of ours; no part of a run is ever asked so.
 FOREIGN = {
     "cli/conversion.py": "types of the language",
-    "cli/models.py": "configurations of transformers",
     "disk/checkpoint.py": "exceptions of the language and of safetensors",
     "disk/paths.py": "modules of the language",
     "environments/outside/gym_text.py": "numbers of numpy, or not",
@@ -28,9 +27,9 @@ FOREIGN = {
     "generate/engines/paged_llama.py": "models of transformers",
     "generate/engines/stops.py": "models of transformers",
     "generate/engines/vllm_request.py": "outputs of vLLM",
-    "generate/policy.py": "configurations of transformers",
     "generate/template.py": "tokenizers and configurations of transformers",
     "models/block.py": "models of transformers",
+    "models/folder.py": "configurations of transformers",
     "models/model.py": "models of transformers",
     "observe/facts.py": "syntax trees",
     "observe/stacks.py": "coroutines",
@@ -38,7 +37,6 @@ FOREIGN = {
     "placement/process.py": "weights in shared memory, or not",
     "placement/ray.py": "exceptions of Ray",
     "processes/answers.py": "types of the language",
-    "start/ready.py": "configurations of transformers",
     "start/side_by_side.py": "the operating system",
     "training/batch.py": "fields that are tensors, without importing torch",
     "training/machine/memory.py": "configurations of transformers",

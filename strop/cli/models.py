@@ -7,7 +7,7 @@ from pathlib import Path
 from strop.errors import ModelError, nearest
 from strop.generate.engines.choice import engine_on
 from strop.generate.policy import Policy
-from strop.models.folder import check_model_folder, read_config
+from strop.models.folder import check_model_folder, longest_sequence, read_config
 from strop.models.names import model_folder
 from strop.recipes.chosen_model import chosen_model
 from strop.types import Sampling
@@ -29,5 +29,4 @@ def open_policy(folder: Path, sampling: Sampling, device: str = "cpu") -> Policy
     """The model in an engine, with as much context as it has positions, within reason."""
     engine = engine_on(device)
     engine.open(folder)
-    limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or _CONTEXT
-    return Policy.load(folder, engine, sampling, min(limit, _CONTEXT))
+    return Policy.load(folder, engine, sampling, min(longest_sequence(read_config(folder)) or _CONTEXT, _CONTEXT))

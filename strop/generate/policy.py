@@ -20,8 +20,8 @@ from strop.generate.pieces import retold
 from strop.generate.talk import NO_LIMITS, Limits, Talk
 from strop.generate.template import Template
 from strop.machines import Engine
+from strop.models.folder import check_context
 from strop.models.folder import check_model_folder as check_model_folder
-from strop.models.folder import read_config
 from strop.observe.busy_clock import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
@@ -45,9 +45,7 @@ class Policy:
     def load(cls, folder: Path, engine: Engine, sampling: Sampling, context: int) -> Policy:
         """Read tokenizer and template from a Hugging Face folder."""
         template = Template.load(folder)
-        limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or context
-        if context > limit:
-            raise ConfigurationError(f"context={context} is more than the {limit} positions of the model in {folder}")
+        check_context(folder, context)
         return cls(template, engine, sampling, context)
 
     def dialogue(self, task: Task, start: Start, limits: Limits = NO_LIMITS, keys: list[int] | None = None) -> Talk:

@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import CONFIG_MAPPING, AutoConfig
 
-from strop.errors import ModelError
+from strop.errors import ConfigurationError, ModelError
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 _ADAPTERS = "adapter_config.json"  # as peft writes it
@@ -86,3 +86,31 @@ def read_config(folder: Path) -> Any:
         return AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         raise ModelError(f"{folder}/config.json describes no model that transformers knows: {error}") from error
+
+
+def longest_sequence(config: Any) -> int | None:
+    """Tokens of the longest one that a model reads alike wherever it stands; None where nothing limits it.
+
+    With longrope every position turns otherwise once a sequence is longer than the original length: keys computed
+    before that are of another model, and in transformers the longest of a batch decides for all.
+    """
+    config = config.get_text_config()
+    found = getattr(config, "rope_parameters", None) or {}
+    lengths = [
+        int(rope["original_max_position_embeddings"])
+        for rope in (found, *found.values())
+        if isinstance(rope, dict) and rope.get("rope_type") == "longrope"
+    ]
+    known = (getattr(config, "max_position_embeddings", None), *lengths)
+    return min((each for each in known if each), default=None)
+
+
+def check_context(folder: Path, context: int) -> None:
+    """Refuse contexts that are longer than the model's sequences may be."""
+    config = read_config(folder)
+    limit = longest_sequence(config)
+    if limit is None or context <= limit:
+        return
+    known = getattr(config.get_text_config(), "max_position_embeddings", None)
+    why = "" if limit == known else f": of its {known}, those beyond change what the first ones mean (longrope)"
+    raise ConfigurationError(f"context={context} is more than the {limit} positions of the model in {folder}{why}")

@@ -16,7 +16,7 @@ from strop.models.adapters import is_adapter
 from strop.models.attention import NAME, AttentionPlan, Packed, register
 from strop.models.block import watched_gates
 from strop.models.computing import device_problem
-from strop.models.folder import read_json
+from strop.models.folder import longest_sequence, read_json
 from strop.models.reading import read_model
 
 _ADAPTED = ".base_layer."  # in names, between a layer and its own weight
@@ -136,7 +136,7 @@ def unadapted(model: Any) -> dict[str, Tensor]:
 
 
 def context_length(model: Any) -> int:
-    return int(getattr(model.config, "max_position_embeddings", 1 << 20))
+    return longest_sequence(model.config) or 1 << 20
 
 
 def probe(model: Any, count: int) -> Tensor:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from strop.errors import ConfigurationError
 from strop.generate.template import Template
-from strop.models.folder import check_model_folder, read_config
+from strop.models.folder import check_context, check_model_folder
 from strop.models.names import model_folder
 from strop.run import Run
 from strop.start.fitting import LeftOut, leave_out_long
@@ -24,7 +23,5 @@ def fit(run: Run) -> list[LeftOut]:
     folder = model_folder(run.model)
     check_model_folder(folder)
     template = Template.load(folder)
-    limit = getattr(read_config(folder).get_text_config(), "max_position_embeddings", None) or run.context
-    if run.context > limit:
-        raise ConfigurationError(f"context={run.context} is more than the {limit} positions of the model in {folder}")
+    check_context(folder, run.context)
     return leave_out_long(run, template)
