@@ -14,11 +14,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from strop.kernels.attention import capped
+from strop.kernels.draw import Draws, draw
 from strop.kernels.swiglu import reference_forward
 
 PAGE = 16  # tokens of one page
-_GOLDEN, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685  # SplitMix64, as int64
-BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 is ever drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +87,7 @@ class DecodeOperations(Protocol):
         """[T, hidden], [V, hidden] -> [T, V] in float32."""
         ...
 
-    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
         """A token per row from its own random stream, and its logprob; temperature 0 takes the likeliest."""
         ...
 
@@ -146,12 +145,8 @@ class Plain:
     def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
         return F.linear(hidden, weight).float()
 
-    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        is_greedy = temperature == 0
-        logprobs = (scores / temperature.where(~is_greedy, 1.0).unsqueeze(1)).log_softmax(-1)
-        tokens = torch.where(is_greedy, scores.argmax(-1), invert(logprobs, uniforms(keys, positions)))
-        chosen = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
-        return tokens, torch.where(is_greedy & chosen.isfinite(), 0.0, chosen)
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
+        return draw(scores, how, positions)
 
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
         is_active = sheet.is_active[slots]
@@ -161,31 +156,6 @@ class Plain:
         sheet.versions[slots, at] = sheet.version
         sheet.lengths[slots] += 1
         sheet.is_active[slots] = (at + 1 < sheet.limits[slots]) & ~torch.isin(tokens, sheet.ends)
-
-
-def uniforms(keys: Tensor, positions: Tensor) -> Tensor:
-    """One number in [0, 1) per (key, position): the stream of `engines/random.py`, on the device [N] float64."""
-    streams = _mix(keys + _GOLDEN)
-    bits = _mix(streams + (positions.long() + 1) * _GOLDEN)
-    return _shifted(bits, 11).double() * 2.0**-53
-
-
-def invert(logprobs: Tensor, chances: Tensor) -> Tensor:
-    """The first token whose cumulated probability exceeds the chance [N]; in float64, or rare tokens are lost."""
-    cumulated = logprobs.double().exp_().cumsum_(-1)
-    target = (chances * BELOW_ONE).unsqueeze(1) * cumulated[:, -1:]
-    return torch.searchsorted(cumulated, target, right=True).squeeze(1).clamp_(max=logprobs.shape[-1] - 1)
-
-
-def _mix(bits: Tensor) -> Tensor:
-    bits = (bits ^ _shifted(bits, 30)) * _FIRST
-    bits = (bits ^ _shifted(bits, 27)) * _SECOND
-    return bits ^ _shifted(bits, 31)
-
-
-def _shifted(bits: Tensor, count: int) -> Tensor:
-    """To the right and filled with zeros, as if unsigned."""
-    return (bits >> count) & ((1 << (64 - count)) - 1)
 
 
 def _normed(heads: Tensor, weight: Tensor | None, rotation: Rotation) -> Tensor:

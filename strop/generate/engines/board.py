@@ -19,8 +19,8 @@ from torch import Tensor
 from strop.generate.engines.ahead import Ahead
 from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged_llama import Cache, PagedLlama
-from strop.generate.engines.sampling import truncated
-from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces, invert, uniforms
+from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces
+from strop.kernels.draw import Draws
 from strop.types import FloatArray, IntArray, Sampling
 
 _RUN = 64  # consecutive tokens of a slot that one program of a prefill attends
@@ -81,9 +81,12 @@ class Board:
             ends=torch.from_numpy(ends).to(self.device),
         )
         self.tables = whole(0, torch.int32, -(-context // PAGE))
-        self.keys = whole(0, torch.int64)
-        self.temperature, self.top_p = whole(1, torch.float32), whole(1, torch.float32)
-        self.top_k = whole(0, torch.int64)
+        self.draws = Draws(
+            temperature=whole(1, torch.float32),
+            top_k=whole(0, torch.int64),
+            top_p=whole(1, torch.float32),
+            keys=whole(0, torch.int64),
+        )
         self.order = torch.full((slots,), slots, dtype=torch.int64, device=self.device)
         self._last: IntArray = np.zeros(0, np.int64)
         self.ahead: Ahead | None = None
@@ -121,10 +124,10 @@ class Board:
         for target, values in (
             (self.sheet.lengths, np.array([len(seat.context) for seat in seats], np.int32)),
             (self.sheet.limits, np.array([seat.limit for seat in seats], np.int32)),
-            (self.keys, np.array([seat.key for seat in seats], np.uint64).view(np.int64)),
-            (self.temperature, np.array([each.temperature for each in heat], np.float32)),
-            (self.top_p, np.array([each.top_p for each in heat], np.float32)),
-            (self.top_k, np.array([each.top_k for each in heat], np.int64)),
+            (self.draws.temperature, np.array([each.temperature for each in heat], np.float32)),
+            (self.draws.top_k, np.array([each.top_k for each in heat], np.int64)),
+            (self.draws.top_p, np.array([each.top_p for each in heat], np.float32)),
+            (self.draws.keys, np.array([seat.key for seat in seats], np.uint64).view(np.int64)),
         ):
             target.index_copy_(0, rows, self._put(values))
         self.sheet.is_active.index_fill_(0, rows, True)
@@ -156,7 +159,7 @@ class Board:
         self.sheet.is_active.index_fill_(0, self._put(np.array(slots)), False)
 
     @torch.inference_mode()
-    def advance(self, order: IntArray, steps: int, is_truncated: bool) -> Look:
+    def advance(self, order: IntArray, steps: int) -> Look:
         """Let these slots write up to `steps` tokens each, and say where to look afterwards."""
         rows = _bucket(len(order), len(self.order))
         if not np.array_equal(order, self._last):
@@ -166,10 +169,10 @@ class Board:
             self._last = order
         is_guessed = self.ahead is not None and len(order) <= self.ahead.draft.rows
         for _ in range(steps):
-            if is_truncated or not self._is_cuda:
-                self._step(self.order[:rows], is_guessed, is_truncated)
-            else:
+            if self._is_cuda:
                 self._graph(rows, is_guessed).replay()
+            else:
+                self._step(self.order[:rows], is_guessed)
         return self._look(order)
 
     @torch.inference_mode()
@@ -192,33 +195,22 @@ class Board:
 
     # ---- one step
 
-    def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool = False) -> None:
+    def _step(self, slots: Tensor, is_guessed: bool) -> None:
         lengths = self.sheet.lengths.index_select(0, slots)
         at = lengths - 1
         tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
         if self.ahead is not None and is_guessed:
-            return self.ahead.step(slots, tokens, self._cache, self._drawn_truncated if is_truncated else self._drawn)
+            return self.ahead.step(slots, tokens, self._cache, self._drawn)
         where = TokenPlaces(slots.int(), at, self.tables)
         states = self._llama.states(tokens, where, self._cache)
         if self.ahead is not None:
             self.ahead.keep(slots, at, states)
-        drawn = self._drawn_truncated if is_truncated else self._drawn
-        self._operations.write(self.sheet, slots, *drawn(self._llama.scores(states), slots, lengths))
+        self._operations.write(self.sheet, slots, *self._drawn(self._llama.scores(states), slots, lengths))
         return None
 
     def _drawn(self, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens and their logprobs [T], with the random numbers of these slots at these positions."""
-        temperature, keys = self.temperature.index_select(0, slots), self.keys.index_select(0, slots)
-        return self._operations.draw(scores, temperature, keys, positions)
-
-    def _drawn_truncated(self, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows with top-k or top-p need a sort, which is slow: they are rare in training."""
-        temperature, keys, top_k, top_p = (
-            each.index_select(0, slots) for each in (self.temperature, self.keys, self.top_k, self.top_p)
-        )
-        logprobs = truncated(scores, temperature, top_k, top_p)
-        tokens = invert(logprobs, uniforms(keys, positions))
-        return tokens, logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+        return self._operations.draw(scores, self.draws.of(slots), positions)
 
     def _graph(self, rows: int, is_guessed: bool) -> Any:
         """The step for so many rows, captured when first asked for."""

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from strop.kernels.draw import truncated
 from strop.types import FloatArray, IntArray
 
 # The largest uniform times this, times any total, rounds to less than the total. Then some token's cumulated
@@ -32,13 +33,6 @@ def draw(
     return tokens.cpu().numpy(), chosen.cpu().numpy()
 
 
-def truncated(logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
-    """`distribution` with its parameters on the device, for rows of which some are truncated."""
-    is_greedy = temperature == 0
-    scores = (logits.float() / temperature.where(~is_greedy, 1.0).unsqueeze(1)).log_softmax(-1)
-    return _truncate(scores, top_k.where(~is_greedy, 1), top_p)
-
-
 def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p: FloatArray) -> Tensor:
     """Log-probabilities [N, V] that are sampled from, in float32; -inf where truncated."""
     is_greedy = temperature == 0
@@ -46,26 +40,14 @@ def distribution(logits: Tensor, temperature: FloatArray, top_k: IntArray, top_p
     if not (temperature == 1).all():
         divisor = np.where(is_greedy, np.float32(1), temperature)
         scores = scores / torch.from_numpy(divisor).to(scores.device).unsqueeze(1)
-    scores = scores.log_softmax(-1)
     limits = np.where(is_greedy, 1, top_k)
     is_truncated = (limits > 0) | (top_p < 1)
     if is_truncated.any():
         rows = torch.from_numpy(np.flatnonzero(is_truncated)).to(scores.device)
         limit = torch.from_numpy(limits[is_truncated]).to(scores.device)
         mass = torch.from_numpy(top_p[is_truncated]).to(scores.device)
-        scores[rows] = _truncate(scores[rows], limit, mass)
-    return scores
-
-
-def _truncate(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
-    """Keep the `top_k` likeliest, then the fewest of those that reach `top_p` of what is left; ties go to lower ids."""
-    ordered, order = scores.sort(dim=-1, descending=True, stable=True)
-    rank = torch.arange(scores.shape[-1], device=scores.device)
-    too_low = (top_k.unsqueeze(1) > 0) & (rank >= top_k.unsqueeze(1))
-    kept = ordered.masked_fill(too_low, float("-inf")).softmax(-1, dtype=torch.float64)
-    before = kept.cumsum(-1) - kept  # mass of the likelier ones: 0 for the first, which is therefore always kept
-    dropped = too_low | (before >= top_p.double().unsqueeze(1)) & (top_p < 1).unsqueeze(1)
-    return scores.masked_fill(torch.empty_like(dropped).scatter_(1, order, dropped), float("-inf")).log_softmax(-1)
+        scores = scores.index_copy(0, rows, truncated(scores[rows], limit, mass))
+    return scores.log_softmax(-1)
 
 
 def _invert(scores: Tensor, uniforms: Tensor) -> Tensor:

@@ -16,12 +16,12 @@ import triton.language as tl
 from torch import Tensor
 
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
-from strop.kernels.triton import norm, swiglu
+from strop.kernels.draw import Draws
+from strop.kernels.triton import draw, norm, swiglu
 from strop.kernels.triton.attention import floor, scored
 
 _KEYS = 64  # keys looked at together: the STEP of the trainer's attention
 _QUERIES = 64  # of one program of a prefill
-_VOCABULARY = 2048  # scores of one program
 
 
 class Kernels:
@@ -87,21 +87,8 @@ class Kernels:
             return hidden @ weight.t()
         return torch.mm(hidden, weight.t(), out_dtype=torch.float32)  # bf16 scores would be rounded by up to 0.06
 
-    def draw(self, scores: Tensor, temperature: Tensor, keys: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        rows, size = scores.shape
-        blocks = triton.cdiv(size, _VOCABULARY)
-        figures = torch.empty(2, rows, blocks, dtype=torch.float32, device=scores.device)
-        likeliest = torch.empty(rows, blocks, dtype=torch.int32, device=scores.device)
-        tokens = torch.empty(rows, dtype=torch.int64, device=scores.device)
-        logprobs = torch.empty(rows, dtype=torch.float32, device=scores.device)
-        _weigh[(rows, blocks)](
-            scores, temperature, figures, likeliest, size, rows * blocks, BLOCK=_VOCABULARY, num_warps=4
-        )
-        _draw[(rows,)](
-            scores, temperature, keys, positions, figures, likeliest, tokens, logprobs, size, blocks, rows * blocks,
-            BLOCK=_VOCABULARY, BLOCKS=triton.next_power_of_2(blocks), num_warps=4,
-        )  # fmt: skip
-        return tokens, logprobs
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
+        return draw.draw(scores, how, positions)
 
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
         block = min(128, triton.next_power_of_2(len(slots)))
@@ -253,70 +240,6 @@ def _attend_many(
         result = tl.dot(weight.to(value.dtype), value, result * fade[:, None], input_precision="ieee")
         highest = higher
     tl.store(output + own, (result / total[:, None]).to(output.dtype.element_ty), mask=exists)
-
-
-@triton.jit
-def _weigh(scores, temperature, figures, likeliest, size, count, BLOCK: tl.constexpr):
-    """Of one block of a row: its highest score, what the others weigh relative to it, and where it stands."""
-    row = tl.program_id(0).to(tl.int64)
-    block = tl.program_id(1)
-    heat = tl.load(temperature + row)
-    heat = tl.where(heat > 0, heat, 1.0)
-    index = block * BLOCK + tl.arange(0, BLOCK)
-    score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf")) / heat
-    highest, place = tl.max(score, 0, return_indices=True)
-    safe = tl.where(highest == float("-inf"), 0.0, highest)
-    target = row * tl.num_programs(1) + block
-    tl.store(figures + target, highest)
-    tl.store(figures + count + target, tl.sum(tl.exp(score - safe), 0))
-    tl.store(likeliest + target, place + block * BLOCK)
-
-
-@triton.jit
-def _mix(bits):
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EB
-    return bits ^ (bits >> 31)
-
-
-@triton.jit
-def _draw(
-    scores, temperature, keys, positions, figures, likeliest, tokens, logprobs, size, blocks, count,
-    BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    heat = tl.load(temperature + row)
-    divisor = tl.where(heat > 0, heat, 1.0)
-    number = tl.arange(0, BLOCKS)
-    exists = number < blocks
-    highest = tl.load(figures + row * blocks + number, mask=exists, other=float("-inf"))
-    weight = tl.load(figures + count + row * blocks + number, mask=exists, other=0.0)
-    top, best = tl.max(highest, 0, return_indices=True)
-    mass = (weight * tl.exp(highest - top)).to(tl.float64)
-    mass = tl.where(exists, mass, 0.0)
-    total = tl.sum(mass, 0)
-    # the stream of this key at this position
-    stream = _mix(tl.load(keys + row).to(tl.uint64, bitcast=True) + 0x9E3779B97F4A7C15)
-    position = tl.load(positions + row).to(tl.uint64)
-    bits = _mix(stream + (position + 1) * 0x9E3779B97F4A7C15)
-    chance = (bits >> 11).to(tl.float64) * 1.1102230246251565e-16
-    target = chance * 0.9999999999999998 * total
-    cumulated = tl.cumsum(mass, 0)
-    block = tl.minimum(tl.sum(((cumulated <= target) & exists).to(tl.int32), 0), blocks - 1)
-    before = tl.sum(tl.where(number < block, mass, 0.0), 0)
-    inner = tl.arange(0, BLOCK)
-    index = block * BLOCK + inner
-    score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf")) / divisor
-    part = tl.exp(score - top).to(tl.float64)
-    passed = tl.sum((before + tl.cumsum(part, 0) <= target).to(tl.int32), 0)
-    last = tl.max(tl.where(part > 0, inner, 0), 0)  # sums in another order may end a hair before the target
-    passed = tl.minimum(passed, last)
-    chosen = tl.sum(tl.where(inner == passed, score, 0.0), 0)
-    logprob = chosen - (top + tl.log(total).to(tl.float32))
-    greedy = tl.load(likeliest + row * blocks + best)
-    is_greedy = heat == 0
-    tl.store(tokens + row, tl.where(is_greedy, greedy, block * BLOCK + passed).to(tl.int64))
-    tl.store(logprobs + row, tl.where(is_greedy & (total == total), 0.0, logprob))
 
 
 @triton.jit

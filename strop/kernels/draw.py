@@ -1,0 +1,80 @@
+"""One token per row from its own random stream, in plain torch: what the kernel in `triton.draw` must equal.
+
+Truncation is part of the distribution: what is kept is renormalised before the logprob is taken. Tokens are ordered by
+how far their scores lie below the highest one, in float32, here as in the kernel: what is a tie is one in both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_GOLDEN, _FIRST, _SECOND = -7046029254386353131, -4658895280553007687, -7723592293110705685  # SplitMix64, as int64
+_BELOW_ONE = 1 - 2.0**-52  # see engines/sampling.py: no token of probability 0 is ever drawn
+
+
+class Draws(NamedTuple):
+    """How rows are drawn."""
+
+    temperature: Tensor  # [T] float32, 0: the likeliest token
+    top_k: Tensor  # [T] int64, 0: no limit
+    top_p: Tensor  # [T] float32, 1: no limit
+    keys: Tensor  # [T] int64, of their random streams
+
+    def of(self, rows: Tensor) -> Draws:
+        return Draws(*(each.index_select(0, rows) for each in self))
+
+
+def draw(scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens and their logprobs [T] from scores [T, V] at these positions [T]; a greedy token's logprob is 0."""
+    is_greedy = how.temperature == 0
+    scores = scores / how.temperature.where(~is_greedy, 1.0).unsqueeze(1)
+    if bool(((how.top_k > 0) | (how.top_p < 1)).any()):
+        scores = truncated(scores, how.top_k, how.top_p)
+    logprobs = scores.log_softmax(-1)
+    tokens = torch.where(is_greedy, scores.argmax(-1), _invert(logprobs, uniforms(how.keys, positions)))
+    chosen = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    return tokens, torch.where(is_greedy & chosen.isfinite(), 0.0, chosen)
+
+
+def truncated(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
+    """Keep the `top_k` likeliest, then the fewest of those that reach `top_p` of their mass; ties go to lower ids.
+
+    Scores [N, V] are divided by the temperature already; -inf is what is left of the others.
+    """
+    below, order = (scores.amax(-1, keepdim=True) - scores).sort(dim=-1, stable=True)
+    rank = torch.arange(scores.shape[-1], device=scores.device)
+    too_low = (top_k.unsqueeze(1) > 0) & (rank >= top_k.unsqueeze(1))
+    mass = below.double().neg_().exp_().masked_fill_(too_low, 0.0)
+    until = mass.cumsum(-1)
+    # what the likelier ones weigh: nothing for the first, which is therefore always kept
+    is_beyond = until - mass >= top_p.double().unsqueeze(1) * until[:, -1:]
+    dropped = too_low | is_beyond & (top_p < 1).unsqueeze(1)
+    return scores.masked_fill(torch.empty_like(dropped).scatter_(1, order, dropped), float("-inf"))
+
+
+def uniforms(keys: Tensor, positions: Tensor) -> Tensor:
+    """One number in [0, 1) per (key, position): the stream of `engines/random.py`, on the device [N] float64."""
+    streams = _mix(keys + _GOLDEN)
+    bits = _mix(streams + (positions.long() + 1) * _GOLDEN)
+    return _shifted(bits, 11).double() * 2.0**-53
+
+
+def _invert(logprobs: Tensor, chances: Tensor) -> Tensor:
+    """The first token whose cumulated probability exceeds the chance [N]; in float64, or rare tokens are lost."""
+    cumulated = logprobs.double().exp_().cumsum_(-1)
+    target = (chances * _BELOW_ONE).unsqueeze(1) * cumulated[:, -1:]
+    return torch.searchsorted(cumulated, target, right=True).squeeze(1).clamp_(max=logprobs.shape[-1] - 1)
+
+
+def _mix(bits: Tensor) -> Tensor:
+    bits = (bits ^ _shifted(bits, 30)) * _FIRST
+    bits = (bits ^ _shifted(bits, 27)) * _SECOND
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Tensor, count: int) -> Tensor:
+    """To the right and filled with zeros, as if unsigned."""
+    return (bits >> count) & ((1 << (64 - count)) - 1)
