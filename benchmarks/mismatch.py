@@ -22,7 +22,6 @@ import torch
 from machine import circumstances, output_arguments, publish
 from shapes import SHAPES, prepare
 
-from strop.environments.drills import SETTINGS, Drill
 from strop.generate.engines.choice import engine_on
 from strop.generate.template import Template
 from strop.machines import Completion
@@ -42,6 +41,8 @@ def prompts_of(name: str, folder: Path, count: int) -> list[IntArray]:
     if name in SHAPES:
         stream = np.random.default_rng(0)
         return [stream.integers(1, SHAPES[name]["vocab_size"] - 1, 32) for _ in range(count)]
+    from strop.environments.drills import SETTINGS, Drill  # reasoning-gym, which random weights do without
+
     template, kinds = Template.load(folder), list(SETTINGS)
     tasks = [Drill(kinds[index % len(kinds)], 2).task(index // len(kinds)) for index in range(count)]
     return [template.opening(task.messages) for task in tasks]

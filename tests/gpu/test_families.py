@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.kernels import attention, logprobs, norm, swiglu
+from strop.kernels import attention, head_norms, logprobs, norm, swiglu
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.decode import PAGE, Plain, Rotation, TokenPlaces
+from strop.kernels.head_norms import HeadNorms
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 
 pytestmark = pytest.mark.gpu
@@ -21,6 +22,7 @@ DEVICE = triton_device()
 from strop.kernels.triton import attention as triton_attention  # noqa: E402
 from strop.kernels.triton import decode as triton_decode  # noqa: E402
 from strop.kernels.triton import head as triton_head  # noqa: E402
+from strop.kernels.triton import head_norms as triton_head_norms  # noqa: E402
 from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
 
@@ -93,6 +95,33 @@ def test_norms_of_heads(is_wide: bool, offset: float) -> None:
         pages = [torch.zeros(2 * tokens, keys, PAGE, size, device=DEVICE) for _ in "kv"]
         stores.append((operations.store(heads, *pages, where, rotation), *pages))
     assert all(error(one, other) < 1e-5 for one, other in zip(*stores, strict=True))
+
+
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_norms_of_heads_in_training(is_wide: bool) -> None:
+    """Forward and backward, and forward bit by bit as an engine does it."""
+    heads, tokens = Heads(5, 2, 16), 7
+    weights = [drawn(count * heads.size if is_wide else heads.size, seed=count) for count in (5, 2)]
+    norms, angle = HeadNorms(weights[0], weights[1], 1e-6, 1.0), drawn(tokens, heads.size // 2)
+    angles, fused = (angle.cos(), angle.sin()), drawn(tokens, heads.width)
+    turned = triton_head_norms.forward(fused, heads, norms, angles)
+    exact = [HeadNorms(*(each.double() for each in weights), 1e-6, 1.0), tuple(each.double() for each in angles)]
+    assert error(turned, head_norms.reference_forward(fused.double(), heads, *exact)) < 1e-5
+    pull = drawn(tokens, heads.width, seed=3)
+    wanted = head_norms.reference_backward(pull.double(), fused.double(), heads, *exact)
+    found = triton_head_norms.backward(pull, fused, heads, norms, angles)
+    assert all(error(one, other) < 1e-5 for one, other in zip(found, wanted, strict=True))
+    tables = torch.arange(tokens, device=DEVICE).view(tokens, 1).int()
+    where = TokenPlaces(torch.arange(tokens, device=DEVICE).int(), torch.arange(tokens, device=DEVICE).int(), tables)
+    keys, values = (torch.zeros(tokens, heads.keys, PAGE, heads.size, device=DEVICE, dtype=NARROW) for _ in "kv")
+    narrow = [each.to(NARROW) for each in weights]
+    rotation = Rotation(*angles, narrow[0], narrow[1], 1e-6, 1.0)
+    query = triton_decode.Kernels().store(fused.to(NARROW).view(tokens, -1, heads.size), keys, values, where, rotation)
+    trained = heads.split(triton_head_norms.forward(fused.to(NARROW), heads, norms, angles))
+    at = torch.arange(tokens, device=DEVICE)
+    assert torch.equal(query, trained[0])
+    assert torch.equal(keys[at, :, at], trained[1])
+    assert torch.equal(values[at, :, at], trained[2])
 
 
 def test_a_norm_that_counts_from_one() -> None:

@@ -19,6 +19,7 @@ from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 from strop.kernels.triton import draw, norm, swiglu
 from strop.kernels.triton.attention import floor, scored
+from strop.kernels.triton.head_norms import factors, mean_squares
 
 _KEYS = 64  # keys looked at together: the STEP of the trainer's attention
 _QUERIES = 64  # of one program of a prefill
@@ -118,22 +119,12 @@ def _store(
     first = tl.load(row + place, mask=kept, other=0.0).to(tl.float32)
     second = tl.load(row + place + HALF, mask=kept, other=0.0).to(tl.float32)
     if HAS_NORM:
-        mean = (tl.sum(first * first, 1) + tl.sum(second * second, 1)) / SIZE  # of each head
-        is_query, is_key = (head < QUERIES)[:, None], kept & (head >= QUERIES)[:, None]
-        at = half[None, :] + tl.zeros([BLOCK, 1], tl.int32)
-        if IS_WIDE:  # one norm over all heads of a kind, with a weight for each place in them
-            of_queries = tl.sum(tl.where(head < QUERIES, mean, 0.0), 0) / QUERIES
-            of_keys = tl.sum(tl.where(head >= QUERIES, mean, 0.0), 0) / KEYS
-            mean = tl.where(head < QUERIES, of_queries, of_keys)
-            at = tl.where(is_query, head[:, None], head[:, None] - QUERIES) * SIZE + half[None, :]
+        kind = heads.dtype.element_ty
+        low, high = factors(query_norm, key_norm, head, half, kind, OFFSET, QUERIES, KEYS, HALF, IS_WIDE)
+        mean = mean_squares(first, second, head, QUERIES, KEYS, HALF, BLOCK, IS_WIDE)
         factor = tl.rsqrt(mean + epsilon)[:, None]
-        low = tl.load(query_norm + at, is_query, 0.0).to(tl.float32) + tl.load(key_norm + at, is_key, 0.0).to(
-            tl.float32
-        )
-        high = tl.load(query_norm + HALF + at, is_query, 0.0).to(tl.float32)
-        high += tl.load(key_norm + HALF + at, is_key, 0.0).to(tl.float32)
-        first = (first * factor).to(heads.dtype.element_ty).to(tl.float32) * (low + OFFSET)
-        second = (second * factor).to(heads.dtype.element_ty).to(tl.float32) * (high + OFFSET)
+        first = (first * factor).to(kind).to(tl.float32) * low
+        second = (second * factor).to(kind).to(tl.float32) * high
     turn = tl.load(cosine + position * HALF + half)[None, :]
     lift = tl.load(sine + position * HALF + half)[None, :]
     low = (first * turn - second * lift).to(heads.dtype.element_ty)

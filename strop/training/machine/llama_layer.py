@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from strop.kernels import head_norms
 from strop.kernels.attention import Angles, Heads, Varlen, attend, attend_back, rotate, turned
+from strop.kernels.head_norms import HeadNorms
 from strop.models.attention import AttentionPlan
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.norms import NoNorm, NormWeight
@@ -87,9 +89,9 @@ class Layer:
         """The stream after attention, and all that going backward needs: not what the layer adds last."""
         stream, normed, scale = self.before_attention(residual, delta)
         fused = self.fused(normed)
-        if self.is_flash(where):
-            rotate(fused, *where.angles[self.angles], self.heads)
-            attended, level = attend(fused, self.heads, where.plan, self.scale, *self._sight(where))  # type: ignore[arg-type]
+        if isinstance(where.plan, Varlen):
+            by_place = self._turned(fused, where)
+            attended, level = attend(by_place, self.heads, where.plan, self.scale, *self._sight(where))
         else:
             attended, level = self.by_plan(fused, where), fused.new_empty(0)
         added = self.output(attended)
@@ -123,19 +125,26 @@ class Layer:
             return d_delta, []
         return self.after_feed_forward.behind_back(d_delta, self.feed.closed(kept.opened, kept.chosen))
 
-    def is_flash(self, where: PassTokens) -> bool:
-        return isinstance(where.plan, Varlen) and self.head_norms is None
+    def _turned(self, fused: Tensor, where: PassTokens) -> Tensor:
+        """Heads by their positions: in place, or, where norms must see them again, as a copy."""
+        if self.head_norms is None:
+            rotate(fused, *where.angles[self.angles], self.heads)
+            return fused
+        return head_norms.forward(fused, self.heads, self._norms_of_heads, where.angles[self.angles])
+
+    @property
+    def _norms_of_heads(self) -> HeadNorms:
+        assert self.head_norms is not None
+        query, key = self.head_norms
+        return HeadNorms(query.weight, key.weight, query.epsilon, query.offset)
 
     def by_plan(self, fused: Tensor, where: PassTokens) -> Tensor:
         """[U, (H + 2K) D] -> [U, H D] by plain operations, which autograd knows."""
+        assert not isinstance(where.plan, Varlen)
         query, key, value = self.heads.split(fused)
         if self.head_norms is not None:
             query, key = self.head_norms[0].of_heads(query), self.head_norms[1].of_heads(key)
         query, key = (turned(each, *where.angles[self.angles]).to(fused.dtype) for each in (query, key))
-        if isinstance(where.plan, Varlen):
-            whole = torch.cat((query, key, value), 1).flatten(1)
-            sight = (self.scale, self._sight(where))
-            return _Attend.apply(whole, self.heads, where.plan, *sight)  # type: ignore[no-any-return, no-untyped-call]
         seen = where.plan.attend(self.index, query, key, value, self.scale, self.window, self.cap)
         return seen.reshape(len(fused), -1)
 
@@ -146,9 +155,8 @@ class Layer:
 
     def _attention_back(self, d_attended: Tensor, kept: Kept, where: PassTokens) -> tuple[Tensor, list[Tensor]]:
         """Gradients of the fused projection's output, and of the norms of heads."""
-        if self.is_flash(where):
-            rest = (kept.level, self.heads, where.plan, self.scale, where.angles[self.angles], *self._sight(where))
-            return attend_back(d_attended, kept.fused, kept.attended, *rest), []  # type: ignore[arg-type]
+        if isinstance(where.plan, Varlen):
+            return self._flash_back(d_attended, kept, where)
         weights = [each.weight for each in self.head_norms or ()]
         with torch.enable_grad():
             fused = kept.fused.detach().requires_grad_()
@@ -156,6 +164,17 @@ class Layer:
         learned = [weight for weight in weights if weight.requires_grad]
         d_fused, *of_heads = torch.autograd.grad(attended, [fused, *learned], d_attended)
         return d_fused, of_heads or weights  # of weights that do not learn nobody asks for a gradient
+
+    def _flash_back(self, d_attended: Tensor, kept: Kept, where: PassTokens) -> tuple[Tensor, list[Tensor]]:
+        """The same by kernels."""
+        assert isinstance(where.plan, Varlen)
+        angles, sight = where.angles[self.angles], self._sight(where)
+        rest = (kept.attended, kept.level, self.heads, where.plan, self.scale)
+        if self.head_norms is None:
+            return attend_back(d_attended, kept.fused, *rest, angles, *sight), []
+        d_turned = attend_back(d_attended, self._turned(kept.fused, where), *rest, None, *sight)
+        found = head_norms.backward(d_turned, kept.fused, self.heads, self._norms_of_heads, angles)
+        return found[0], list(found[1:])
 
 
 class _Run(torch.autograd.Function):
@@ -177,20 +196,3 @@ class _Run(torch.autograd.Function):
         residual, delta, *rest = layer.backward(d_after, d_delta, kept, where)
         wanted = [each if is_wanted else None for each, is_wanted in zip(rest, ctx.needs_input_grad[4:], strict=True)]
         return None, None, residual, delta if ctx.has_delta else None, *wanted
-
-
-class _Attend(torch.autograd.Function):
-    """Attention alone, for heads that were turned by plain operations."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, fused: Tensor, heads: Heads, plan: Varlen, scale: float, sight: tuple[int | None, float | None]
-    ) -> Tensor:
-        output, level = attend(fused, heads, plan, scale, *sight)
-        ctx.save_for_backward(fused, output, level)
-        ctx.rest = heads, plan, scale, None, *sight
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, d_output: Tensor) -> tuple[Tensor | None, ...]:
-        return attend_back(d_output.contiguous(), *ctx.saved_tensors, *ctx.rest), None, None, None, None
