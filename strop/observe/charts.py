@@ -140,19 +140,21 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 
 
 def _grid(chart: Chart, marks: Sequence[float], y: Callable[[float], float]) -> Markup:
-    line = Markup('<line class="grid" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"></line>')
-    rows = [line.format(_LEFT, WIDTH - _RIGHT, y=y(mark)) + _named(_tick(chart, mark), y(mark)) for mark in marks]
-    return Markup("").join(rows)
+    return Markup("".join(_line(y(mark)) + _named(_tick(chart, mark), y(mark)) for mark in marks))
 
 
-def _named(label: str, y: float) -> Markup:
+def _line(y: float) -> str:
+    return f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"></line>'
+
+
+def _named(label: str, y: float) -> str:
     """A label left of the grid; a long one is narrowed, or its sign would lie outside the picture."""
-    text = Markup('<text x="{}" y="{:.1f}" text-anchor="end"{}>{}</text>')
-    narrow = Markup(' textLength="{}" lengthAdjust="spacingAndGlyphs"').format(_LEFT - 8)
-    return text.format(_LEFT - 6, y + 3.5, narrow if len(label) > _LETTERS else "", label)
+    narrow = f' textLength="{_LEFT - 8}" lengthAdjust="spacingAndGlyphs"' if len(label) > _LETTERS else ""
+    return f'<text x="{_LEFT - 6}" y="{y + 3.5:.1f}" text-anchor="end"{narrow}>{label}</text>'
 
 
 def _tick(chart: Chart, mark: float) -> str:
+    """Made of digits alone, so that nothing in it must be escaped."""
     if chart.is_share:
         return f"{100 * mark:g}%"
     return f"{mark / 1000:g}k" if abs(mark) >= 1000 else f"{mark:g}".replace("e-0", "e-")
@@ -160,8 +162,9 @@ def _tick(chart: Chart, mark: float) -> str:
 
 def _steps(first: float, last: float, x: Callable[[float], float]) -> Markup:
     shown = [m for m in ticks(first, last, 4) if first <= m <= last and m == int(m)] if last > first else [first]
-    text = Markup('<text x="{:.1f}" y="{}" text-anchor="middle">{:g}</text>')
-    return Markup("").join(text.format(min(x(mark), WIDTH - _RIGHT - 8), HEIGHT - 5, mark) for mark in shown)
+    places = [(min(x(mark), WIDTH - _RIGHT - 8), mark) for mark in shown]
+    text = (f'<text x="{at:.1f}" y="{HEIGHT - 5}" text-anchor="middle">{mark:g}</text>' for at, mark in places)
+    return Markup("".join(text))
 
 
 def _band(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
@@ -170,7 +173,7 @@ def _band(points: Sequence[Point], x: Callable[[float], float], y: Callable[[flo
         return Markup("")
     upper = [(p.step, p.high or 0.0) for p in wide]
     lower = [(p.step, p.low or 0.0) for p in reversed(wide)]
-    return Markup('<path class="band" d="{}Z"></path>').format(_path([*upper, *lower], x, y))
+    return Markup(f'<path class="band" d="{_path([*upper, *lower], x, y)}Z"></path>')
 
 
 def _curve(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> Markup:
@@ -178,12 +181,12 @@ def _curve(points: Sequence[Point], x: Callable[[float], float], y: Callable[[fl
     raw = _path([(p.step, p.value) for p in points], x, y)
     is_noisy = len(points) > 24 and points[0].low is None
     if not is_noisy:
-        dot = Markup('<circle class="point" r="2" cx="{:.1f}" cy="{:.1f}"></circle>')
-        dots = Markup("").join(dot.format(x(p.step), y(p.value)) for p in points) if len(points) <= 24 else Markup("")
-        return Markup('<path class="curve" d="{}"></path>').format(raw) + dots
+        places = [(x(p.step), y(p.value)) for p in points] if len(points) <= 24 else []
+        dots = (f'<circle class="point" r="2" cx="{left:.1f}" cy="{top:.1f}"></circle>' for left, top in places)
+        return Markup(f'<path class="curve" d="{raw}"></path>' + "".join(dots))
     mean = smoothed([p.value for p in points])
     over = _path([(p.step, value) for p, value in zip(points, mean, strict=True)], x, y)
-    return Markup('<path class="raw" d="{}"></path><path class="curve" d="{}"></path>').format(raw, over)
+    return Markup(f'<path class="raw" d="{raw}"></path><path class="curve" d="{over}"></path>')
 
 
 def _path(places: Sequence[tuple[float, float]], x: Callable[[float], float], y: Callable[[float], float]) -> str:

@@ -11,6 +11,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from strop.abilities import inside
@@ -38,7 +39,7 @@ class Parameter:
 
 def find_recipes() -> dict[str, Recipe]:
     """Every recipe of the package by name."""
-    return {name: recipe_named(name) for name in recipe_files()}
+    return {name: _imported(name, path) for name, path in recipe_files().items()}
 
 
 def recipe_named(name: str) -> Recipe:
@@ -46,7 +47,11 @@ def recipe_named(name: str) -> Recipe:
     files = recipe_files()
     if name not in files:
         raise ConfigurationError(f"there is no recipe {name!r}: {nearest(name, files)}")
-    module = importlib.import_module(f"{__name__}.{files[name].parent.name}.{name}")
+    return _imported(name, files[name])
+
+
+def _imported(name: str, path: Path) -> Recipe:
+    module = importlib.import_module(f"{__name__}.{path.parent.name}.{name}")
     return cast(Recipe, getattr(module, name))
 
 

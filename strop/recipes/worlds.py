@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.recipes.chosen_dataset import chosen_dataset
 from strop.roles import World
 
+_PLACES = (environments, several_turns)
 _DATASET = "dataset:"
 _TABLES = (".jsonl", ".json", ".parquet", ".csv")
 _AS_FOUND = Table("")  # columns by their usual names, the rule by the answers
@@ -44,21 +46,18 @@ def _isolated(world: World, isolation: Isolation) -> World:
 
 def bundled_worlds() -> dict[str, Callable[..., Any]]:
     """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
-    found = {name: _kind(name) for name in sorted(_modules())}
+    names = sorted(each.name for place in _PLACES for each in pkgutil.iter_modules(place.__path__))
+    found = {name: _kind(name) for name in names}
     return {name: kind for name, kind in found.items() if kind is not None}
-
-
-def _modules() -> dict[str, str]:
-    """Where each lies, by its name."""
-    places = (environments, several_turns)
-    return {
-        each.name: f"{place.__name__}.{each.name}" for place in places for each in pkgutil.iter_modules(place.__path__)
-    }
 
 
 def _kind(name: str) -> Callable[..., Any] | None:
     """Imports this module and no other: libraries that some worlds need take seconds."""
-    module = importlib.import_module(_modules()[name])
+    paths = (f"{place.__name__}.{name}" for place in _PLACES if name.isidentifier())
+    found = next((path for path in paths if find_spec(path)), None)
+    if found is None:
+        return None
+    module = importlib.import_module(found)
     kinds = [
         value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
     ]
@@ -97,7 +96,7 @@ def _parse(text: str, seed: int, table: Table) -> World:
 
 def _levelled(text: str, seed: int) -> World:
     name, _, level = text.partition(":")
-    kind = _kind(name) if name in _modules() else None
+    kind = _kind(name)
     if kind is None:
         raise ConfigurationError(
             f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "

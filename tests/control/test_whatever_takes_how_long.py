@@ -21,7 +21,7 @@ from strop.control.samplers.uniform import Uniform
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes import build, find_recipes, parameters_of
+from strop.recipes import build, find_recipes, parameters_of, recipe_named
 from strop.roles import Reward
 from strop.run import Run
 from strop.types import Group
@@ -43,6 +43,9 @@ def adaptive() -> list[str]:
         if kinds != (Uniform, Fixed, Counts) and run.warmup is None:
             found.append(name)
     return found
+
+
+ADAPTIVE = adaptive()
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def played(name: str, model: Path, folder: Path, timing: int) -> str:
     """The ledger's digest after a few steps of the recipe's control parts."""
-    made = build(find_recipes()[name], {})
+    made = build(recipe_named(name), {})
     parts: dict[str, Any] = {field: getattr(made, field) for field in ("worlds", "sampler", "budget", "belief")}
     engine = Scripted(lambda prompt, key: "1" * (1 + key % 5) + str(key % 10), seconds_per_token=1 + timing)
     gates = () if made.budget.size == 1 else (ZeroVariance(),)
@@ -84,12 +87,12 @@ def played(name: str, model: Path, folder: Path, timing: int) -> str:
         return flow.ledger.digest()
 
 
-@pytest.mark.parametrize("name", adaptive())
+@pytest.mark.parametrize("name", ADAPTIVE)
 def test_the_same_ledger_whatever_took_how_long(name: str, model: Path, tmp_path: Path) -> None:
     assert len({played(name, model, tmp_path, timing) for timing in ENDS}) == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", adaptive())
+@pytest.mark.parametrize("name", ADAPTIVE)
 def test_nor_between_the_furthest(name: str, model: Path, tmp_path: Path) -> None:
     assert len({played(name, model, tmp_path, timing) for timing in (*ENDS, *BETWEEN)}) == 1
