@@ -2,14 +2,18 @@
 
 Every sum is made in float32, a piece of a matrix at a time, and rounded as `narrow.py` says; chance comes of the seed,
 the step and the parameter's name, so that a run can be repeated and resumed to the same bits. Vectors (norms, biases)
-are few and stay in float32. Of the second moment the root is held, whose exponents reach twice as far.
+are few and stay in float32. Of the second moment the root is held, whose exponents reach twice as far. Gradients of
+micro-batches are added by chance too: to the nearest, one of hundreds would be lost beside the sum of the others.
 """
 
 from __future__ import annotations
 
 import math
+import weakref
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -118,6 +122,29 @@ class FrugalOptimizer(Optimizer):
             name: _Moved(_weight(each, rests.get(name)), *_moments(each, held_bytes))
             for name, each in self.parameters.items()
         }
+        self._added: Counter[str] = Counter()  # gradients behind the first one of a step
+        mine = weakref.ref(self)  # or a model that is let go would wait for its optimizer
+        for name, each in self.parameters.items():
+            if each.dtype != torch.float32:
+                each.register_hook(partial(_summed, mine, name))  # type: ignore[no-untyped-call]
+
+    def zero_grad(self) -> None:
+        super().zero_grad()
+        self._added.clear()
+
+    @torch.no_grad()
+    def added(self, name: str, gradient: Tensor) -> Tensor:
+        """A parameter's gradient with those before it, rounded by chance; it takes their place."""
+        parameter = self.parameters[name]
+        if (total := parameter.grad) is None:
+            return gradient
+        self._added[name] += 1
+        chance = chance_of(total.device, self._seed, self.num_steps, name, self._added[name])
+        sums, more = Halved(total), gradient.reshape(-1)
+        for piece in _pieces(len(more)):
+            sums.write(piece, sums.read(piece).add_(more[piece]), chance)
+        parameter.grad = None
+        return total
 
     def gradient_norm(self) -> Tensor:
         norms = [torch.linalg.vector_norm(each, dtype=torch.float32) for each in self._gradients()]
@@ -182,6 +209,12 @@ class FrugalOptimizer(Optimizer):
             of.weight.write(piece, weight, chance)
             of.first.write(piece, first, chance)
             of.root.write(piece, root, chance)
+
+
+def _summed(optimizer: weakref.ref[FrugalOptimizer], name: str, gradient: Tensor) -> Tensor:
+    """What autograd keeps as a parameter's gradient, in place of adding to it."""
+    found = optimizer()
+    return gradient if found is None else found.added(name, gradient)
 
 
 def _weight(parameter: Tensor, rest: Tensor | None) -> Numbers:

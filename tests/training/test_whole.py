@@ -111,6 +111,25 @@ def test_a_matrix_moves_alike_in_pieces(held: int, monkeypatch: pytest.MonkeyPat
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0 if held == 10 else 0.02)
 
 
+def test_gradients_of_many_micro_batches_add_up() -> None:
+    """To the nearest, the sum of equal ones would stand still at 256 times the first."""
+    sums = []
+    for seed in (0, 0, 1):
+        layer = torch.nn.Linear(64, 64, bias=False)
+        pull = torch.rand(64, 64, generator=torch.Generator().manual_seed(0)) + 0.5
+        rests = narrowed(layer, HOLDINGS[10])
+        optimizer = FrugalOptimizer(dict(layer.named_parameters()), (0.9, 0.999), 0.0, None, rests, 4, seed)
+        for count in (3, 600):  # a step begins anew
+            optimizer.zero_grad()
+            for _ in range(count):
+                (layer.weight * pull.to(torch.bfloat16)).sum().backward()
+        assert layer.weight.grad is not None and layer.weight.grad.dtype == torch.bfloat16
+        sums.append(layer.weight.grad.clone())
+    shares = sums[0].double() / 600 / pull.to(torch.bfloat16)
+    assert float(shares.mean()) == pytest.approx(1, abs=2e-3) and float((shares - 1).abs().max()) < 0.2
+    assert torch.equal(sums[0], sums[1]) and not torch.equal(sums[0], sums[2])
+
+
 def test_vectors_move_as_torch_moves_them() -> None:
     one, other = (torch.nn.Parameter(torch.arange(6.0)) for _ in range(2))
     plain = Optimizer({"bias": one}, (0.9, 0.999), 0.1, 0.5)
