@@ -87,6 +87,10 @@ class Engine(Protocol):
         """Drop every kept prefix: from here on, bits do not depend on what was asked before."""
         ...
 
+    def rest(self) -> None:
+        """Weights are trained beside it now: give back what it holds for sequences, if that was planned."""
+        return None
+
     def abort(self, key: int) -> None:
         """End the running request of this key; its completion comes back as far as it got."""
         ...

@@ -20,6 +20,7 @@ from strop.filter.score import Scorer
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.talk import Limits
+from strop.machines import Engine
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages
 from strop.roles import Adviser
@@ -135,6 +136,7 @@ class Flow:
         Every thread has OpenMP threads of its own, and two sets of them on the same cores slow each other down.
         """
         if not self.progress.running and not self.may_start():
+            self._rest()
             return work(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self.trainer_thread, work, *arguments)
 
@@ -157,7 +159,13 @@ class Flow:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self.trainer_thread, self.run.trainer.note, groups, needs)
         else:
+            self._rest()
             self.run.trainer.note(groups, needs)
+
+    def _rest(self) -> None:
+        """Only the trainer works until something else is awaited: engines that take turns with it make room."""
+        for _, engine in outermost(self.run.engine, Engine):
+            engine.rest()
 
     async def publish(self, step: int) -> None:
         """Deliver the trainer's weights as version `step`, and note what they are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from strop.models.outline import outline
 from strop.run import Run
 from strop.training.machine.llama import has_quick
 from strop.training.machine.lora import count_of
-from strop.training.machine.memory import SPARE, Room, bytes_needed, ways
+from strop.training.machine.memory import SPARE, Room, bytes_needed, peak, ways
 from strop.training.machine.whole import holdings_of
 from strop.training.needs import Logits, Logprobs
 from strop.training.objective import Objective
@@ -43,14 +43,25 @@ class Way:
     needed: dict[str, int]
     max_tokens: int
     is_checkpointed: bool
+    is_in_turns: bool  # keys are given back while a step is trained
+
+    @property
+    def beside(self) -> int:
+        """Bytes that are there all the time."""
+        return self.weights + (self.engine["weights"] if self.is_in_turns else sum(self.engine.values()))
+
+    @property
+    def passing(self) -> int:
+        """Those on top of them at their most."""
+        return peak(self.needed, self.engine["keys"] if self.is_in_turns else 0)
 
     @property
     def total(self) -> int:
-        return self.weights + sum(self.engine.values()) + sum(self.needed.values())
+        return self.beside + self.passing
 
     def fits(self, total: int) -> bool:
         """As the trainer will ask once the others have taken their part."""
-        return sum(self.needed.values()) <= SPARE * (total - self.weights - sum(self.engine.values()))
+        return self.passing <= SPARE * (total - self.beside)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ class Sharing:
     total: int  # bytes
     context: int
     others: int = 0  # models beside it that do not learn, without adapters
+    is_in_turns: bool = False  # keys are given back while a step is trained
 
     @property
     def count(self) -> int:
@@ -84,8 +96,9 @@ class Sharing:
     @property
     def room(self) -> Room:
         """What the trainer is told."""
-        others = 0 if self.trainer.lora else self.others
-        return Room(sum(self.engine_bytes(lends=False).values()), self.context, others)
+        engine = self.engine_bytes(lends=False)
+        others, turning = 0 if self.trainer.lora else self.others, engine["keys"] if self.is_in_turns else 0
+        return Room(sum(engine.values()) - turning, self.context, others, turning)
 
     def whole(self) -> list[Way]:
         """Training all weights, the most bytes first."""
@@ -124,7 +137,7 @@ class Sharing:
         """The quickest way that fits, or the one that takes least."""
         made = partial(Way, setting, words, weights, self.engine_bytes(lends))
         found = [
-            made(needed(is_checkpointed, tokens), tokens, is_checkpointed)
+            made(needed(is_checkpointed, tokens), tokens, is_checkpointed, self.is_in_turns)
             for is_checkpointed, tokens in ways(self.trainer.checkpointing, self.trainer.max_tokens, self.context)
         ]
         return next((way for way in found if way.fits(self.total)), min(found, key=lambda way: way.total))
@@ -167,7 +180,16 @@ def sharing_of(run: Run, total: int = 0) -> Sharing | None:
         model = outline(model_folder(run.model))
     except (ModelError, ValueError):  # told by whoever reads the folder
         return None
-    return Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))
+    found = Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))
+    is_alone = run.pace.is_ordered and not run.streams  # while a step is trained nothing is decoded
+    return _in_turns(found) or found if is_alone else found
+
+
+def _in_turns(sharing: Sharing) -> Sharing | None:
+    """The same with keys that are given back while a step is trained, where it fits with that alone."""
+    turning = replace(sharing, is_in_turns=True)
+    is_needed = not sharing.chosen.fits(sharing.total) and turning.chosen.fits(sharing.total)
+    return turning if is_needed else None
 
 
 def _others(run: Run) -> int:
@@ -202,7 +224,11 @@ def refusals(sharing: Sharing) -> list[str]:
 def said(run: Run) -> list[str]:
     """How weights are held where it is not as ever."""
     sharing = sharing_of(run)
-    if sharing is None or sharing.trainer.lora or f"={FLOAT32}" in (way := sharing.chosen).setting:
+    if sharing is None:
+        return []
+    if (way := sharing.chosen).is_in_turns:
+        return [f"{_numbers(sharing, way)}: keys are given back while a step is trained, or it would not fit"]
+    if sharing.trainer.lora or f"={FLOAT32}" in way.setting:
         return []
     least = sharing.whole()[0]
     more = f"; {least.words} would be {_gib(least.total)}" if least.setting != way.setting else ""
@@ -210,9 +236,11 @@ def said(run: Run) -> list[str]:
 
 
 def expect(run: Run) -> None:
-    """Tell the trainer what it will have beside it, before it loads a model."""
+    """Tell trainer and engine what they will have beside them, before a model is loaded."""
     if (sharing := sharing_of(run)) is not None:
         sharing.trainer.expect(sharing.room)
+        if isinstance(sharing.engine, PagedEngine) and sharing.is_in_turns:
+            sharing.engine.takes_turns = True
 
 
 def _numbers(sharing: Sharing, way: Way) -> str:
@@ -221,7 +249,7 @@ def _numbers(sharing: Sharing, way: Way) -> str:
     engine = ", ".join(f"{name} {count / _GIB:.1f}" for name, count in way.engine.items() if count)
     return (
         f"a model of {sharing.count / 1e9:.2f} billion weights on a GPU of {_gib(sharing.total)}: training takes "
-        f"{_gib(way.total - sum(way.engine.values()))} ({listed}) with {way.words} and micro-batches of "
+        f"{_gib(way.weights + sum(way.needed.values()))} ({listed}) with {way.words} and micro-batches of "
         f"{way.max_tokens} tokens, the engine {_gib(sum(way.engine.values()))} ({engine})"
     )
 
@@ -229,7 +257,10 @@ def _numbers(sharing: Sharing, way: Way) -> str:
 def _remedy(sharing: Sharing) -> str:
     """What would fit, or how small a model has to be."""
     others = [*sharing.adapters(), *sharing.whole()]
-    if fitting := [f"{way.setting} ({_gib(way.total)})" for way in others if way.fits(sharing.total)]:
+    fitting = [f"{way.setting} ({_gib(way.total)})" for way in others if way.fits(sharing.total)]
+    if turning := _in_turns(sharing):
+        fitting.append(f"lag=0 ({_gib(turning.chosen.total)}: keys are given back while a step is trained)")
+    if fitting:
         return f"It fits with {' or '.join(fitting)}"
     alone = sum(sharing.engine_bytes(lends=False).values())
     weights = alone - sharing.engine_bytes(lends=False)["keys"]

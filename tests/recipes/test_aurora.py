@@ -13,9 +13,17 @@ from strop.disk.ledger import Ledger
 from strop.generate.engines.paged import PagedEngine
 from strop.recipes.setting import Setting
 from strop.recipes.system.aurora import aurora
+from strop.run import Run
 from strop.start.launch import launch
 from strop.training.losses.clip import Clip
+from strop.training.trainers.torch import TorchTrainer
 from tests.models import save_pocket_like
+
+
+def room_of(run: Run) -> int:
+    """Bytes that keys take at this moment."""
+    assert isinstance(run.engine, PagedEngine)
+    return run.engine._board._cache.keys.untyped_storage().nbytes()
 
 
 def test_its_parts() -> None:
@@ -26,13 +34,20 @@ def test_its_parts() -> None:
     assert run.engine.dtype == "float32" and aurora(Setting(device="cuda")).engine.dtype == "bfloat16"
 
 
-def test_the_same_attempts_as_without_a_draft(tmp_path: Path) -> None:
+def test_the_same_attempts_as_without_a_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one with a draft also takes turns with its trainer: keys have no room while a step is made."""
     model = save_pocket_like(tmp_path / "model")
+    stepped, rooms = TorchTrainer.step, []
+    monkeypatch.setattr(TorchTrainer, "step", lambda *given: rooms.append(room_of(run)) or stepped(*given))
     sizes = {"steps": 2, "groups_per_step": 2, "group_size": 4, "max_tokens": 12, "heldout_tasks": 1}
     found: dict[str, Any] = {}
     for name in ("with", "without"):
         run = aurora(Setting(model=str(model), **sizes))
-        launch(run if name == "with" else replace(run, engine=replace(run.engine, draft=None)), tmp_path, name)
+        if name == "without":
+            run = replace(run, engine=replace(run.engine, draft=None))
+        assert isinstance(run.engine, PagedEngine)
+        run.engine.takes_turns = name == "with"
+        launch(run, tmp_path, name)
         ledger = Ledger(RunFolder(tmp_path / name).ledger, read_only=True)
         attempts = [one for step in ledger.trained_steps() for group in ledger.draw(step) for one in group.trajectories]
         found[name] = [(one.id, [turn.tokens.tolist() for turn in one.turns]) for one in attempts]
@@ -40,4 +55,5 @@ def test_the_same_attempts_as_without_a_draft(tmp_path: Path) -> None:
         found[f"{name}, logprobs"] = logprobs
         ledger.close()
     assert found["with"] == found["without"] and len(found["with"]) == 16
+    assert [bool(room) for room in rooms] == [False, False, True, True]  # two steps of each
     assert found["with, logprobs"] == pytest.approx(found["without, logprobs"], abs=1e-4)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from transformers import Qwen2Config
 
+from strop.control.paces.bounded_lag import BoundedLag
 from strop.generate.engines.paged import PagedEngine
 from strop.models.outline import outline
 from strop.run import Run
@@ -71,6 +72,32 @@ def test_a_reference_is_planned_before_it_is_loaded(of_7b: Path) -> None:
     assert narrow.weights == (2 + 2) * 7_615_616_512
     adapted = replace(found, trainer=TorchTrainer(device="cuda", lora=8))
     assert adapted.room.others == 0 and adapted.chosen.weights == 2 * 7_615_616_512  # its reference is itself
+
+
+def test_keys_that_are_given_back_while_a_step_is_trained(of_7b: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """24 GiB, of which weights take 14.2 once and keys 7.2: activations and keys fit one after the other."""
+    engine, trainer = PagedEngine(memory=0.3, context=2048), TorchTrainer(device="cuda", lora=32, max_tokens=8192)
+    run = replace(make_run(), model=str(of_7b), engine=engine, trainer=trainer, context=2048)
+    asynchronous = replace(run, pace=BoundedLag(2))
+    beside, turning = sharing_of(asynchronous, 24 * GIB), sharing_of(run, 24 * GIB)
+    assert beside is not None and turning is not None and turning.is_in_turns and not beside.is_in_turns
+    (told,) = refusals(beside)
+    assert "the engine 7.2 GiB (keys 7.2)" in told and "lag=0 (" in told and "keys are given back" in told
+    way, other = turning.chosen, beside.chosen
+    assert not refusals(turning) and way.max_tokens == 8192 > other.max_tokens  # where nothing fits, the least is told
+    keys = int(0.3 * 24 * GIB) // 917_504 * 917_504  # of 28 layers with 4 heads of 128, 16 tokens a page
+    in_a_step, adapters = sum(way.needed.values()), way.needed["adapters"]
+    assert way.total == 2 * 7_615_616_512 + max(in_a_step, adapters + keys) < 23 * GIB
+    assert other.total == 2 * 7_615_616_512 + sum(other.needed.values()) + keys
+    streaming = sharing_of(replace(run, streams=True), 24 * GIB)  # decodes while it trains
+    assert streaming is not None and not streaming.is_in_turns
+    roomy = sharing_of(run, 80 * GIB)
+    assert roomy is not None and not roomy.is_in_turns, "where both fit nothing is given back"
+    monkeypatch.setattr("strop.start.room.gpu_memory", lambda _: (24 * GIB, 24 * GIB))
+    monkeypatch.setattr("strop.start.room.device_problem", lambda _: "")
+    assert problems(run) == [] and "keys are given back while a step is trained" in said(run)[0]
+    expect(run)
+    assert engine.takes_turns and trainer.room == Room(2 * 7_615_616_512, 2048, 0, keys)
 
 
 def test_what_does_not_fit_is_refused_with_what_would(shape: Any) -> None:

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from strop.generate.engines.ahead import Ahead
 from strop.generate.engines.draft import Draft
+from strop.generate.engines.layout import bucket, padded, runs_of
 from strop.generate.engines.paged_llama import Cache, PagedLlama
+from strop.generate.engines.torch import copy_weights
 from strop.kernels.decode import PAGE, DecodeOperations, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 from strop.types import FloatArray, IntArray, Sampling
-
-_RUN = 64  # consecutive tokens of a slot that one program of a prefill attends
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,22 @@ class Board:
         """From here on several tokens a step where they are guessed right."""
         self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables)
 
+    def rest(self) -> None:
+        """Give the room for keys back, where it can be: nobody is seated, and no key will be read again."""
+        if self._cache.place is not None:
+            self._cache.place.give_back()
+
+    def renew(self, source: Mapping[str, Tensor], weights: Mapping[str, Tensor], version: int) -> None:
+        """New weights in place of the old ones, between two steps."""
+        if self.stream is not None:  # whoever made the weights, and whoever changes them next
+            self.stream.wait_stream(torch.cuda.default_stream())
+        copy_weights(source, weights)
+        self.sheet.version.fill_(version)
+        if self.stream is not None:
+            torch.cuda.default_stream().wait_stream(self.stream)
+        if self.ahead is not None:
+            self.ahead.forget()
+
     def teach(self, slot: int, tokens: IntArray, newest: int) -> None:
         """Let the draft learn from the newest ones of the tokens that stand in a slot, if there is one."""
         if self.ahead is not None:
@@ -116,8 +132,10 @@ class Board:
     @torch.inference_mode()
     def seat(self, seats: Sequence[Seat]) -> None:
         """Put requests into their slots; they write from the next step on."""
+        if self._cache.place is not None:
+            self._cache.place.take()
         rows = self._put(np.array([seat.slot for seat in seats]))
-        tokens = _padded([seat.context for seat in seats])
+        tokens = padded([seat.context for seat in seats])
         self.sheet.tokens[:, : tokens.shape[1]].index_copy_(0, rows, self._put(tokens))
         self.hold({seat.slot: seat.pages for seat in seats})
         heat = [seat.sampling for seat in seats]
@@ -135,7 +153,7 @@ class Board:
     @torch.inference_mode()
     def hold(self, pages: Mapping[int, Sequence[int]]) -> None:
         """Slots hold these pages, in order."""
-        tables = _padded(list(pages.values()))
+        tables = padded(list(pages.values()))
         self.tables[:, : tables.shape[1]].index_copy_(0, self._put(np.array(list(pages))), self._put(tables))
 
     @torch.inference_mode()
@@ -146,7 +164,7 @@ class Board:
         positions = np.concatenate([np.arange(start, start + len(tokens)) for _, start, tokens in pieces])
         tokens = np.concatenate([tokens for _, _, tokens in pieces])
         packed = self._put(np.stack((slots, positions, tokens)).astype(np.int32))
-        runs = self._put(_runs(np.array([start for _, start, _ in pieces]), counts))
+        runs = self._put(runs_of(np.array([start for _, start, _ in pieces]), counts))
         where = TokenPlaces(packed[0], packed[1], self.tables, runs)
         states = self._llama.states(packed[2], where, self._cache)
         if self.ahead is not None:
@@ -161,7 +179,7 @@ class Board:
     @torch.inference_mode()
     def advance(self, order: IntArray, steps: int) -> Look:
         """Let these slots write up to `steps` tokens each, and say where to look afterwards."""
-        rows = _bucket(len(order), len(self.order))
+        rows = bucket(len(order), len(self.order))
         if not np.array_equal(order, self._last):
             padded = np.full(rows, self._idle)
             padded[: len(order)] = order
@@ -261,30 +279,3 @@ class Board:
 
 def _stream(device: torch.device, priority: int) -> Any:
     return torch.cuda.Stream(device, priority=priority)  # type: ignore[no-untyped-call]
-
-
-def _padded(rows: Sequence[Sequence[int] | IntArray]) -> NDArray[np.int32]:
-    """[N, longest] int32, zeros behind."""
-    found = np.zeros((len(rows), max(map(len, rows))), np.int32)
-    for into, row in zip(found, rows, strict=True):
-        into[: len(row)] = row
-    return found
-
-
-def _runs(starts: IntArray, counts: IntArray) -> IntArray:
-    """First packed token, its position and count of each stretch of at most `_RUN` tokens: [N, 3]."""
-    firsts = np.cumsum(counts) - counts
-    pieces = -(-counts // _RUN)
-    owner = np.repeat(np.arange(len(counts)), pieces)
-    offset = (np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * _RUN
-    runs = np.stack((firsts[owner] + offset, starts[owner] + offset, np.minimum(counts[owner] - offset, _RUN)), 1)
-    return runs.astype(np.int32)
-
-
-def _bucket(count: int, most: int) -> int:
-    """Rows of a step: powers of two and halfway between, so that few graphs serve all counts and little is in vain."""
-    size = 1
-    while size < count:
-        size *= 2
-    between = size * 3 // 4
-    return min(most, between if between >= count and size > 2 else size)

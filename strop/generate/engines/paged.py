@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError, NumericsError
@@ -30,7 +29,7 @@ from strop.generate.engines.pages import Pages
 from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
-from strop.generate.engines.torch import TorchEngine, check_request, copy_weights, named_dtype, read_weights
+from strop.generate.engines.torch import TorchEngine, check_request, named_dtype, read_weights
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
@@ -54,6 +53,7 @@ class PagedEngine(Engine):
     memory: float = 0.4  # share of the device's memory for keys
     steps: int = 8  # decode steps between two looks of the host
     draft: Draft | None = None  # guesses ahead where few sequences are decoded
+    takes_turns: bool = field(init=False, repr=False, compare=False, default=False)  # with a trainer on its device
     version: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
     num_prefilled: int = field(init=False, repr=False, compare=False, default=0)  # tokens of prompts computed
@@ -88,7 +88,7 @@ class PagedEngine(Engine):
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))
         ends = end_tokens(self._model)
         self._ends = frozenset(ends.tolist())
-        self._board = Board(llama, operations, llama.cache(pages.count), self.rows, context, ends)
+        self._board = Board(llama, operations, llama.cache(pages.count, self.takes_turns), self.rows, context, ends)
         if self.draft is not None:
             self._board.guess_with(self.draft)
         self._strings = StopStrings(model)
@@ -128,15 +128,8 @@ class PagedEngine(Engine):
             weights = self._weights
             source = read_weights(version.location, self._model)
             with self._board.turn():
-                if self._board.stream is not None:  # whoever made the weights, and whoever changes them next
-                    self._board.stream.wait_stream(torch.cuda.default_stream())
-                copy_weights(source, weights)
-                self._board.sheet.version.fill_(version.step)
-                if self._board.stream is not None:
-                    torch.cuda.default_stream().wait_stream(self._board.stream)
+                self._board.renew(source, weights, version.step)
                 answer = fingerprint(weights) if self._lent is None else self._lent.held(weights)
-                if self._board.ahead is not None:
-                    self._board.ahead.forget()
             self._seating.forget()
             self.version = version.step
             return answer
@@ -163,6 +156,13 @@ class PagedEngine(Engine):
             self._slow.forget()
         else:
             self._seating.forget()
+
+    def rest(self) -> None:
+        """Give the room for keys back until somebody is seated; who sits now waits, to have its keys computed anew."""
+        if self.takes_turns and self._slow is None:
+            self._unseat(list(self._seating.seated.values()))
+            self._seating.forget()
+            self._board.rest()
 
     # ---- the pump
 

@@ -5,6 +5,7 @@ Roundings stand where the trainer's mixed precision has them: both then differ b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 from strop.kernels.nf4 import Scratch
+from strop.kernels.returnable import Returnable
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.block import DecoderBlock, Norm, described, why_undescribed
 from strop.models.fused import Linear
@@ -67,6 +69,7 @@ class Cache:
     keys: Tensor  # [L, pages, K, PAGE, D]
     values: Tensor
     routes: Tensor | None = None  # [pages, PAGE, R] int16, the experts that tokens went through, from 1 on
+    place: Returnable | None = None  # where keys and values lie, if it can be given back
 
     def routes_of(self, pages: Sequence[int], length: int) -> NDArray[np.int16] | None:
         """Of the tokens in these pages [length, R]; the last one is not computed."""
@@ -98,12 +101,18 @@ class PagedLlama:
         keys = 2 * len(self._layers) * self._heads.keys * self._heads.size * self._embedding.element_size()
         return PAGE * (keys + 2 * self._blocks.num_routes)
 
-    def cache(self, num_pages: int) -> Cache:
+    def cache(self, num_pages: int, is_returnable: bool = False) -> Cache:
+        """Room for keys; one that can be given back is taken when it is first needed."""
         shape = (len(self._layers), num_pages, self._heads.keys, PAGE, self._heads.size)
-        device, count = self._embedding.device, self._blocks.num_routes
-        keys, values = (torch.zeros(shape, dtype=self._embedding.dtype, device=device) for _ in "kv")
+        device, dtype, count = self._embedding.device, self._embedding.dtype, self._blocks.num_routes
         routes = torch.zeros(num_pages, PAGE, count, dtype=torch.int16, device=device) if count else None
-        return Cache(keys, values, routes)
+        if not is_returnable:
+            keys, values = (torch.zeros(shape, dtype=dtype, device=device) for _ in "kv")
+            return Cache(keys, values, routes)
+        place = Returnable(2 * math.prod(shape) * dtype.itemsize, device)
+        keys, values = place.content.view(dtype).view(2, *shape)
+        place.give_back()
+        return Cache(keys, values, routes, place)
 
     def states(self, tokens: Tensor, where: TokenPlaces, cache: Cache) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden], normalised; their keys are in the cache afterwards."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from strop.models.frugal import Holding
 
 _GIB = 2**30
 _BUSY = 8192  # tokens that keep a GPU busy
+_PASSING = ("gradients", "activations", "logits")  # there while a step is made, and not between two
 SPARE = 0.9  # of what is free; the rest is lost between blocks, or taken by libraries
 
 
@@ -24,6 +25,7 @@ class Room:
     taken: int = 0  # bytes of the GPU that others will hold
     longest: int = 0  # tokens of a context; 0: micro-batches stay as they are
     others: int = 0  # models that do not learn and are asked beside it, each loaded when first asked
+    keys: int = 0  # bytes that an engine holds between two steps, and gives back while one is made
 
 
 def bytes_needed(
@@ -45,6 +47,12 @@ def bytes_needed(
         "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + of_head),
     }
     return {purpose: count for purpose, count in found.items() if count or purpose != "bits cut off"}
+
+
+def peak(needed: Mapping[str, int], keys: int) -> int:
+    """Bytes on top of the weights at their most: in a step, or between two, when there are keys of so many bytes."""
+    held = sum(count for purpose, count in needed.items() if purpose not in _PASSING)
+    return max(sum(needed.values()), held + keys)
 
 
 def settle(

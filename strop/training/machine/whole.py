@@ -17,7 +17,7 @@ from strop.models.optimizer import Optimizer, read_counts
 from strop.models.outline import outline
 from strop.training.machine.forward import Forward
 from strop.training.machine.llama import has_quick
-from strop.training.machine.memory import SPARE, Room, bytes_needed, free_bytes, ways
+from strop.training.machine.memory import SPARE, Room, bytes_needed, free_bytes, peak, ways
 
 if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer
@@ -54,7 +54,7 @@ def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
         needed = partial(bytes_needed, model, holding, trainer.chunk, len(known) > 1)
         left = free - count * (holding.weights + room.others * holding.frozen_bytes)
         for way in ways(trainer.checkpointing, trainer.max_tokens, room.longest):
-            if sum(needed(*way).values()) <= SPARE * left:
+            if peak(needed(*way), room.keys) <= SPARE * left:
                 return holding
     return known[-1]
 

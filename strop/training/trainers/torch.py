@@ -184,6 +184,7 @@ class TorchTrainer(Trainer):
             learning_rate = self._rate(whole.log_weights, scales)
             metrics |= fetched(scales, [])[0]
             opened.optimizer.step(learning_rate, height)
+        opened.optimizer.zero_grad()  # gradients take no room until the next step
         opened.earlier.observe(metrics)
         if self.products == "fp8":
             metrics["fp8/rounding"] = rounding(opened.model)

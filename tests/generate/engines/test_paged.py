@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
-from strop.generate.engines.board import _bucket, _runs
 from strop.generate.engines.draft import Draft
+from strop.generate.engines.layout import bucket, runs_of
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.pages import Pages, digests_of, stem_of
 from strop.generate.engines.torch import TorchEngine
@@ -158,6 +158,38 @@ def test_more_are_decoded_together_than_their_limits_would_allow(endless: list[P
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
     assert together >= 2 and engine.num_prefilled > 5 * 15, "somebody's keys were computed again"
     assert is_empty(engine)
+
+
+def test_room_for_keys_is_given_back_and_taken_again(endless: list[Path]) -> None:
+    """In the middle of decoding: whoever is seated waits, has its keys computed anew and writes the same tokens."""
+    engine = PagedEngine(rows=3, device="cpu", dtype="float32", steps=2)
+    engine.takes_turns = True
+    engine.open(endless[0])
+    keys, prompts = engine._board._cache.keys, prompts_of([5, 20, 9, 33])
+    room = keys.untyped_storage()
+    assert room.nbytes() == 0, "nothing is decoded yet"
+
+    async def interrupted() -> list[Completion]:
+        asking = asyncio.gather(*(engine.sample(p, LONG, k) for k, p in enumerate(prompts)))
+        for _ in range(3):
+            while not engine._seating.seated:
+                await asyncio.sleep(0)
+            assert room.nbytes() == 2 * keys.numel() * 4
+            engine.rest()
+            assert room.nbytes() == 0 and not engine._seating.seated
+            room.resize_(2 * keys.numel() * 4)  # whoever has it meanwhile leaves something else there
+            torch.empty(0, dtype=torch.uint8).set_(room).fill_(255)
+            room.resize_(0)
+        return await asking
+
+    for one, other in zip(asyncio.run(interrupted()), asked(plain(endless[0]), prompts, LONG), strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
+    engine.rest()
+    assert room.nbytes() == 0 and is_empty(engine)
+    still = paged(endless[0])
+    still.rest()
+    assert still._board._cache.keys.untyped_storage().nbytes() > 0, "one that has its device to itself keeps it"
 
 
 def test_the_end_token_stops_and_is_included(folders: dict[str, Path]) -> None:
@@ -363,9 +395,9 @@ def test_what_was_written_is_found_by_who_goes_on_from_the_prompt() -> None:
 
 
 def test_runs_and_buckets() -> None:
-    runs = _runs(np.array([5, 0]), np.array([70, 3]))
+    runs = runs_of(np.array([5, 0]), np.array([70, 3]))
     assert runs.tolist() == [[0, 5, 64], [64, 69, 6], [70, 0, 3]]
-    assert [_bucket(n, 1000) for n in (1, 2, 3, 5, 6, 7, 13, 700, 999)] == [1, 2, 3, 6, 6, 8, 16, 768, 1000]
+    assert [bucket(n, 1000) for n in (1, 2, 3, 5, 6, 7, 13, 700, 999)] == [1, 2, 3, 6, 6, 8, 16, 768, 1000]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
