@@ -8,6 +8,7 @@ from typing import Any
 
 from strop.models.frugal import Holding
 from strop.models.optimizer import Optimizer
+from strop.training.machine.at_once import AtOnce
 from strop.training.machine.earlier import Earlier
 from strop.training.machine.forward import Forward
 from strop.training.machine.step_sum import StepSum
@@ -24,6 +25,7 @@ class Opened:
     source: Path  # where training began: the tokenizer, and the reference unless another is named
     seed: int
     holding: Holding
+    at_once: AtOnce
     frozen: dict[str, Any] = field(default_factory=dict)  # models that never move, by the name of their policy
     sum: StepSum | None = None  # what will be the next step
     is_settled: bool = False

@@ -12,6 +12,7 @@ from torch import Tensor
 from strop.models.eight_bits import in_eight_bits
 from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.models.model import load_model
+from strop.training.machine.at_once import LARGEST, AtOnce
 from strop.training.machine.averaged import Average
 from strop.training.machine.earlier import Earlier
 from strop.training.machine.forward import Forward
@@ -45,7 +46,16 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
     load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
-    return Opened(model, forward, earlier, optimizer, Path(source), seed, holding)
+    return Opened(
+        model, forward, earlier, optimizer, Path(source), seed, holding, AtOnce(_may_at_once(trainer, model, forward))
+    )
+
+
+def _may_at_once(trainer: TorchTrainer, model: Any, forward: Forward) -> bool:
+    """Where threads share no scratch and note nothing in the order in which they come, and gradients are small."""
+    is_plain = trainer.device == "cpu" and not trainer.lora and trainer.step_scale is None
+    is_small = sum(each.numel() for each in model.parameters()) <= LARGEST
+    return is_plain and is_small and forward.quick(model) is not None
 
 
 def load_frozen(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:

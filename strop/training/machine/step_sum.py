@@ -14,6 +14,7 @@ from strop.errors import NumericsError
 from strop.machines import Objective
 from strop.training.arithmetic.ratios import sequence_log_weights
 from strop.training.batch import Batch, Output
+from strop.training.objective import Objective as StepObjective
 from strop.types import Metrics
 
 Figures: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batch; a tensor is still on a GPU
@@ -28,6 +29,17 @@ class StepSum:
     losses: list[Tensor] = field(default_factory=list)  # [], each
     figures: Figures = field(default_factory=list)
     log_weights: list[Tensor] = field(default_factory=list)  # [A] of each batch
+
+    @property
+    def scope(self) -> str:
+        """The smallest unit that no part of a batch may split."""
+        return self.objective.scope if isinstance(self.objective, StepObjective) else "group"
+
+    def add(self, batches: Sequence[Batch], told: Sequence[tuple[Tensor, Metrics]]) -> None:
+        """Loss and figures of each batch."""
+        self.batches += batches
+        self.losses += [loss for loss, _ in told]
+        self.figures += [each for _, figures in told for each in figures.items()]
 
 
 def fetched(figures: Figures, more: Sequence[Tensor]) -> tuple[Metrics, list[float]]:

@@ -157,8 +157,8 @@ class TorchTrainer(Trainer):
             opened.sum = StepSum(objective)
         so_far = opened.sum
         watched = objective if self.step_scale is None else noting(objective, so_far.log_weights)
-        so_far.batches += batches
-        so_far.losses += [self._backward(batch, watched, so_far.figures, mass) for batch in batches]
+        parts = [part for batch in batches for part in opened.at_once.parts(batch, so_far.scope)]
+        self._backward(parts, watched, so_far, mass)
 
     def finish(self, mass: float = 1.0) -> Metrics:
         """The optimizer step, on what was accumulated over the mass of it all."""
@@ -233,8 +233,10 @@ class TorchTrainer(Trainer):
         """Logprobs of one policy, or what makes its whole distributions."""
         forward, policy, model = self._ready().forward, need.policy, self._policy(need.policy)
         if isinstance(need, Logprobs):
-            for batch in batches:
-                batch.fill(policy, forward.logprobs(model, batch))
+            forward.refresh(model)
+            found = self._ready().at_once.on_tokens(batches, partial(forward.logprobs, model))
+            for batch, logprobs in zip(batches, found, strict=True):
+                batch.fill(policy, logprobs)
             return
         head = head_of(model) if policy == "proximal" else partial(logits, model)
         for batch in batches:
@@ -273,15 +275,17 @@ class TorchTrainer(Trainer):
         figures.append(("step_scale", scale))
         return rate * scale
 
-    def _backward(self, batch: Batch, objective: Objective, figures: Figures, mass: float = 1.0) -> Tensor:
-        """Add `mass` times this batch's gradient and figures to the step's; returns its loss times that."""
+    def _backward(self, batches: Sequence[Batch], objective: Objective, into: StepSum, mass: float = 1.0) -> None:
+        """Add `mass` times the gradients, losses and figures of these batches to the step's."""
         opened = self._ready()
-        loss, found = opened.forward.loss(opened.model, batch, objective)
-        if mass != 1:
-            loss, found = loss * mass, {name: value * mass for name, value in found.items()}
-        loss.backward()  # type: ignore[no-untyped-call]
-        figures += found.items()
-        return loss.detach()
+        opened.forward.refresh(opened.model)
+
+        def loss_of(batch: Batch) -> tuple[Tensor, Metrics]:
+            loss, found = opened.forward.loss(opened.model, batch, objective)
+            return (loss, found) if mass == 1 else (loss * mass, {name: value * mass for name, value in found.items()})
+
+        learned = list(opened.optimizer.parameters.values())
+        into.add(batches, opened.at_once.backward(batches, loss_of, learned))
 
     def _refuse(self, batches: Sequence[Batch], losses: list[float], norm: float, objective: Objective) -> None:
         """Find the batches behind a number that is not finite, one at a time, and say whose they are."""
@@ -289,7 +293,7 @@ class TorchTrainer(Trainer):
         guilty = [batch for batch, loss in zip(batches, losses, strict=True) if not math.isfinite(loss)]
         for batch in batches if not guilty else ():
             opened.optimizer.zero_grad()
-            self._backward(batch, objective, [])
+            self._backward([batch], objective, StepSum(objective))
             if not math.isfinite(float(opened.optimizer.gradient_norm())):
                 guilty.append(batch)
         opened.optimizer.zero_grad()
