@@ -7,6 +7,8 @@ VLLM := .venv-vllm
 export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
+# tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit slow clients browser vllm benchmark chaos attack mutants pages docs clean
 

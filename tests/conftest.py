@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 32  # bytes: the folders of a test go when it passes, so that all together never need as much
 
@@ -17,6 +20,17 @@ def pytest_configure() -> None:
     """Folders of tests lie in memory where there is room: each checkpoint waits for the disk ten times."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Each worker begins to import at another place: what one has compiled, the others read from the cache."""
+    if "PYTEST_XDIST_WORKER_COUNT" not in os.environ or session.config.args != session.config.getini("testpaths"):
+        return
+    names = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py"))
+    first = len(names) * int(os.environ["PYTEST_XDIST_WORKER"][2:]) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for name in names[first:] + names[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # collection says what is wrong with it
+            importlib.import_module(".".join(name.with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

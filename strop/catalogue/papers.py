@@ -69,28 +69,31 @@ def named_papers(package: Path = PACKAGE) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def read_tests(root: Path) -> dict[str, str]:
-    """Test files by name."""
-    return {str(path.relative_to(root)): path.read_text() for path in sorted(root.glob("tests/**/test_*.py"))}
+def read_tests(root: Path) -> dict[str, set[str]]:
+    """By test file what it is about: modules of the package that it names, and recipes that it builds by their name."""
+    return {
+        str(path.relative_to(root)): _named_in(path.read_text()) for path in sorted(root.glob("tests/**/test_*.py"))
+    }
+
+
+def _named_in(test: str) -> set[str]:
+    paths = {tuple(path.split(".")) for path in re.findall(r"\bstrop(?:\.\w+)+", test)}
+    modules = {".".join(path[:length]) for path in paths for length in range(2, len(path) + 1)}
+    return modules | set(re.findall(r'"(\w+)(?=")', test) if "recipe_named" in test else ())
 
 
 def _paper(
     home: Record,
     recipes: Mapping[str, Record],
     mechanisms: Mapping[str, tuple[str, ...]],
-    tests: dict[str, str] | None,
+    tests: dict[str, set[str]] | None,
     root: Path,
 ) -> Paper:
     own = [each.module for each in recipes.values() if each is home or home.key in each.also]
     parts = [module for module, keys in mechanisms.items() if home.key in keys] or own
-    tested = None if tests is None else tuple(name for name, text in tests.items() if _is_about(text, parts, home.name))
+    about = {*parts, home.name}
+    tested = None if tests is None else tuple(name for name, named in tests.items() if about & named)
     return Paper(home, tuple(parts), tuple(own), tested, read_effect(root / "effects", home.key))
-
-
-def _is_about(test: str, modules: list[str], recipe: str) -> bool:
-    """A test is about a paper if it imports one of its modules, or builds its recipe by name."""
-    imports = any(module in test and re.search(rf"\b{re.escape(module)}\b", test) for module in modules)
-    return imports or ("recipe_named" in test and f'"{recipe}"' in test)
 
 
 def read_effect(folder: Path, key: str) -> dict[str, Any] | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from strop.errors import ConfigurationError, StropError
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.forks import IMPORTED
 from strop.start.side_by_side import Job, SideBySide, how_many, is_finished, log_of
 from tests.models import save_pocket_like
 
@@ -56,21 +53,6 @@ def test_side_by_side_or_one_by_one_all_bits_are_the_same(tmp_path: Path) -> Non
     assert len({metrics for metrics, _, _ in found[0]}) == 3, "seeds differ, or nothing was compared"
 
 
-def told(model: str) -> Run:
-    raise ConfigurationError(f"numpy has {os.environ.get('OPENBLAS_NUM_THREADS')} thread")
-
-
-def test_side_by_side_numpy_has_one_thread(tmp_path: Path) -> None:
-    """In an interpreter of its own: here the process that all are forked from may run already."""
-    script = (
-        "from functools import partial; from pathlib import Path; from tests.start.test_side_by_side import *\n"
-        f"SideBySide(Path({str(tmp_path)!r}), 1).run([Job('told', partial(told, ''))])"
-    )
-    kept = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    done = subprocess.run([sys.executable, "-c", script], env=kept, capture_output=True, text=True)
-    assert "numpy has 1 thread" in done.stderr
-
-
 def test_a_failed_run_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
     model = str(save_pocket_like(tmp_path / "model"))
     root = tmp_path / "runs"
@@ -95,22 +77,6 @@ def test_a_run_that_had_nothing_to_go_on_from_begins_anew(tmp_path: Path) -> Non
     (tmp_path / "runs" / "seed0" / "recipe.py").write_text("run = ")  # ended while it was written
     SideBySide(tmp_path / "runs", 1).run([Job("seed0", partial(tiny, model, 0))])
     assert is_finished(tmp_path / "runs" / "seed0")
-
-
-_ASKED = """
-import importlib, sys, torch
-def asked(*arguments): raise SystemExit("a GPU was asked for")
-for name in ("is_available", "device_count", "current_device", "get_device_capability", "_lazy_init"):
-    setattr(torch.cuda, name, asked)
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-print(__import__("threading").active_count())
-"""
-
-
-def test_what_runs_are_forked_from_touches_no_gpu_and_starts_no_thread() -> None:
-    found = subprocess.run([sys.executable, "-c", _ASKED, *IMPORTED], capture_output=True, text=True, check=False)
-    assert (found.returncode, found.stdout.strip()) == (0, "1"), found.stderr
 
 
 def test_interrupted_all_runs_save_where_they_are_and_go_on_later(

@@ -60,8 +60,8 @@ FAMILIES: dict[str, Any] = {
     "llama_tied": LlamaConfig(**SHAPE, tie_word_embeddings=True),
     "mistral": MistralConfig(**SHAPE, head_dim=16, sliding_window=5),
     "mistral_wide": MistralConfig(**SHAPE, head_dim=16, sliding_window=50),  # which no sequence leaves
-    "phi3": Phi3Config(**SHAPE, pad_token_id=0),  # fused projections
-    "olmo2": Olmo2Config(**SHAPE),  # norms behind its parts, and of all heads together
+    "phi3": Phi3Config(**SHAPE, pad_token_id=0, eos_token_id=1),  # fused projections
+    "olmo2": Olmo2Config(**SHAPE, eos_token_id=1),  # norms behind its parts, and of all heads together
     "qwen2": Qwen2Config(**SHAPE),  # biases
     "qwen2_window": Qwen2Config(**SHAPE, use_sliding_window=True, sliding_window=4, max_window_layers=1),
     "qwen3": Qwen3Config(**SHAPE, head_dim=16),  # norms of heads
