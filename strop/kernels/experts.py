@@ -45,8 +45,7 @@ def mixed(
 
 def by_expert(rows: Tensor, experts: Tensor, counts: Tensor) -> Tensor:
     """rows [N, I] in order of their expert, experts [E, O, I], rows of each [E] -> [N, O]."""
-    is_narrow = rows.is_cuda and rows.dtype == torch.bfloat16
-    if is_narrow and not torch.is_grad_enabled():  # nothing waits for the host, so that a step can be a graph
+    if rows.is_cuda and rows.dtype == torch.bfloat16:  # nothing waits for the host, so that a step can be a graph
         ends = counts.cumsum(0).to(torch.int32)
         return torch._grouped_mm(rows, experts.transpose(1, 2), offs=ends)
     parts = torch.split(rows, counts.tolist())

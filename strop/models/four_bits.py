@@ -42,8 +42,15 @@ def bytes_in_four_bits(model: Any) -> int:
     return sum(sizes) // 2 + 4 * sum(sizes) // BLOCK + 2 * wide + 2 * 2 * 2 * max(sizes)
 
 
+def has_experts(model: Any) -> bool:
+    """Whether weights lie in tensors that are no linear layer's."""
+    return any(each.dim() > 2 for each in model.parameters())
+
+
 def quantise(model: Any, device: str) -> None:
     """Put the weights of every linear layer but the output one into four bits, one layer at a time."""
+    if has_experts(model):
+        raise ConfigurationError('base="nf4" does not reach experts, which this model has: use base="plain"')
     found = _linear(model)
     if odd := [name for name, each in found if each.weight.numel() % BLOCK]:
         raise ConfigurationError(f"weights in four bits share scales by {BLOCK}, of which {odd[0]} has no whole number")

@@ -15,7 +15,7 @@ from strop.generate.engines.paged_llama import why_not
 from strop.generate.engines.paged_room import bytes_of_keys, context_of
 from strop.generate.engines.torch import TorchEngine, named_dtype
 from strop.models.computing import device_problem, gpu_memory
-from strop.models.four_bits import bytes_in_four_bits
+from strop.models.four_bits import bytes_in_four_bits, has_experts
 from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.models.names import model_folder
 from strop.models.outline import outline
@@ -128,7 +128,7 @@ class Sharing:
         held = 2 if is_quick else 4
         setting, words = f"trainer.lora={rank}", f"adapters of rank {rank} beside weights"
         plain = self._quickest(setting, f"{words} of {held} bytes", held * self.count, needed, lends=is_quick)
-        if not is_quick:
+        if not is_quick or has_experts(self.model):
             return [plain]
         setting, words = f"{setting} trainer.base=nf4", f"{words} in 4 bits"
         return [plain, self._quickest(setting, words, bytes_in_four_bits(self.model), needed, lends=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, MixtralConfig
 
 from strop.disk.ledger import Ledger
+from strop.errors import ConfigurationError
 from strop.generate.engines.joined import joined
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
@@ -26,8 +28,10 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
+from strop.weights.channels.memory import Memory
 from tests.generate.engines.asking import asked, prompts_of
 from tests.models import save_pocket_like, save_tokenizer
+from tests.training.test_adapted import spread
 from tests.training.tiny import make_attempt
 
 LAYERS, EACH = 3, 2
@@ -68,6 +72,10 @@ def scored(folder: Path, turns: list[Turn]) -> np.ndarray:
     """What the trainer makes of tokens that were sampled."""
     trainer = TorchTrainer(chunk=16, fused="on")
     trainer.open(folder, 0)
+    return scored_by(trainer, turns)
+
+
+def scored_by(trainer: TorchTrainer, turns: list[Turn]) -> np.ndarray:
     attempts = [make_attempt(str(i), [turn], advantage=1.0) for i, turn in enumerate(turns)]
     (batch,) = pack([Group(0, attempts[0].task, attempts)], TokenMean(), 0, 10_000)
     trainer.annotate([batch], frozenset({Logprobs("proximal")}))
@@ -89,6 +97,28 @@ def test_engine_and_trainer_agree_where_routes_are_taken_again(tied: Path, kind:
     assert np.abs(scored(tied, turns) - sampled).max() < 1e-5
     # without them, some second choices are the other twin's, here or in the context
     assert np.abs(scored(tied, [replace(turn, aux={}) for turn in turns]) - sampled).max() > 1e-2
+
+
+def test_adapters_stand_beside_all_but_experts(tied: Path) -> None:
+    trainer = TorchTrainer(chunk=16, fused="on", lora=4)
+    engine, channel = PagedEngine(rows=3, device="cpu", dtype="float32"), Memory()
+    trainer.open(tied, 0)
+    channel.connect(trainer, [engine])
+    engine.open(tied)
+    assert trainer._opened is not None
+    spread(trainer._opened.model)
+    prompts = prompts_of([3, 9, 30])
+
+    async def written() -> list[Completion]:
+        await channel.publish(1)
+        return [await engine.sample(prompt, Sampling(max_tokens=20), key) for key, prompt in enumerate(prompts)]
+
+    turns = turns_of(prompts, asyncio.run(written()))
+    sampled = np.concatenate([turn.logprobs for turn in turns])
+    assert np.abs(scored_by(trainer, turns) - sampled).max() < 1e-5
+    assert np.abs(scored(tied, turns) - sampled).max() > 1e-2  # so they act
+    with pytest.raises(ConfigurationError, match="does not reach experts"):
+        TorchTrainer(fused="on", lora=4, base="nf4").open(tied, 0)
 
 
 def test_routes_of_another_shape_are_nothing_to_a_model(tied: Path) -> None:

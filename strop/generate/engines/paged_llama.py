@@ -161,7 +161,7 @@ class PagedLlama:
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         found: dict[str, Tensor] = {}
         for block, beside in zip(self._blocks.blocks, self._adapters, strict=True):
-            for modules, adapter in zip(block.products, beside, strict=True):
+            for modules, adapter in zip(block.products, beside, strict=False):  # experts are no product with an adapter
                 if adapter is not None:
                     found |= {names[id(e)]: part for e, part in zip(masters(modules), adapter.parts, strict=True)}
         return found

@@ -19,14 +19,22 @@ def unpack(codes: Tensor, scales: Tensor, into: Tensor) -> None:
 
 
 @triton.jit
+def _values():
+    """The 16 of them [16]: chosen among once for a program, not once for a weight."""
+    at = tl.arange(0, 16)
+    found = at * 0.0
+    for code in tl.static_range(16):
+        found = tl.where(at == code, _VALUES[code], found)
+    return found
+
+
+@triton.jit
 def _unpack(codes, scales, into, count, OF_SCALE: tl.constexpr, BYTES: tl.constexpr):
     first = tl.program_id(0).to(tl.int64) * BYTES
     at = first + tl.arange(0, BYTES)
     both = tl.load(codes + at, at < count, 0).to(tl.int32)
     scale = tl.load(scales + at // OF_SCALE, at < count, 0.0)
-    upper, lower = scale * 0.0, scale * 0.0
-    for code in tl.static_range(16):
-        upper = tl.where((both >> 4) == code, scale * _VALUES[code], upper)
-        lower = tl.where((both & 15) == code, scale * _VALUES[code], lower)
+    values = _values()
+    upper, lower = scale * tl.gather(values, both >> 4, 0), scale * tl.gather(values, both & 15, 0)
     to = 2 * first + tl.arange(0, 2 * BYTES)
     tl.store(into + to, tl.interleave(upper, lower).to(into.dtype.element_ty), to < 2 * count)

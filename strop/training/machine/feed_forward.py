@@ -79,16 +79,21 @@ class RoutedFeed:
         return _through(self.cast, opened, chosen)
 
     def back(self, d_added: Tensor, opened: Tensor, chosen: Tensor) -> tuple[Tensor, Any]:
-        weights = [each.detach().requires_grad_() for each in (self.cast.router, self.cast.gate_up, self.cast.down)]
+        given = zip((self.cast.router, self.cast.gate_up, self.cast.down), self.parameters, strict=True)
+        weights = [each.detach().requires_grad_(parameter.requires_grad) for each, parameter in given]
         with torch.enable_grad():
             state = opened.detach().requires_grad_()
             cast = replace(self.cast, router=weights[0], gate_up=weights[1], down=weights[2])
             added = _through(cast, state, chosen)
-        d_normed, *rest = torch.autograd.grad(added, [state, *weights], d_added)
+        d_normed, *rest = torch.autograd.grad(
+            added, [state, *(each for each in weights if each.requires_grad)], d_added
+        )
         return d_normed, rest
 
     def gradients(self, rest: Any, normed: Tensor) -> list[Tensor]:
-        return [each.to(parameter.dtype) for each, parameter in zip(rest, self.parameters, strict=True)]
+        """Of weights that do not learn nobody asks for one."""
+        found = iter(rest)
+        return [next(found).to(each.dtype) if each.requires_grad else each for each in self.parameters]
 
 
 def _through(experts: RoutedExperts, state: Tensor, chosen: Tensor) -> Tensor:

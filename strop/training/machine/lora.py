@@ -52,10 +52,10 @@ def open_adapted(source: Path, rank: int, seed: int, forward: Forward, base: str
 
 
 def add_adapters(model: Any, rank: int, seed: int) -> None:
-    """Beside every linear layer but the output one; nothing else learns from here on."""
-    if any(parameter.dim() > 2 for parameter in model.parameters()):
-        family = model.config.model_type
-        raise ConfigurationError(f"the experts of {family} lie in one tensor, which adapters do not know: use lora=0")
+    """Beside every linear layer but the output one; nothing else learns from here on.
+
+    Experts lie in one tensor, which is no linear layer: beside them there are none, they stay as they are.
+    """
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
