@@ -51,8 +51,22 @@ class Adapter:
 
 def adapted(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter) -> Tensor:
     """state [T, I], weight [O, I], bias [O] -> [T, O]."""
-    middle = torch.mm(state, adapter.down.t())
-    return _scaled(middle, adapter.up.t(), adapter.scale, bias).addmm_(state, weight.t())
+    return beside(state, bias, adapter).addmm_(state, weight.t())
+
+
+def beside(state: Tensor, bias: Tensor | None, adapter: Adapter) -> Tensor:
+    """What is added to the product of the weight [T, O]."""
+    return _scaled(_middle(state, adapter), adapter.up.t(), adapter.scale, bias)
+
+
+def _middle(state: Tensor, adapter: Adapter) -> Tensor:
+    """x A' [T, R]: of so few columns a library would cut the sums, by the number of rows."""
+    if state.is_cuda:
+        from strop.kernels.triton import in_order
+
+        if in_order.can_multiply(state, adapter.down):
+            return in_order.product(state, adapter.down, None)
+    return torch.mm(state, adapter.down.t())
 
 
 def state_pull(d_output: Tensor, weight: Tensor, adapter: Adapter) -> tuple[Tensor, Tensor]:
@@ -72,6 +86,6 @@ def adapter_pulls(
     d_output: Tensor, d_middle: Tensor, state: Tensor, adapter: Adapter, dtype: torch.dtype
 ) -> list[Tensor]:
     """Gradients of A and B of each layer, in `dtype`; `state_pull` gave d_middle."""
-    middle = torch.mm(state, adapter.down.t())
+    middle = _middle(state, adapter)
     down, up = weight_gradient(d_middle, state, dtype), weight_gradient(d_output, middle, dtype)
     return adapter.cut(down.mul_(adapter.scale), up.mul_(adapter.scale))

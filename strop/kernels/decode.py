@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
 from strop.kernels.draw import Draws, draw
 from strop.kernels.swiglu import reference_forward
@@ -79,6 +80,16 @@ class DecodeOperations(Protocol):
         """[T, H, D] -> [T, H, D], each token seeing its slot up to itself, the last `window` tokens of it."""
         ...
 
+    def linear(self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None = None) -> Tensor:
+        """[T, I], [O, I], [O] -> [T, O]."""
+        ...
+
+    def gated(
+        self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None, is_gelu: bool
+    ) -> Tensor:
+        """`swiglu` of the linear layer that gives gate and up."""
+        ...
+
     def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
         """[T, 2F] -> [T, F]."""
         ...
@@ -138,6 +149,14 @@ class Plain:
         grouped = query.view(len(query), key.shape[1], -1, query.shape[2])  # [T, K, H / K, D]
         scores = capped((grouped @ key.transpose(2, 3)).float() * scale, cap).masked_fill(~mask, float("-inf"))
         return (scores.softmax(-1).to(value.dtype) @ value).flatten(1, 2)
+
+    def linear(self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None = None) -> Tensor:
+        return F.linear(state, weight, bias) if adapter is None else adapted(state, weight, bias, adapter)
+
+    def gated(
+        self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None, is_gelu: bool
+    ) -> Tensor:
+        return self.swiglu(self.linear(state, weight, bias, adapter), is_gelu)
 
     def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
         return reference_forward(gate_up, is_gelu)

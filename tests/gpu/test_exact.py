@@ -64,8 +64,10 @@ def groups_of(prompts: list[IntArray], found: list[Completion]) -> list[Group]:
          "num_attention_heads": 3, "num_key_value_heads": 1},
         {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 6,
          "num_attention_heads": 2, "num_key_value_heads": 2},
+        {"hidden_size": 512, "intermediate_size": 8960, "num_hidden_layers": 4,
+         "num_attention_heads": 4, "num_key_value_heads": 2},
     ],
-    ids=["heads of 64", "heads of 128"],
+    ids=["heads of 64", "heads of 128", "sums that a library would cut"],
 )  # fmt: skip
 def test_the_trainer_finds_the_logprobs_that_the_engine_gave(shape: dict[str, int], tmp_path: Path) -> None:
     folder, stream = folder_of(tmp_path, **shape), np.random.default_rng(0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.generate.engines.block_step import BlockParts, noted, routed
-from strop.kernels.adapted import Adapter, adapted
+from strop.kernels.adapted import Adapter
 from strop.kernels.attention import capped
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
 from strop.kernels.nf4 import Scratch
@@ -55,11 +55,9 @@ def _adapters_of(block: DecoderBlock, dtype: torch.dtype, scratch: Scratch) -> L
     return LayerAdapters(*(room_for(each, dtype, scratch) if is_adapted(each[0]) else None for each in products))
 
 
-def _linear(state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
-    if adapter is None:
-        return F.linear(state, *linear)
-    weight, bias = linear
-    return adapted(state, weight if adapter.packed is None else adapter.packed.read(), bias, adapter)
+def _read(linear: Linear, adapter: Adapter | None) -> Linear:
+    """Weights in four bits are unpacked."""
+    return linear if adapter is None or adapter.packed is None else (adapter.packed.read(), linear[1])
 
 
 @dataclass(eq=False)
@@ -127,10 +125,10 @@ class PagedLlama:
             block, attention = layer.block, layer.block.attention
             keys, values = cache.keys[index], cache.values[index]
             state = self._normed(residual, delta, block.before_attention)
-            heads = _linear(state, layer.query_key_value, beside.query_key_value)
+            heads = self._linear(state, layer.query_key_value, beside.query_key_value)
             query = does.store(heads.view(len(state), -1, self._heads.size), keys, values, where, rotation)
             seen = does.attend(query, keys, values, where, attention.scale, attention.window, attention.cap)
-            delta = _linear(seen.view(len(state), -1), layer.output, beside.output)
+            delta = self._linear(seen.view(len(state), -1), layer.output, beside.output)
             delta = self._behind(delta, block.after_attention)
             state = self._normed(residual, delta, block.before_feed_forward)
             delta = self._behind(self._feed(layer, beside, state, routes), block.after_feed_forward)
@@ -143,8 +141,13 @@ class PagedLlama:
         """[T, hidden] -> [T, hidden]; experts that are taken are added to `routes`."""
         if layer.gate_up is None or layer.down is None:
             return routed(layer.block, state, routes)
-        gate_up = _linear(state, layer.gate_up, beside.gate_up)
-        return _linear(self._operations.swiglu(gate_up, layer.block.feed_forward.is_gelu), layer.down, beside.down)
+        weight, bias = _read(layer.gate_up, beside.gate_up)
+        is_gelu = layer.block.feed_forward.is_gelu
+        product = self._operations.gated(state, weight, bias, beside.gate_up, is_gelu)
+        return self._linear(product, layer.down, beside.down)
+
+    def _linear(self, state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
+        return self._operations.linear(state, *_read(linear, adapter), adapter)
 
     def _normed(self, residual: Tensor, delta: Tensor | None, norm: Norm | None) -> Tensor:
         """Add to the stream in place, and what the next part reads of it."""

@@ -11,14 +11,18 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from strop.kernels.adapted import Adapter, adapted, beside
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
-from strop.kernels.triton import draw, norm, swiglu
+from strop.kernels.triton import adapted as few_adapted
+from strop.kernels.triton import draw, in_order, norm, swiglu
 from strop.kernels.triton.attention import floor, scored
+from strop.kernels.triton.chain import chained, follow, release
 from strop.kernels.triton.head_norms import factors, mean_squares
 
 _KEYS = 64  # keys looked at together: the STEP of the trainer's attention
@@ -30,6 +34,7 @@ class Kernels:
 
     def __init__(self) -> None:
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # parts of a sum stay float32
+        self._in_order: dict[tuple[int | bool, ...], bool] = {}  # shapes of products that were tried
 
     def add_norm(
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
@@ -52,7 +57,7 @@ class Kernels:
             IS_WIDE=rotation.query_norm is not None and len(rotation.query_norm) > size,
             QUERIES=num_queries, KEYS=num_keys, HALF=size // 2, PAGE=PAGE,
             BLOCK=triton.next_power_of_2(num_queries + num_keys), VALUES=triton.next_power_of_2(num_keys), num_warps=4,
-            enable_fp_fusion=False,
+            enable_fp_fusion=False, **chained(tokens, heads.device),
         )  # fmt: skip
         return query
 
@@ -80,6 +85,39 @@ class Kernels:
             )  # fmt: skip
         return output
 
+    def linear(self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None = None) -> Tensor:
+        if self._is_few(state, weight):
+            if adapter is None:
+                return in_order.product(state, weight, bias)
+            return few_adapted.adapted(state, weight, bias, adapter)
+        if self._is_in_order(state, weight, bias if adapter is None else None):
+            return F.linear(state, weight, bias) if adapter is None else adapted(state, weight, bias, adapter)
+        if adapter is None:
+            return in_order.product(state, weight, bias)
+        added = beside(state, bias, adapter)
+        return (in_order.product(state, weight, None, torch.float32) + added).to(state.dtype)
+
+    def gated(
+        self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None, is_gelu: bool
+    ) -> Tensor:
+        if not self._is_few(state, weight):
+            return self.swiglu(self.linear(state, weight, bias, adapter), is_gelu)
+        if adapter is None:
+            return in_order.gated(state, weight, bias, is_gelu)
+        return few_adapted.adapted(state, weight, bias, adapter, is_gated=True, is_gelu=is_gelu)
+
+    def _is_few(self, state: Tensor, weight: Tensor) -> bool:
+        return len(state) <= in_order.FEW and in_order.can_multiply(state, weight)
+
+    def _is_in_order(self, state: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+        """Whether a library's product adds as the trainer's does, which has many rows."""
+        if len(state) > in_order.MOST or not in_order.can_multiply(state, weight):
+            return True
+        shape = (len(state), *weight.shape, *weight.stride(), bias is not None)
+        if shape not in self._in_order:
+            self._in_order[shape] = in_order.library_keeps(len(state), weight, bias)
+        return self._in_order[shape]
+
     def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
         return swiglu.forward(gate_up, is_gelu)
 
@@ -104,8 +142,10 @@ class Kernels:
 def _store(
     heads, query, keys, values, slots, positions, tables, width, cosine, sine, query_norm, key_norm, epsilon,
     HAS_NORM: tl.constexpr, OFFSET: tl.constexpr, IS_WIDE: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
-    HALF: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, VALUES: tl.constexpr,
+    HALF: tl.constexpr, PAGE: tl.constexpr, BLOCK: tl.constexpr, VALUES: tl.constexpr, IS_CHAINED: tl.constexpr,
 ):  # fmt: skip
+    release(IS_CHAINED)
+    follow(IS_CHAINED)
     token = tl.program_id(0).to(tl.int64)
     position = tl.load(positions + token)
     slot = tl.load(slots + token).to(tl.int64)

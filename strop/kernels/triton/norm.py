@@ -8,9 +8,11 @@ import triton.language as tl
 from torch import Tensor
 
 from strop.kernels.norm import Pulls
+from strop.kernels.triton.chain import chained, follow, release
 
 # ROWS: tokens a program looks at together; more would not fit into registers
 FORWARD = {"ROWS": 4, "num_warps": 4}
+_FEW, _WIDE = 1024, 512  # fewer tokens of wider rows are looked at one by one, which sums them no otherwise
 BACKWARD = {"ROWS": 2, "num_warps": 4}
 PROGRAMS = 528  # of the backward pass, four for each multiprocessor: each sums its part of the weight's gradient
 
@@ -28,9 +30,11 @@ def forward(
     state = residual if delta is None or is_in_place else torch.empty_like(residual)
     normed = torch.empty(count, size, dtype=dtype, device=residual.device)
     scale = torch.empty(count, dtype=torch.float32, device=residual.device)
-    _forward[(triton.cdiv(count, FORWARD["ROWS"]),)](
+    options = FORWARD | ({"ROWS": 1} if count < _FEW and size > _WIDE else {})
+    _forward[(triton.cdiv(count, options["ROWS"]),)](
         residual, delta, weight, state, normed, scale, count, epsilon,
-        SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, OFFSET=offset, **FORWARD,
+        SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, OFFSET=offset, **options,
+        **chained(count, residual.device),
     )  # fmt: skip
     return state, normed, scale
 
@@ -57,7 +61,10 @@ def backward(
 def _forward(
     residual, delta, weight, state, normed, scale, count, epsilon,
     SIZE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, HAS_DELTA: tl.constexpr, OFFSET: tl.constexpr,
+    IS_CHAINED: tl.constexpr,
 ):  # fmt: skip
+    release(IS_CHAINED)
+    follow(IS_CHAINED)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     columns = tl.arange(0, WIDTH)
     mask = (rows < count)[:, None] & (columns < SIZE)[None, :]

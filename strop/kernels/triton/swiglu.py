@@ -32,6 +32,15 @@ def backward(gate_up: Tensor, d_product: Tensor, is_gelu: bool = False) -> tuple
 
 
 @triton.jit
+def opened(gate, kind, IS_GELU: tl.constexpr):
+    """The activation of a gate in float32; rounded before it multiplies, as silu(gate) * up is outside of a kernel."""
+    exponent = gate
+    if IS_GELU:
+        exponent = (gate + gate * gate * gate * _CUBE) * _SLOPE
+    return (gate * tl.sigmoid(exponent)).to(kind).to(tl.float32)
+
+
+@triton.jit
 def _forward(
     gate_up, product, count,
     SIZE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_GELU: tl.constexpr,
@@ -42,13 +51,9 @@ def _forward(
     at = rows.to(tl.int64)[:, None] * (2 * SIZE) + columns[None, :]
     gate = tl.load(gate_up + at, mask, 0.0).to(tl.float32)
     up = tl.load(gate_up + at + SIZE, mask, 0.0).to(tl.float32)
-    # rounded twice, as silu(gate) * up is outside of a kernel
-    exponent = gate
-    if IS_GELU:
-        exponent = (gate + gate * gate * gate * _CUBE) * _SLOPE
-    opened = (gate * tl.sigmoid(exponent)).to(product.dtype.element_ty).to(tl.float32)
+    kind = product.dtype.element_ty
     to = rows.to(tl.int64)[:, None] * SIZE + columns[None, :]
-    tl.store(product + to, (opened * up).to(product.dtype.element_ty), mask)
+    tl.store(product + to, (opened(gate, kind, IS_GELU) * up).to(kind), mask)
 
 
 @triton.jit
@@ -70,8 +75,8 @@ def _backward(
     else:
         chance = tl.sigmoid(gate)
         d_gate = pulled * up * chance * (1 + gate * (1 - chance))
-    opened = (gate * chance).to(product.dtype.element_ty).to(tl.float32)
+    active = (gate * chance).to(product.dtype.element_ty).to(tl.float32)
     kind = d_gate_up.dtype.element_ty
     tl.store(d_gate_up + wide, d_gate.to(kind), mask)
-    tl.store(d_gate_up + wide + SIZE, (pulled * opened).to(kind), mask)
-    tl.store(product + narrow, (opened * up).to(kind), mask)
+    tl.store(d_gate_up + wide + SIZE, (pulled * active).to(kind), mask)
+    tl.store(product + narrow, (active * up).to(kind), mask)
