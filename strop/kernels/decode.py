@@ -98,8 +98,11 @@ class DecodeOperations(Protocol):
         """[T, hidden], [V, hidden] -> [T, V] in float32."""
         ...
 
-    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """A token per row from its own random stream, and its logprob; temperature 0 takes the likeliest."""
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
+        """A token per row from its own random stream, and its logprob; temperature 0 takes the likeliest.
+
+        Top-k and top-p are looked at only where some row is truncated.
+        """
         ...
 
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
@@ -164,8 +167,8 @@ class Plain:
     def scores(self, hidden: Tensor, weight: Tensor) -> Tensor:
         return F.linear(hidden, weight).float()
 
-    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
-        return draw(scores, how, positions)
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
+        return draw(scores, how, positions, is_truncated)
 
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
         is_active = sheet.is_active[slots]

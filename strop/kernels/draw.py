@@ -27,11 +27,11 @@ class Draws(NamedTuple):
         return Draws(*(each.index_select(0, rows) for each in self))
 
 
-def draw(scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
+def draw(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
     """Tokens and their logprobs [T] from scores [T, V] at these positions [T]; a greedy token's logprob is 0."""
     is_greedy = how.temperature == 0
     scores = scores / how.temperature.where(~is_greedy, 1.0).unsqueeze(1)
-    if bool(((how.top_k > 0) | (how.top_p < 1)).any()):
+    if is_truncated:
         scores = truncated(scores, how.top_k, how.top_p)
     logprobs = scores.log_softmax(-1)
     tokens = torch.where(is_greedy, scores.argmax(-1), _invert(logprobs, uniforms(how.keys, positions)))

@@ -27,7 +27,7 @@ def on_device(how: Draws) -> Draws:
 
 def test_every_limit_and_temperature_in_one_batch() -> None:
     scores, how, positions = tied_scores(ROWS, 23), mixed(ROWS), torch.arange(ROWS).int()
-    tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE))
+    tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE), True)
     chances = draw.uniforms(how.keys, positions).tolist()
     rows = zip(scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), chances, strict=True)
     for row, settings in enumerate(rows):
@@ -36,7 +36,7 @@ def test_every_limit_and_temperature_in_one_batch() -> None:
         assert float(logprobs[row]) == pytest.approx(logprob, abs=1e-5)
 
 
-@pytest.mark.parametrize("spread", [0.2, 4.0])  # 0.2: thousands are nearly as likely as the first
+@pytest.mark.parametrize("spread", [0.0, 0.2, 4.0])  # 0: all tie; 0.2: thousands are nearly as likely as the first
 @pytest.mark.parametrize("vocabulary", [12_001] if IS_INTERPRETED else [12_001, 49_152, 151_936])
 def test_large_vocabularies(vocabulary: int, spread: float) -> None:
     rows = 12 if IS_INTERPRETED else 480
@@ -50,8 +50,8 @@ def test_large_vocabularies(vocabulary: int, spread: float) -> None:
         keys=torch.randint(-(2**62), 2**62, (rows,), generator=generator),
     )
     positions = at.int().to(DEVICE)
-    tokens, logprobs = triton_draw.draw(scores, on_device(how), positions)
-    want, expected = draw.draw(scores, on_device(how), positions)
+    tokens, logprobs = triton_draw.draw(scores, on_device(how), positions, True)
+    want, expected = draw.draw(scores, on_device(how), positions, True)
     is_same = tokens == want
     assert is_same.float().mean() > 0.98  # a chance within rounding of a token's bound may fall to its neighbour
     torch.testing.assert_close(logprobs[is_same], expected[is_same], atol=2e-5, rtol=1e-5)
@@ -61,5 +61,5 @@ def test_what_is_no_number_is_seen_in_the_logprob() -> None:
     scores = torch.zeros(2, 3000, device=DEVICE)
     scores[0, 2500] = float("nan")
     how = Draws(torch.ones(2), torch.tensor([5, 5]), torch.tensor([0.9, 0.9]), torch.arange(2))
-    _, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int())
+    _, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int(), True)
     assert logprobs.isfinite().tolist() == [False, True]

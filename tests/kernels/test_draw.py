@@ -15,7 +15,7 @@ from tests.kernels.enumerated import drawn, mixed, tied_scores
 
 def test_every_limit_and_temperature_in_one_batch() -> None:
     scores, how, positions = tied_scores(320, 23), mixed(320), torch.arange(320)
-    tokens, logprobs = draw(scores, how, positions)
+    tokens, logprobs = draw(scores, how, positions, True)
     chances = uniforms(how.keys.numpy().astype(np.uint64), positions.numpy()).tolist()
     rows = zip(scores.tolist(), how.temperature.tolist(), how.top_k.tolist(), how.top_p.tolist(), chances, strict=True)
     for row, settings in enumerate(rows):
@@ -30,6 +30,6 @@ def test_half_of_six_equal_ones_is_three() -> None:
     how = Draws(
         torch.ones(count), torch.zeros(count, dtype=torch.int64), torch.full((count,), 0.5), torch.arange(count)
     )
-    tokens, logprobs = draw(torch.zeros(count, 6), how, torch.arange(count))
+    tokens, logprobs = draw(torch.zeros(count, 6), how, torch.arange(count), True)
     assert set(tokens.tolist()) == {0, 1, 2}
     torch.testing.assert_close(logprobs, torch.full((count,), -math.log(3)))

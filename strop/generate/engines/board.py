@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ class Board:
         self.order = torch.full((slots,), slots, dtype=torch.int64, device=self.device)
         self._last: IntArray = np.zeros(0, np.int64)
         self.ahead: Ahead | None = None
-        self._graphs: dict[tuple[int, bool], Any] = {}
+        self._graphs: dict[tuple[int, *tuple[bool, ...]], Any] = {}  # by rows, is_guessed, is_truncated
         self._is_cuda = self.device.type == "cuda"
         self._pool: Any = torch.cuda.graph_pool_handle() if self._is_cuda else None
         self.stream: Any = _stream(self.device, -1) if self._is_cuda else None
@@ -177,7 +178,7 @@ class Board:
         self.sheet.is_active.index_fill_(0, self._put(np.array(slots)), False)
 
     @torch.inference_mode()
-    def advance(self, order: IntArray, steps: int) -> Look:
+    def advance(self, order: IntArray, steps: int, is_truncated: bool) -> Look:
         """Let these slots write up to `steps` tokens each, and say where to look afterwards."""
         rows = bucket(len(order), len(self.order))
         if not np.array_equal(order, self._last):
@@ -188,9 +189,9 @@ class Board:
         is_guessed = self.ahead is not None and len(order) <= self.ahead.draft.rows
         for _ in range(steps):
             if self._is_cuda:
-                self._graph(rows, is_guessed).replay()
+                self._graph(rows, is_guessed, is_truncated).replay()
             else:
-                self._step(self.order[:rows], is_guessed)
+                self._step(self.order[:rows], is_guessed, is_truncated)
         return self._look(order)
 
     @torch.inference_mode()
@@ -213,38 +214,39 @@ class Board:
 
     # ---- one step
 
-    def _step(self, slots: Tensor, is_guessed: bool) -> None:
+    def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool) -> None:
+        drawn = partial(self._drawn, is_truncated)
         lengths = self.sheet.lengths.index_select(0, slots)
         at = lengths - 1
         tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
         if self.ahead is not None and is_guessed:
-            return self.ahead.step(slots, tokens, self._cache, self._drawn)
+            return self.ahead.step(slots, tokens, self._cache, drawn)
         where = TokenPlaces(slots.int(), at, self.tables)
         states = self._llama.states(tokens, where, self._cache)
         if self.ahead is not None:
             self.ahead.keep(slots, at, states)
-        self._operations.write(self.sheet, slots, *self._drawn(self._llama.scores(states), slots, lengths))
+        self._operations.write(self.sheet, slots, *drawn(self._llama.scores(states), slots, lengths))
         return None
 
-    def _drawn(self, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def _drawn(self, is_truncated: bool, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Tokens and their logprobs [T], with the random numbers of these slots at these positions."""
-        return self._operations.draw(scores, self.draws.of(slots), positions)
+        return self._operations.draw(scores, self.draws.of(slots), positions, is_truncated)
 
-    def _graph(self, rows: int, is_guessed: bool) -> Any:
+    def _graph(self, rows: int, *how: bool) -> Any:
         """The step for so many rows, captured when first asked for."""
-        if (rows, is_guessed) not in self._graphs:
+        if (rows, *how) not in self._graphs:
             slots = self.order[:rows]
             kept = slots.clone()
             slots.fill_(self._idle)  # a warm-up must not write anywhere
-            self._step(slots, is_guessed)  # kernels are compiled and libraries opened outside of the capture
+            self._step(slots, *how)  # kernels are compiled and libraries opened outside of the capture
             graph = torch.cuda.CUDAGraph()
             # another thread may train meanwhile: its allocations must not break the capture
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
-            self._step(slots, is_guessed)
+            self._step(slots, *how)
             graph.capture_end()
-            self._graphs[rows, is_guessed] = graph
+            self._graphs[rows, *how] = graph
             slots.copy_(kept)
-        return self._graphs[rows, is_guessed]
+        return self._graphs[rows, *how]
 
     # ---- between host and device
 

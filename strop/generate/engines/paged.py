@@ -207,8 +207,9 @@ class PagedEngine(Engine):
                 self._board.hold(grown)
         requests = list(seated.values())
         order = np.fromiter(seated, np.int64, len(requests))
+        is_truncated = any(request.sampling.is_truncated for request in requests)
         with self._board.turn():
-            self._looks.append((self._board.advance(order, self.steps), requests))
+            self._looks.append((self._board.advance(order, self.steps, is_truncated), requests))
 
     async def _see(self) -> bool:
         """Wait for the oldest look and let go whoever has ended; answers whether somebody has."""

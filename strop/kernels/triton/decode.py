@@ -126,8 +126,8 @@ class Kernels:
             return hidden @ weight.t()
         return torch.mm(hidden, weight.t(), out_dtype=torch.float32)  # bf16 scores would be rounded by up to 0.06
 
-    def draw(self, scores: Tensor, how: Draws, positions: Tensor) -> tuple[Tensor, Tensor]:
-        return draw.draw(scores, how, positions)
+    def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
+        return draw.draw(scores, how, positions, is_truncated)
 
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
         block = min(128, triton.next_power_of_2(len(slots)))
