@@ -29,7 +29,7 @@ def adapted(
     more = chained(count, state.device)
     middle = torch.empty(count, ranks, dtype=state.dtype, device=state.device)
     sums = torch.empty(count, wide, dtype=torch.float32, device=state.device)
-    tile, thin = tile_of(count, wide, size), triton.cdiv(ranks, _RANKS)
+    tile, thin = tile_of(count, wide, size, state.device), triton.cdiv(ranks, _RANKS)
     _sums[(thin + wide // tile["COLUMNS"],)](
         state, adapter.down, weight, middle, sums, count, size, weight.stride(0), weight.stride(1), thin,
         RANKS=ranks, TOGETHER=_RANKS, WIDE=wide, **tile, **more,

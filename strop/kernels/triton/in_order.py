@@ -19,15 +19,17 @@ from strop.kernels.triton.chain import capability, chained, follow, release
 from strop.kernels.triton.swiglu import opened
 
 FEW = 32  # rows: with more, a library's product is quicker
-MOST = 64  # rows of products that are kept in order at any price: with more, it would be a third of them
+MOST = 64  # rows of products that are kept in order where a library cuts: with more, it would cost too much
 _ROOM = 96 * 1024  # bytes that a multiprocessor of any GPU since 2020 has for a program
+_MORE_ROOM, _SERVERS = 160 * 1024, ((8, 0), (9, 0), (10, 0))  # and one of these
+_THIN = 256  # outputs of an adapter's inner product
 _ENOUGH = 96  # programs that keep a GPU busy
 
 
 def can_multiply(state: Tensor, weight: Tensor) -> bool:
     """Whether `product` takes state [T, I] and weight [O, I]."""
     is_narrow = state.is_cuda and state.dtype in (torch.bfloat16, torch.float16) and capability(state.device) >= (8, 0)
-    return is_narrow and state.shape[1] % 64 == 0 and (len(weight) % 64 == 0 or len(weight) <= 256)
+    return is_narrow and state.shape[1] % 64 == 0 and (len(weight) % 64 == 0 or len(weight) <= _THIN)
 
 
 def library_keeps(rows: int, weight: Tensor, bias: Tensor | None) -> bool:
@@ -51,16 +53,17 @@ def gated(state: Tensor, weight: Tensor, bias: Tensor | None, is_gelu: bool = Fa
     return output
 
 
-def tile_of(rows: int, outer: int, inner: int) -> dict[str, int]:
+def tile_of(rows: int, outer: int, inner: int, device: torch.device) -> dict[str, int]:
     """ROWS of the state and rows of the matrix of one program, and how much of them it takes in at a time.
 
     Wide programs ask for the same numbers less often, narrow ones are more. What is on its way at a time must be much,
     the more the fewer programs there are.
     """
     high, columns, step = _shape(rows, outer, inner)
-    programs = triton.cdiv(rows, high) * triton.cdiv(outer, columns)
-    room = _ROOM if programs <= 132 or rows > FEW else _ROOM * 2 // 3
-    stages, warps = room // (2 * step * (columns + high)), 8 if columns * high >= 128 * 128 else 4
+    room = _ROOM if triton.cdiv(rows, high) * triton.cdiv(outer, columns) <= 132 else _ROOM * 2 // 3
+    if rows > FEW and outer > _THIN:
+        room = _MORE_ROOM if device.type == "cuda" and capability(device) in _SERVERS else _ROOM
+    stages, warps = room // (2 * step * (columns + high)), 8 if columns * high * step >= 64 * 64 * 128 else 4
     return {"ROWS": high, "COLUMNS": columns, "INNER": step, "num_stages": stages, "num_warps": warps}
 
 
@@ -68,17 +71,17 @@ def _shape(rows: int, outer: int, inner: int) -> tuple[int, int, int]:
     if rows <= FEW:
         high = max(16, triton.next_power_of_2(rows))
         return (high, 16, 256) if outer < 3072 and inner % 256 == 0 else (high, 64, 64)
-    if outer <= 256:
+    if outer <= _THIN:
         return (64, 32 if outer % 32 == 0 else 16, 64)
     for high, columns in ((128, 128), (128, 64)):
         if outer % columns == 0 and triton.cdiv(rows, high) * (outer // columns) >= _ENOUGH:
             return (high, columns, 64)
-    return (64, 64, 64)
+    return (64, 64, 128 if inner % 128 == 0 else 64)
 
 
 def _launch(state: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, kind: dict[str, Any]) -> None:
-    (count, size), wide = state.shape, len(weight)
-    tile = tile_of(count, wide, size)
+    (count, size), wide, state = state.shape, len(weight), state.contiguous()
+    tile = tile_of(count, wide, size, state.device)
     tiles = triton.cdiv(count, tile["ROWS"]), triton.cdiv(wide, tile["COLUMNS"])
     _product[(tiles[0] * tiles[1],)](
         state, weight, bias, output, count, output.shape[1], size, weight.stride(0), weight.stride(1), *tiles,
