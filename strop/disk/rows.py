@@ -57,11 +57,11 @@ def attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple
         trajectory.origin.value,
         trajectory.reward if trajectory.is_scored else None,
         _SORTED.encode(trajectory.rewards),
-        _SORTED.encode(trajectory.facts),
+        _SORTED.encode(trajectory.facts) if trajectory.facts else "{}",
         trajectory.error,
         trajectory.num_tokens,
         "failed" if failed else ("gated" if place is None else "waiting"),
-        _SORTED.encode(trajectory.turn_rewards),
+        _SORTED.encode(trajectory.turn_rewards) if trajectory.turn_rewards else "[]",
         encode_turns(trajectory.turns),
         place,
     )

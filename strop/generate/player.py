@@ -58,7 +58,7 @@ class GroupPlayer(Player):
         self._count += 1
         start = Start(id_, attempt_key(self.seed, id_), version=self.group.version)
         self.keys.append(start.key)
-        return replace(start, **changes)
+        return replace(start, **changes) if changes else start
 
     def apart(self, start: Start) -> GroupPlayer:
         player = replace(self, name=start.id)
@@ -104,6 +104,6 @@ class GroupPlayer(Player):
     def unused(self, brought: Sequence[Trajectory]) -> list[Trajectory]:
         """Attempts that were made and are not among those brought; given up, whatever came of them."""
         known = {attempt.id for attempt in brought}
-        made = [replace(each, parent=self._owner(each.parent)) for each in self.made.values()]
-        left = [attempt for attempt in made if attempt.id not in known]
-        return [a if a.outcome is Outcome.FAILED else replace(a, outcome=Outcome.PRUNED) for a in left]
+        left = [attempt for attempt in self.made.values() if attempt.id not in known]
+        made = [replace(each, parent=self._owner(each.parent)) for each in left]
+        return [a if a.outcome is Outcome.FAILED else replace(a, outcome=Outcome.PRUNED) for a in made]

@@ -172,7 +172,7 @@ class Talk:
         bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
         limit = min(bound for bound in bounds if bound is not None)
         if limit <= 0:  # its beginning alone is as long as a reply may be
-            return self._append(turn, Stop.LENGTH)
+            return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
         begun = len(turn.whole) if asked.stop else 0
         limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, begun=begun)
         self._main._promised += limit  # asides that reply at the same time share what is left
@@ -202,8 +202,8 @@ class Talk:
             message = replace(message, content=self.policy.called(message))
         tokens = np.append(template.encode(message.content), template.end)[: max(self._room, 0)]
         is_whole = len(tokens) > 0 and tokens[-1] == template.end
-        turn = said(self._new_turn(self._asked(None)), tokens)
-        self._append(turn, Stop.STOP if is_whole else Stop.LENGTH, message)
+        turn = replace(said(self._new_turn(self._asked(None)), tokens), message=message)
+        self._append(turn, Stop.STOP if is_whole else Stop.LENGTH)
 
     # ---- tokens
 
@@ -215,8 +215,8 @@ class Talk:
         """What is read, and nothing written yet."""
         prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
         nothing = Message("assistant", "")
-        turn = Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh)
-        return replace(turn, given=len(self._begins), told=tuple(self._heard))
+        given, told = len(self._begins), tuple(self._heard)
+        return Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, given=given, told=told)
 
     def _begin(self, tokens: IntArray) -> None:
         """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""
@@ -269,18 +269,20 @@ class Talk:
         last = turn.whole
         return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
 
-    def _append(self, turn: Turn, stop: Stop, message: Message | None = None) -> Message:
-        told = message or self.policy.message(turn.whole, self.tools)
-        self._turns.append(replace(turn, message=told))
+    def _append(self, turn: Turn, stop: Stop) -> Message:
+        self._turns.append(turn)
         self._heard, self._unread, self._begins, self._begun = [], _NOTHING, _NOTHING, None
         self._is_fresh, self.stop = False, stop
-        return told
+        return turn.message
 
     def _joined(self, begun: Turn, written: Completion) -> Turn:
         """An unfinished turn and its rest as one; each token keeps its own logprob and version."""
+        tokens = np.concatenate([begun.tokens, written.tokens])
+        whole = np.concatenate([begun.begun, tokens]) if begun.given else tokens
         return replace(
             begun,
-            tokens=np.concatenate([begun.tokens, written.tokens]),
+            tokens=tokens,
+            message=self.policy.message(whole, self.tools),
             logprobs=np.concatenate([begun.logprobs, written.logprobs]),
             versions=np.concatenate([begun.versions, written.versions]),
             aux=extended(begun, written.aux, len(written.tokens)),

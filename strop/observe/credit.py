@@ -6,6 +6,7 @@ beside that line comes from something else: lengths, entropies, noise, a critic.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,11 +28,12 @@ def credit_figures(groups: Sequence[Group]) -> Metrics:
     given = [_credit(attempt) for attempt in attempts]
     if not given:
         return {}
+    means = [_mean(credit) for credit in given]
     return {
         "credit": float(np.abs(np.concatenate(given)).mean()),
-        "credit_mean": float(np.mean([credit.mean() for credit in given])),
-        "credit_within": float(np.mean([credit.std() for credit in given])),
-        "credit_beside_rewards": _beside_rewards(families),
+        "credit_mean": float(np.mean(means)),
+        "credit_within": float(np.mean([_spread(credit) for credit in given])),
+        "credit_beside_rewards": _beside_rewards(families, means),
     }
 
 
@@ -47,10 +49,21 @@ def _credit(attempt: Trajectory) -> NDArray[np.float64]:
     return attempt.advantages.astype(np.float64)
 
 
-def _beside_rewards(families: Sequence[Sequence[Trajectory]]) -> float:
+def _mean(credit: NDArray[np.float64]) -> float:
+    """As the array's own, which takes longer to find out what it is asked."""
+    return float(np.add.reduce(credit)) / len(credit)
+
+
+def _spread(credit: NDArray[np.float64]) -> float:
+    beside = credit - _mean(credit)
+    return math.sqrt(_mean(beside * beside))
+
+
+def _beside_rewards(families: Sequence[Sequence[Trajectory]], means: Sequence[float]) -> float:
     total = beside = 0.0
+    rest = iter(means)  # by attempt
     for family in families:
-        credit = _centred([float(_credit(attempt).mean()) for attempt in family])
+        credit = _centred([next(rest) for _ in family])
         rewards = _centred([attempt.reward for attempt in family])
         own, spread = float(credit @ credit), float(rewards @ rewards)
         along = float(credit @ rewards) ** 2 / spread if spread > _NOTHING else 0.0

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu.checksum import checksum
+
 _CHUNK, _CHUNK_ON_GPU = 1 << 22, 1 << 25  # elements looked at together
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of an element
 
@@ -28,15 +30,15 @@ def fingerprint_in_turn(tensors: Iterable[tuple[str, Tensor]]) -> str:
 
 def _digest(tensors: Iterable[tuple[str, Tensor, int]]) -> str:
     digest = hashlib.sha256()
-    for name, tensor, checksum in tensors:
-        digest.update(f"{name}|{tuple(tensor.shape)}|{tensor.dtype}|{checksum % (1 << 64)};".encode())
+    for name, tensor, number in tensors:
+        digest.update(f"{name}|{tuple(tensor.shape)}|{tensor.dtype}|{number % (1 << 64)};".encode())
     return digest.hexdigest()[:32]
 
 
 def _checksums(tensors: Sequence[Tensor]) -> list[int]:
     """One number for each; on a GPU equal shapes are looked at together, and it is waited for once."""
     if not any(tensor.is_cuda for tensor in tensors):
-        return [int(_checksum(_matrix(tensor).unsqueeze(0))) for tensor in tensors]
+        return [_of_one(_matrix(tensor)) for tensor in tensors]
     alike: defaultdict[Any, list[int]] = defaultdict(list)
     for index, tensor in enumerate(tensors):
         alike[tensor.shape, tensor.dtype, tensor.device].append(index)
@@ -45,6 +47,12 @@ def _checksums(tensors: Sequence[Tensor]) -> list[int]:
     numbers = torch.cat([each.to(found[0].device) for each in found]).tolist()
     places = [index for part in parts for index in part]
     return [number for _, number in sorted(zip(places, numbers, strict=True))]
+
+
+def _of_one(matrix: Tensor) -> int:
+    """In one pass where something compiled can read it."""
+    found = checksum(matrix, _odd(matrix.shape[1], matrix.device).to(torch.int32)) if matrix.numel() else 0
+    return int(_checksum(matrix.unsqueeze(0))) if found is None else found
 
 
 def _parts(members: list[int], size: int) -> list[list[int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from strop.weights.fingerprint import _checksum, _matrix, fingerprint
+from strop.kernels.cpu.checksum import checksum, compiled
+from strop.weights.fingerprint import _checksum, _matrix, _odd, fingerprint
 
 _INTEGERS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float64: torch.int64}
 
@@ -53,3 +54,12 @@ def test_tensors_looked_at_together_have_the_numbers_they_have_alone() -> None:
         several = [torch.randn(shape) for _ in range(3)]
         alone = [int(_checksum(_matrix(each).unsqueeze(0))) for each in several]
         assert _checksum(torch.stack([_matrix(each) for each in several])).tolist() == alone
+
+
+@pytest.mark.skipif(compiled() is None, reason="no compiler here")
+def test_the_compiled_checksum_is_the_plain_one() -> None:
+    for shape in ((4, 9), (7,), (), (2, 3, 5), (192, 512), (1, 100_003), (3001, 33)):
+        matrix = _matrix(torch.randn(shape))
+        found = checksum(matrix, _odd(matrix.shape[1], matrix.device).to(torch.int32))
+        assert found == int(_checksum(matrix.unsqueeze(0)))
+    assert checksum(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2, dtype=torch.int32)) is None

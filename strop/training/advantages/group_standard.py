@@ -28,7 +28,10 @@ class GroupStandard(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
-            rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
+            rewards = group.rewards
+            rewards = rewards - rewards[:1]  # [G]; equal ones give exactly 0
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
-            for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)))
+            if len(rewards):
+                credit = (rewards - rewards.mean()) / (spread + self.epsilon)  # [G]
+                for attempt, each in zip(group.scored, credit.tolist(), strict=True):
+                    attempt.credit(each)
