@@ -24,7 +24,7 @@ class Draws(NamedTuple):
     keys: Tensor  # [T] int64, of their random streams
 
     def of(self, rows: Tensor) -> Draws:
-        return Draws(*(each.index_select(0, rows) for each in self))
+        return Draws(*(each[rows] for each in self))
 
 
 def draw(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:

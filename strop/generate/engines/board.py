@@ -216,9 +216,9 @@ class Board:
 
     def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool) -> None:
         drawn = partial(self._drawn, is_truncated)
-        lengths = self.sheet.lengths.index_select(0, slots)
+        lengths = self.sheet.lengths[slots]  # on a GPU `index_select` looks up one of up to 16 after the other
         at = lengths - 1
-        tokens = self.sheet.tokens.view(-1).index_select(0, slots * self.context + at)
+        tokens = self.sheet.tokens[slots, at]
         if self.ahead is not None and is_guessed:
             return self.ahead.step(slots, tokens, self._cache, drawn)
         where = TokenPlaces(slots.int(), at, self.tables)

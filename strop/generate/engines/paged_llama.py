@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -115,7 +114,7 @@ class PagedLlama:
     def states(self, tokens: Tensor, where: TokenPlaces, cache: Cache) -> Tensor:
         """Packed tokens [T] -> last hidden states [T, hidden], normalised; their keys are in the cache afterwards."""
         does = self._operations
-        residual = F.embedding(tokens, self._embedding).float()
+        residual = self._embedding[tokens.long()].float()
         if (scale := self._blocks.scale) != 1:
             residual *= scale
         delta: Tensor | None = None
