@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import Hurries, generated, outermost
+from strop.abilities import Hurries, generated, learners_in, outermost
 from strop.machines import Engine, WeightVersion
 from strop.placement.hosted import arrived
 from strop.processes.frames import Frame, Frames
@@ -24,6 +24,7 @@ class Host:
 
     def __init__(self, engine: Engine, frames: Frames, in_step: bool) -> None:
         self._engine, self._frames, self._in_step = engine, frames, in_step
+        self._learners = learners_in(engine)
         self._running: dict[int, asyncio.Task[None]] = {}
         self._num_finished = 0  # how often requests have ended
         self._num_settled = 0  # of those, how often the parent has said all that follows from it
@@ -99,8 +100,9 @@ class Host:
             self._over.set_result("the parent is gone")
 
     def _known(self) -> dict[str, Any]:
-        """What whoever asks why nothing moves should know."""
-        return {"num_generated": generated(self._engine)}
+        """What whoever asks why nothing moves should know; and figures, when it keeps nothing waiting to say them."""
+        told = {} if self._running else {name: each for part in self._learners for name, each in part.learn(()).items()}
+        return {"num_generated": generated(self._engine)} | ({"figures": told} if told else {})
 
     async def _sample(self, frame: Frame) -> Frame:
         asked = dict(frame.head["sampling"])

@@ -26,7 +26,7 @@ from strop.processes.child import START_SECONDS, Child
 from strop.processes.frames import Arrays, Frame
 from strop.processes.limits import whole_environment
 from strop.processes.parts import packed, told
-from strop.types import IntArray, Sampling
+from strop.types import Group, IntArray, Metrics, Sampling
 from strop.weights.delivery import check
 
 _SETUP, _RELOAD = -1, 0  # the numbers of what a new process begins with
@@ -64,6 +64,7 @@ class LocalProcess(Engine):
     pid: int = field(init=False, repr=False, compare=False, default=0)  # of the process that computes
     num_lost: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int | None = field(init=False, repr=False, compare=False, default=None)  # tokens, as last heard
+    _figures: dict[str, list[float]] = field(init=False, repr=False, compare=False, default_factory=dict)
     _lost_in_row: int = field(init=False, repr=False, compare=False, default=0)
     _model: Path | None = field(init=False, repr=False, compare=False, default=None)
     _child: Child | None = field(init=False, repr=False, compare=False, default=None)
@@ -111,6 +112,11 @@ class LocalProcess(Engine):
     def hurry(self, keys: Sequence[int]) -> None:
         self._say({"kind": "hurry", "keys": list(keys)}, {})
 
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Whoever learns within has no groups there; what it said since the last step, in the mean."""
+        told, self._figures = self._figures, {}
+        return {name: sum(each) / len(each) for name, each in told.items()}
+
     async def close(self) -> None:
         """End the process; whoever still waits is told."""
         self._error = self._error or EngineError("the engine is closed")
@@ -153,6 +159,8 @@ class LocalProcess(Engine):
     def _hear(self, frame: Frame) -> None:
         head = frame.head
         self.num_generated = head.get("num_generated", self.num_generated)
+        for name, figure in head.get("figures", {}).items():
+            self._figures.setdefault(name, []).append(figure)
         match head["kind"]:
             case "ready" | "refused":
                 self._answer_hello(frame)

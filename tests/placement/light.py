@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError, ModelError
 from strop.machines import Completion, Engine, Stop, WeightVersion
-from strop.types import IntArray, Sampling
+from strop.types import Group, IntArray, Metrics, Sampling
 
 DEADLY, STUCK, REFUSED, BROKEN, NOISY = 1001, 1002, 1003, 1004, 1005  # keys
 
@@ -28,6 +29,7 @@ class Letters(Engine):
     is_lagging: bool = False  # answers with the fingerprint of the version before
     version: int = field(init=False, repr=False, compare=False, default=0)
     asked: list[int] = field(init=False, repr=False, compare=False, default_factory=list)  # keys
+    _told: int = field(init=False, repr=False, compare=False, default=0)
     forgot: int = field(init=False, repr=False, compare=False, default=0)
     _hurried: set[int] = field(init=False, repr=False, compare=False, default_factory=set)
     _held: str = field(init=False, repr=False, compare=False, default="nothing")
@@ -64,6 +66,11 @@ class Letters(Engine):
 
     def abort(self, key: int) -> None:
         self._aborted.add(key)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Requests since it was last asked for them."""
+        count, self._told = len(self.asked) - self._told, len(self.asked)
+        return {"letters/asked": float(count)} if count else {}
 
     def _misbehave(self, key: int) -> None:
         if key == DEADLY:

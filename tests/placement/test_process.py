@@ -73,6 +73,9 @@ def test_many_requests_at_once_each_get_their_own_answer(in_step: bool) -> None:
         assert completion.aux["place"].tolist() == list(range(1 + key % 7, 6 + key % 7))
     assert last.tokens.tolist() == written(5, 3, 5)
     assert engine.num_lost == 0
+    told = engine.learn([])["letters/asked"]  # whenever nothing else ran there: in step after 60 and after 1
+    assert told == 30.5 if in_step else 1 <= told <= 60
+    assert engine.learn([]) == {}
 
 
 @pytest.mark.parametrize("in_step", [False, True])

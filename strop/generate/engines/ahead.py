@@ -13,10 +13,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from strop.generate.engines.draft import Draft, Ends, Missed, Trace
+from strop.generate.engines.draft import Draft, Missed, Trace
 from strop.generate.engines.paged_llama import Cache, PagedLlama
 from strop.kernels.decode import DecodeOperations, Sheet, TokenPlaces
-from strop.types import IntArray
 
 _WINDOW = 128  # newest states of a slot that are kept: of 1,024 slots 0.9 GiB at 7B
 
@@ -30,7 +29,7 @@ class Ahead:
         self, draft: Draft, llama: PagedLlama, operations: DecodeOperations, sheet: Sheet, tables: Tensor
     ) -> None:
         self.draft, self._llama, self._operations, self._sheet, self._tables = draft, llama, operations, sheet, tables
-        ends = Ends(*llama.ends())
+        ends = llama.ends()
         draft.open(ends)
         slots, self._size = len(sheet.lengths), ends.embedding.shape[1]
         self._idle = slots - 1
@@ -71,17 +70,17 @@ class Ahead:
         missing = torch.where(is_read, slots, self._idle)
         self._miss(missing, guesses, states.view(len(slots), count, -1), right)
 
-    def take(self, slot: int, tokens: IntArray, newest: int) -> None:
-        """Teach the draft the newest of these, as far as their states are kept: a slot that stands still wrote them.
+    def take(self, slot: int, length: int, newest: int, beyond: int) -> None:
+        """Teach the draft the newest of so many tokens, as far as their states are kept: the slot stands still.
 
-        It may have run on beyond them, where a string ended them.
+        It may have run on for some tokens beyond them, where a string ended them. The host knows all these numbers: it
+        waits for nothing here.
         """
-        length, beyond = len(tokens), int(self._sheet.lengths[slot]) - len(tokens)
         count = max(0, min(newest, length - 1, _WINDOW - self.draft.tokens - 2 - beyond))
-        written = torch.from_numpy(tokens[length - count :].copy()).to(self._states.device)
+        written = self._sheet.tokens[slot, length - count : length].long()
         places = torch.arange(length - count - 1, length - 1, device=written.device) % _WINDOW
-        has_missed = self._missed.tokens[slot] >= 0
-        missed = Missed(*(each[slot : slot + int(has_missed)] for each in self._missed))
+        missed = Missed(*(each[slot : slot + 1].clone() for each in self._missed))
+        self._missed.tokens[slot].fill_(-1)  # whoever sits there next has missed nothing yet
         self.draft.take(Trace(self._states[slot].index_select(0, places), written), missed)
 
     def forget(self) -> None:

@@ -122,11 +122,11 @@ class Board:
         if self.ahead is not None:
             self.ahead.forget()
 
-    def teach(self, slot: int, tokens: IntArray, newest: int) -> None:
-        """Let the draft learn from the newest ones of the tokens that stand in a slot, if there is one."""
+    def teach(self, slot: int, length: int, newest: int, beyond: int) -> None:
+        """Let the draft learn from the newest ones of so many tokens of a slot, `beyond` before its last, if any."""
         if self.ahead is not None:
             with self.turn():
-                self.ahead.take(slot, tokens, newest)
+                self.ahead.take(slot, length, newest, beyond)
 
     # ---- what the host does now and then
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from strop.errors import ConfigurationError
+from strop.kernels.attention import capped
 from strop.types import Group, Metrics
 
 _FADE = 0.8  # weight of each guess relative to the one before it
@@ -36,15 +38,16 @@ class Missed(NamedTuple):
     """Guesses that were not taken, and the model's states before and after them."""
 
     before: Tensor  # [S, hidden]
-    tokens: Tensor  # [S]
+    tokens: Tensor  # [S]; -1: there was none
     after: Tensor  # [S, hidden]
 
 
 class Ends(NamedTuple):
-    """The model's own matrices between tokens and states."""
+    """What is the model's own between tokens and states."""
 
     embedding: Tensor  # [V, hidden]
     head: Tensor  # [V, hidden]
+    cap: float | None = None  # of scores, which it then holds between -cap and cap
 
 
 class Next(nn.Module):
@@ -92,7 +95,7 @@ class Draft:
     def open(self, ends: Ends) -> None:
         """Begin anew, with a draft that knows nothing."""
         size, device = ends.embedding.shape[1], ends.embedding.device
-        self._ends = Ends(ends.embedding.detach(), ends.head.detach())
+        self._ends = Ends(ends.embedding.detach(), ends.head.detach(), ends.cap)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             self._next = Next(size, self.width * size).to(device)
@@ -116,7 +119,7 @@ class Draft:
         if len(trace.tokens) < 2:
             return
         self._traces.append(trace)
-        self._missed.append(Missed(*(each.clone() for each in missed)))
+        self._missed.append(missed)
         self._new += 1
         if self._new >= self.every:
             self._new = 0
@@ -136,24 +139,26 @@ class Draft:
         return {"draft/tokens_per_look": (tokens - before[1]) / (looks - before[0])} if looks > before[0] else {}
 
     @torch.enable_grad()
-    def lesson(self, traces: Iterable[Trace], missed: Missed) -> float:
-        """One step of the optimizer; its loss before."""
+    def lesson(self, traces: Iterable[Trace], missed: Missed) -> Tensor:
+        """One step of the optimizer; its loss before. Nothing here waits for the device, nor may whoever asks."""
         assert self._next is not None
         self._optimizer.zero_grad()
         loss = self._sampled(list(traces))
         if self.discarded and len(missed.tokens):
-            guessed = self.next_state(missed.before, missed.tokens)
-            loss = loss + self.discarded * self._divergence(missed.after, guessed).mean()
+            is_there = missed.tokens >= 0
+            guessed = self.next_state(missed.before, missed.tokens.clamp(min=0))
+            apart = self._divergence(missed.after, guessed).where(is_there, 0.0)
+            loss = loss + self.discarded * apart.sum() / is_there.sum().clamp(min=1)
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(self._next.parameters(), _CLIP)
         self._optimizer.step()
-        return loss.item()
+        return loss.detach()
 
     def _sampled(self, traces: Sequence[Trace]) -> Tensor:
         """Sum over depths of the mean divergence, from states of sampled tokens drawn at random."""
         states, tokens = (torch.cat(each) for each in zip(*traces, strict=True))
-        sizes = torch.tensor([len(trace.tokens) for trace in traces], device=tokens.device)
-        ends = sizes.cumsum(0).repeat_interleave(sizes)  # of the trace that each belongs to
+        until = accumulate(len(trace.tokens) for trace in traces)
+        ends = torch.cat([torch.full_like(trace.tokens, end) for trace, end in zip(traces, until, strict=True)])
         at = torch.randint(len(tokens), (_POSITIONS,), generator=self._chance, device=tokens.device)
         ends, state, last = ends[at], states[at], len(tokens) - 1
         total = states.new_zeros((), dtype=torch.float32)
@@ -166,6 +171,7 @@ class Draft:
 
     def _divergence(self, state: Tensor, guessed: Tensor) -> Tensor:
         """KL(the model's distribution || the draft's) after each of two states [N, hidden]: [N]."""
-        head = self._ends.head
-        target, ours = (F.linear(each.to(head.dtype), head).float().log_softmax(-1) for each in (state, guessed))
+        head, cap = self._ends.head, self._ends.cap
+        scores = (F.linear(each.to(head.dtype), head).float() for each in (state, guessed))
+        target, ours = (capped(each, cap).log_softmax(-1) for each in scores)
         return (target.exp() * (target - ours)).sum(-1)

@@ -238,7 +238,7 @@ class PagedEngine(Engine):
 
     def _answer(self, request: Request, otherwise: Stop) -> None:
         request.routes = self._board.routes(request.pages, len(request.tokens))
-        self._board.teach(request.slot, request.tokens, request.written_here(self.version))
+        self._board.teach(*request.lesson(self.version))
         self._seating.leave(request)
         request.answer(request.ending(self._strings, self._ends) or otherwise)
 
@@ -270,7 +270,7 @@ class PagedEngine(Engine):
         for request in (over := [each for each in requests if each.ending(self._strings, self._ends)]):
             self._answer(request, Stop.LENGTH)
         for request in (rest := [each for each in requests if each not in over]):
-            self._board.teach(request.slot, request.tokens, request.written_here(self.version))
+            self._board.teach(*request.lesson(self.version))
         self._seating.unseat(rest)
 
     def _withdraw(self, request: Request) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.generate.engines.block_step import BlockParts, noted, routed
+from strop.generate.engines.draft import Ends
 from strop.kernels.adapted import Adapter
 from strop.kernels.attention import capped
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
@@ -168,9 +169,9 @@ class PagedLlama:
                     found |= {names[id(e)]: part for e, part in zip(masters(modules), adapter.parts, strict=True)}
         return found
 
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """The embedding of tokens and the head that scores them, both [V, hidden]."""
-        return self._embedding, self._head
+    def ends(self) -> Ends:
+        """What stands between tokens and states."""
+        return Ends(self._embedding, self._head, self._blocks.cap)
 
     def scores(self, hidden: Tensor) -> Tensor:
         """[T, hidden] -> [T, V] in float32."""

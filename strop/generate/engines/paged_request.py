@@ -31,6 +31,7 @@ class Request:
     known: int = 0  # tokens that stand in its slot at least
     pages: list[int] = field(default_factory=list)
     shown: int = 0  # pages that the device knows of
+    stood: int = 0  # tokens that stood in its slot when they were read last; a string may have cut them
     epoch: int = 0
     came: int = 0  # tokens that it sat down with
     stem: bytes = b""  # what its prompt is known by, see `pages.stem_of`
@@ -44,13 +45,14 @@ class Request:
 
     def take(self, tokens: IntArray, logprobs: FloatArray, versions: IntArray) -> None:
         """All tokens so far [N], and what is known of the new ones."""
-        self.tokens = tokens
+        self.tokens, self.stood = tokens, len(tokens)
         self.logprobs = np.concatenate((self.logprobs, logprobs))
         self.versions = np.concatenate((self.versions, versions))
 
-    def written_here(self, version: int) -> int:
-        """Tokens of this version since it sat down."""
-        return int((self.versions[self.came :] == version).sum())
+    def lesson(self, version: int) -> tuple[int, int, int, int]:
+        """Slot, tokens in it, how many of the newest this version wrote since it sat down, and what was cut behind."""
+        newest = int((self.versions[self.came :] == version).sum())
+        return self.slot, len(self.tokens), newest, self.stood - len(self.tokens)
 
     def is_cut_at_string(self, strings: StopStrings) -> bool:
         """Whether a stop string is complete in its new tokens; it then ends there."""

@@ -10,7 +10,7 @@ Reading: A guess holds where the policy draws the very same token with the rando
     pool of what it learns from: in a run the policy moves too. It begins knowing nothing, and guesses while at most
     `rows` sequences are decoded. Training is GRPO's.
 Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the figure below of engines that are
-    placed in processes of their own, which guess and learn all the same.
+    placed in a Ray cluster, which guess and learn all the same.
 Acts: draft/tokens_per_look > 1
 """
 

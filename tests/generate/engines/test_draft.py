@@ -25,7 +25,7 @@ LENGTHS = [3, 9, 30, 1, 17, 22, 5, 9, 40, 2]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    families = ("llama", "qwen3")
+    families = ("llama", "qwen3", "gemma2")
     found = {family: save_tiny_model(tmp_path_factory.mktemp(family), family, head_dim=16) for family in families}
     endless = tmp_path_factory.mktemp("endless")
     return found | {"endless": save_tiny_model(endless, "llama", 1, eos_token_id=None, head_dim=16)}
@@ -151,17 +151,19 @@ def test_new_weights_empty_the_pool_and_the_tokens_are_theirs(folders: dict[str,
         assert set(one.versions.tolist()) == {1}
 
 
-def test_what_a_lesson_minimises(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cap", [None, 1.5])
+def test_what_a_lesson_minimises(cap: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against plain loops in float64: uneven traces, four guesses deep, and guesses that were not taken."""
     torch.manual_seed(0)
     embedding, head = torch.randn(7, 6), torch.randn(7, 6)
     draft = Draft(tokens=3, discarded=0.3)
-    draft.open(Ends(embedding, head))
+    draft.open(Ends(embedding, head, cap))
     for parameter in draft._next.parameters():  # type: ignore[union-attr]
         parameter.data.normal_(0, 0.5)
     sizes = [5, 2, 9]
     traces = [Trace(torch.randn(size, 6), torch.randint(7, (size,))) for size in sizes]
     missed = Missed(torch.randn(4, 6), torch.randint(7, (4,)), torch.randn(4, 6))
+    none = Missed(torch.randn(2, 6), torch.full((2,), -1), torch.randn(2, 6))  # of slots that missed nothing
     starts = torch.randint(sum(sizes), (256,), generator=torch.Generator().manual_seed(0))
 
     weights = {name: value.double() for name, value in draft._next.state_dict().items()}  # type: ignore[union-attr]
@@ -172,7 +174,8 @@ def test_what_a_lesson_minimises(monkeypatch: pytest.MonkeyPatch) -> None:
         return state + weights["outer.weight"] @ inner + weights["outer.bias"]
 
     def apart(state: torch.Tensor, guess: torch.Tensor) -> float:
-        one, other = ((head.double() @ each).softmax(0) for each in (state, guess))
+        scores = [head.double() @ each for each in (state, guess)]
+        one, other = ((each if cap is None else cap * torch.tanh(each / cap)).softmax(0) for each in scores)
         return float((one * (one.log() - other.log())).sum())
 
     places = [(trace, at) for trace in traces for at in range(len(trace.tokens))]
@@ -189,10 +192,17 @@ def test_what_a_lesson_minimises(monkeypatch: pytest.MonkeyPatch) -> None:
         total += 0.8**depth * sum(found) / len(found)
     pairs = zip(*missed, strict=True)
     total += 0.3 * np.mean([apart(c.double(), step(a.double(), int(b))) for a, b, c in pairs])
-    assert draft.lesson(traces, missed) == pytest.approx(total, rel=1e-4)
+    given = Missed(*(torch.cat((one, other)) for one, other in zip(none, missed, strict=True)))
+    assert float(draft.lesson(traces, given)) == pytest.approx(total, rel=1e-4)
     monkeypatch.setattr(draft, "next_state", lambda state, tokens: state)
     still = Trace(torch.ones(6, 6), torch.zeros(6, dtype=torch.int64))
     assert float(draft._sampled([still])) == 0  # a draft that says what the model says has nothing to learn
+
+
+def test_a_model_that_caps_its_scores_tells_its_draft(folders: dict[str, Path]) -> None:
+    draft = Draft()
+    engine = paged(folders["gemma2"], draft)
+    assert draft._ends.cap == engine._model.config.final_logit_softcapping is not None
 
 
 def test_figures_that_make_no_sense_are_refused() -> None:
