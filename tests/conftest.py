@@ -42,3 +42,9 @@ def pytest_collection_finish() -> None:
     """Libraries and tests are half a million objects that stay: each run that is launched would look through them."""
     gc.collect()
     gc.freeze()
+    gc.disable()
+
+
+def pytest_runtest_teardown() -> None:
+    """Garbage is looked for after each test, among what is new."""
+    gc.collect(1)

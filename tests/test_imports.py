@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "strop"
@@ -49,8 +50,13 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """Modules of strop that a file imports when it runs; imports for types alone do not count."""
+    return tuple(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
     typing_only = {
         id(node)

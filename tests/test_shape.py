@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parent.parent / "strop"
 ARCHITECTURE = ("types", "roles", "pipeline")
 MOST_OF_THE_ARCHITECTURE, MOST_LINES, MOST_OF_A_FUNCTION, MOST_PARAMETERS = 700, 300, 46, 6
@@ -44,10 +46,18 @@ FOREIGN = {
 }
 
 
-def sources(kernels: bool = False) -> Iterator[tuple[Path, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if kernels or path.relative_to(PACKAGE).parts[0] != "kernels":
-            yield path.relative_to(PACKAGE), ast.parse(path.read_text())
+Trees = dict[Path, ast.Module]
+
+
+@pytest.fixture(scope="module")
+def everything() -> Trees:
+    return {path.relative_to(PACKAGE): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@pytest.fixture(scope="module")
+def sources(everything: Trees) -> Trees:
+    """Kernels left out."""
+    return {path: tree for path, tree in everything.items() if path.parts[0] != "kernels"}
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -60,8 +70,8 @@ def test_three_files_are_the_architecture() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
 
 
-def test_files_are_short() -> None:
-    sizes = {str(path): (PACKAGE / path).read_text().count("\n") for path, _ in sources()}
+def test_files_are_short(sources: Trees) -> None:
+    sizes = {str(path): (PACKAGE / path).read_text().count("\n") for path in sources}
     assert not {path: size for path, size in sizes.items() if size > MOST_LINES}
 
 
@@ -75,27 +85,27 @@ def test_no_file_holds_two_versions_of_itself() -> None:
     assert len(texts) > 1000 and not torn
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short(sources: Trees) -> None:
     sizes = {
         f"{path}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for path, tree in sources()
+        for path, tree in sources.items()
         for node in functions(tree)
     }
     assert not {name: size for name, size in sizes.items() if size > MOST_OF_A_FUNCTION}
 
 
-def test_folders_are_small_and_files_have_names() -> None:
+def test_folders_are_small_and_files_have_names(everything: Trees) -> None:
     folders = [path for path in PACKAGE.rglob("*") if path.is_dir() and "__pycache__" not in path.parts]
     counts = {str(folder.relative_to(PACKAGE)): len(list(folder.glob("*.py"))) for folder in folders}
     assert not {folder: count for folder, count in counts.items() if count > MOST_FILES}
-    assert not [path for path, _ in sources(kernels=True) if path.stem in EMPTY_NAMES]
+    assert not [path for path in everything if path.stem in EMPTY_NAMES]
 
 
-def test_parts_are_asked_by_their_protocols() -> None:
+def test_parts_are_asked_by_their_protocols(sources: Trees) -> None:
     """A literal name behind getattr or hasattr hides a member from the type checker and from whoever wraps a part."""
     found = [
         f"{path}:{node.lineno} {ast.unparse(node)}"
-        for path, tree in sources()
+        for path, tree in sources.items()
         if str(path) not in FOREIGN
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -105,25 +115,25 @@ def test_parts_are_asked_by_their_protocols() -> None:
         and isinstance(node.args[1], ast.Constant)
     ]
     assert not found, "\n".join(found)
-    asked = {str(path) for path, tree in sources() if "attr(" in ast.unparse(tree)}
+    asked = {name for name in FOREIGN if Path(name) in sources and "attr(" in ast.unparse(sources[Path(name)])}
     assert set(FOREIGN) <= asked, f"no longer needed: {set(FOREIGN) - asked}"
 
 
-def test_one_name_one_thing() -> None:
+def test_one_name_one_thing(everything: Trees) -> None:
     """A class name that stands for two things sends a reader to the wrong one, and imports need a second name."""
     places: dict[str, list[str]] = {}
-    for path, tree in sources(kernels=True):
+    for path, tree in everything.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
     assert not {name: found for name, found in places.items() if len(found) > 1}
 
 
-def test_few_parameters() -> None:
+def test_few_parameters(sources: Trees) -> None:
     """A function that takes more does two things, or wants an object."""
     counts = {
         f"{path}:{node.lineno} {node.name}": len(node.args.args) + len(node.args.kwonlyargs) - _is_method(node)
-        for path, tree in sources()
+        for path, tree in sources.items()
         for node in functions(tree)
         if path.parts[0] not in ("cli", "recipes") and node.name not in MANY
     }
