@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from strop.models.adapters import is_packed
+from strop.models.eight_bits import is_held
 
 Linear: TypeAlias = tuple[Tensor, Tensor | None]  # weight and bias
 
@@ -20,7 +21,7 @@ def fuse(*modules: Any) -> Linear:
     """
     biases = [module.bias for module in modules if module.bias is not None]
     bias = _joined(biases) if biases else None
-    if is_packed(modules[0]):  # and is unpacked for every product, see `room_for`
+    if is_packed(modules[0]) or is_held(modules[0]):  # and lies elsewhere, see `room_for` and `joined`
         return torch.empty(0), bias
     return _joined([module.weight for module in modules]), bias
 

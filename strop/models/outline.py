@@ -7,12 +7,16 @@ from typing import Any
 
 import torch
 
+from strop.models.eight_bits import in_eight_bits
 from strop.models.folder import read_config
 
 
-def outline(folder: Path) -> Any:
+def outline(folder: Path, products: str = "plain") -> Any:
     """The model that this folder describes, of which no number is in memory."""
     from transformers import AutoModelForCausalLM
 
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)
+        model = AutoModelForCausalLM.from_config(read_config(folder), dtype=torch.float32)
+    if products == "fp8":
+        in_eight_bits(model)
+    return model

@@ -15,6 +15,7 @@ from strop.generate.engines.paged_llama import why_not
 from strop.generate.engines.paged_room import bytes_of_keys, context_of
 from strop.generate.engines.torch import TorchEngine, named_dtype
 from strop.models.computing import device_problem, gpu_memory
+from strop.models.eight_bits import bytes_in_eight_bits, eight_bit_weights
 from strop.models.four_bits import bytes_in_four_bits, has_experts
 from strop.models.frugal import FLOAT32, HOLDINGS
 from strop.models.names import model_folder
@@ -84,7 +85,9 @@ class Sharing:
         """Without weights where those of the trainer are read."""
         size = torch.empty(0, dtype=named_dtype(self.engine.dtype)).element_size()
         keys = bytes_of_keys(self.engine, self.model, self.total) if isinstance(self.engine, PagedEngine) else 0
-        return {"weights": 0 if lends else size * self.count, "keys": keys}
+        eights = eight_bit_weights(self.model)
+        weights = size * (self.count - sum(each.numel() for each in eights)) + bytes_in_eight_bits(eights)
+        return {"weights": 0 if lends else weights, "keys": keys}
 
     @property
     def engine_context(self) -> int:
@@ -160,6 +163,8 @@ class _Frozen:
     def parameters(self) -> list[Any]:
         return []
 
+    modules = parameters
+
     def get_output_embeddings(self) -> Any:
         return self._head
 
@@ -177,7 +182,7 @@ def sharing_of(run: Run, total: int = 0) -> Sharing | None:
     if not total and device_problem(trainer.device):  # told by whoever looks for devices
         return None
     try:
-        model = outline(model_folder(run.model))
+        model = outline(model_folder(run.model), trainer.products)
     except (ModelError, ValueError):  # told by whoever reads the folder
         return None
     found = Sharing(trainer, engine, model, total or gpu_memory(trainer.device)[1], run.context, _others(run))

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from strop.abilities import Borrows, Lends, Typed, inside, outermost
+from strop.abilities import Borrows, Lends, Multiplies, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
 from strop.machines import Engine, Trainer, WeightVersion
+from strop.models.eight_bits import encoded, is_code
 from strop.weights.lent import Loan
 
 
@@ -45,7 +46,9 @@ def lent_to(trainer: Trainer, engines: Sequence[Engine]) -> Loan | None:
 
 @torch.no_grad()
 def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[str, Tensor]:
-    """Weights in the type in which the engines say they hold them: a version is named by what is sampled from."""
+    """Weights as the engines say they hold them: a version is named by what is sampled from."""
+    if any(part.products == "fp8" for part in inside(list(engines), Multiplies)):
+        weights = encoded(weights)
     names = {part.dtype for part in inside(list(engines), Typed)}
     if len(names) > 1:
         raise ConfigurationError(
@@ -54,7 +57,7 @@ def as_held(weights: Mapping[str, Tensor], engines: Sequence[Engine]) -> dict[st
     if not names:
         return dict(weights)
     dtype: torch.dtype = getattr(torch, names.pop())
-    other = {name: tensor for name, tensor in weights.items() if tensor.dtype != dtype}
+    other = {name: tensor for name, tensor in weights.items() if tensor.dtype != dtype and not is_code(name)}
     rounded = {name: torch.empty_like(tensor, dtype=dtype) for name, tensor in other.items()}
     if other:
         torch._foreach_copy_(list(rounded.values()), list(other.values()))

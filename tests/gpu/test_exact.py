@@ -24,7 +24,7 @@ from tests.training.tiny import make_attempt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-_SIBLINGS = 4
+SIBLINGS = 4
 
 
 def folder_of(path: Path, **shape: int) -> Path:
@@ -40,7 +40,7 @@ def completions(folder: Path, prompts: list[IntArray], rows: int) -> list[Comple
     engine.open(folder)
 
     async def everything() -> list[Completion]:
-        asked = [prompt for prompt in prompts for _ in range(_SIBLINGS)]
+        asked = [prompt for prompt in prompts for _ in range(SIBLINGS)]
         sampling = Sampling(max_tokens=100)
         return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
 
@@ -50,7 +50,7 @@ def completions(folder: Path, prompts: list[IntArray], rows: int) -> list[Comple
 def groups_of(prompts: list[IntArray], found: list[Completion]) -> list[Group]:
     groups = []
     for number, prompt in enumerate(prompts):
-        own = found[number * _SIBLINGS : (number + 1) * _SIBLINGS]
+        own = found[number * SIBLINGS : (number + 1) * SIBLINGS]
         turns = [Turn(prompt, each.tokens, each.logprobs, each.versions, Message("assistant", "")) for each in own]
         attempts = [make_attempt(f"{number}/{i}", [turn], f"task-{number}") for i, turn in enumerate(turns)]
         groups.append(Group(number, attempts[0].task, attempts))
@@ -99,7 +99,7 @@ def test_adapters_over_one_copy_of_the_weights(tmp_path: Path) -> None:
 
     async def everything() -> list[Completion]:
         await channel.publish(0)
-        asked = [prompt for prompt in prompts for _ in range(_SIBLINGS)]
+        asked = [prompt for prompt in prompts for _ in range(SIBLINGS)]
         sampling = Sampling(max_tokens=100)
         return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
 

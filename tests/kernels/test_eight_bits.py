@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from strop.kernels.eight_bits import BLOCK, Product, rounded, rounded_weight
+from strop.kernels.eight_bits import BLOCK, Product, rounded
+from strop.models.eight_bits import held_of
 
 
 def e4m3() -> list[float]:
@@ -48,7 +49,7 @@ def test_numbers_are_the_nearest_that_eight_bits_hold() -> None:
 def test_a_block_has_its_own_scale() -> None:
     matrix = torch.ones(2 * BLOCK, BLOCK + 1)
     matrix[0, 0] = 1e6  # its neighbours in the block are lost beside it, those in others are not
-    found = rounded_weight(matrix)
+    found = held_of(matrix).read()
     assert float(found[1, 1]) != 1 and torch.equal(found[BLOCK:], matrix[BLOCK:])
     assert float(found[0, BLOCK]) == 1
 
@@ -57,7 +58,7 @@ def test_product_and_gradients_against_loops() -> None:
     torch.manual_seed(1)
     state, weight = torch.randn(5, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)
     pull = torch.randn(5, 4)
-    output = Product.apply(state, weight, rounded_weight(weight.detach()))
+    output = Product.apply(state, weight, held_of(weight.detach()), torch.float32)
     output.backward(pull)
 
     def rows(matrix: torch.Tensor) -> np.ndarray:
@@ -73,7 +74,7 @@ def test_product_and_gradients_against_loops() -> None:
 def test_it_is_not_the_plain_product() -> None:
     torch.manual_seed(2)
     state, weight = torch.randn(64, 256), torch.randn(32, 256)
-    apart = (Product.apply(state, weight, rounded_weight(weight)) - state @ weight.t()).norm()
+    apart = (Product.apply(state, weight, held_of(weight), torch.float32) - state @ weight.t()).norm()
     assert 0.01 < float(apart / (state @ weight.t()).norm()) < 0.1
 
 
@@ -81,7 +82,7 @@ def test_it_is_not_the_plain_product() -> None:
 def test_a_row_does_not_depend_on_the_others(count: int) -> None:
     torch.manual_seed(3)
     state, weight = torch.randn(64, 200), torch.randn(16, 200)
-    held = rounded_weight(weight)
+    held = held_of(weight)
     assert torch.equal(rounded(state, 1, BLOCK)[:count], rounded(state[:count], 1, BLOCK))
-    both = Product.apply(state, weight, held)[:count], Product.apply(state[:count], weight, held)
+    both = (Product.apply(each, weight, held, torch.float32)[:count] for each in (state, state[:count]))
     torch.testing.assert_close(*both, rtol=1e-5, atol=1e-5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,10 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from strop.errors import ConfigurationError
 from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.several import Several
 from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion, WeightVersion
+from strop.generate.engines.vllm import VllmEngine
+from strop.machines import Completion, Trainer, WeightVersion
 from strop.models.eight_bits import EightBitLinear, in_eight_bits, rounding
 from strop.models.model import load_model, parameters
 from strop.models.names import model_folder
@@ -26,8 +28,14 @@ from strop.start.preflight import check
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
+from strop.weights.delivery import as_held
 from strop.weights.fingerprint import fingerprint
 from tests.models import reference_logprobs, save_pocket_like
+
+
+@dataclass
+class Elsewhere(Trainer):
+    """One that says nothing of what it multiplies."""
 
 
 def test_its_parts() -> None:
@@ -36,10 +44,13 @@ def test_its_parts() -> None:
     assert run.engine.products == run.trainer.products == "fp8"
 
 
-def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not() -> None:
-    """Tokens of the engine, scored by a model that rounds and by one that does not."""
+@pytest.mark.parametrize("engine", [TorchEngine(products="fp8"), PagedEngine(8, "cpu", "float32", products="fp8")])
+def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not(engine: TorchEngine | PagedEngine) -> None:
+    """Tokens of the engine, scored by a model that rounds and by one that does not.
+
+    On a CPU sums depend on what else is in a batch, and now and then one of them rounds to the other side.
+    """
     folder = model_folder("pocket")
-    engine = TorchEngine(products="fp8")
     engine.open(folder)
     prompts = [np.arange(5 + index, 25 + index) for index in range(8)]
 
@@ -58,8 +69,8 @@ def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not() -> None:
         for prompt, reply in pairs:
             scores = reference_logprobs(model, np.concatenate([prompt, reply.tokens])).numpy()[len(prompt) - 1 : -1]
             gaps += np.abs(scores[np.arange(len(reply.tokens)), reply.tokens] - reply.logprobs).tolist()
-        apart[name] = float(np.mean(gaps))
-    assert apart["fp8"] < 0.003 and apart["plain"] > 10 * apart["fp8"] and apart["plain"] > 0.01, apart
+        apart[name] = float(np.median(gaps))
+    assert apart["fp8"] < 1e-4 and apart["plain"] > 0.01, apart
 
 
 def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:
@@ -70,13 +81,16 @@ def test_weights_that_learn_are_not_rounded(tmp_path: Path) -> None:
     assert fingerprint(parameters(model)) == before and 0.01 < rounding(model) < 0.04
     assert not isinstance(model.get_output_embeddings(), EightBitLinear)
     layer = model.base_model.layers[0].self_attn.q_proj
-    held = layer.held()
+    held = layer.held().read()
     with torch.no_grad():
         layer.weight.mul_(2)
-    assert torch.equal(layer.held(), 2 * held), "a weight that has changed is rounded anew"
+    assert torch.equal(layer.held().read(), 2 * held), "a weight that has changed is rounded anew"
     engine = TorchEngine(products="fp8")
     engine.open(folder)
-    assert asyncio.run(engine.load(WeightVersion(1, location=parameters(model)))) == fingerprint(parameters(model))
+    published = as_held(parameters(model), [engine])
+    assert asyncio.run(engine.load(WeightVersion(1, location=published))) == fingerprint(published)
+    name = "model.layers.0.self_attn.q_proj"
+    assert torch.equal(engine._model.get_submodule(name).eights.read(), layer.held().read())
 
 
 def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
@@ -86,19 +100,24 @@ def test_one_that_multiplies_otherwise_is_refused(tmp_path: Path) -> None:
     for engine in (TorchEngine(), PagedEngine(device="cpu", dtype="float32")):
         with pytest.raises(ConfigurationError, match="engine's products are plain, the trainer's fp8"):
             check(replace(run, engine=engine))
+    with pytest.raises(ConfigurationError, match="engine's products are fp8, the trainer's plain"):
+        check(replace(run, trainer=TorchTrainer()))
+    mixed = Several((TorchEngine(products="fp8"), VllmEngine(device="cpu", dtype="float32")))
+    with pytest.raises(
+        ConfigurationError, match=r"products are fp8 and plain, the trainer's fp8.*\(VllmEngine can only"
+    ):
+        check(replace(run, engine=mixed))
+    with pytest.raises(ConfigurationError, match=r"products are fp8, the trainer's plain.*\(Elsewhere can only"):
+        check(replace(run, trainer=Elsewhere()))
     with pytest.raises(ConfigurationError, match="products='fp9'"):
         TorchTrainer(products="fp9")
     with pytest.raises(ConfigurationError, match="set lora=0"):
         TorchTrainer(products="fp8", lora=4)
     with pytest.raises(ConfigurationError, match="products='int4'"):
         TorchEngine(products="int4").open(save_pocket_like(tmp_path))
-    for device in ("cpu", "cuda"):
+    for device, dtype in {"cpu": "float32", "cuda": "bfloat16"}.items():
         run = jet_rl(Setting(device=device))
-        assert run.engine.dtype == run.trainer.dtype == "float32"  # type: ignore[union-attr]
-    with pytest.raises(ConfigurationError, match="summed in float32"):
-        TorchTrainer(products="fp8", dtype="bfloat16", device="cuda")
-    with pytest.raises(ConfigurationError, match="summed in float32"):
-        TorchEngine(products="fp8", dtype="bfloat16").open(save_pocket_like(tmp_path))
+        assert run.engine.dtype == run.trainer.dtype == dtype  # type: ignore[union-attr]
     with pytest.raises(ConfigurationError, match="Ranks multiplies plain numbers"):
         Ranks(TorchTrainer(products="fp8"))
 
@@ -131,4 +150,4 @@ def test_a_copy_rounds_its_own_weights() -> None:
         other = copy.deepcopy(layer)
         while other.weight._version < layer.weight._version:
             other.weight.mul_(0)
-    assert isinstance(other, EightBitLinear) and not other.held().any()
+    assert isinstance(other, EightBitLinear) and not other.held().read().any()

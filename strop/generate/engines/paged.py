@@ -31,7 +31,8 @@ from strop.generate.engines.seating import Seating
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.torch import TorchEngine, check_request, named_dtype, read_weights
 from strop.machines import Completion, Engine, Stop, WeightVersion
-from strop.models.model import load_model, parameters
+from strop.models.eight_bits import load_held
+from strop.models.model import parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.weights.lent import Lent, Loan, readable
@@ -53,6 +54,7 @@ class PagedEngine(Engine):
     memory: float = 0.4  # share of the device's memory for keys
     steps: int = 8  # decode steps between two looks of the host
     draft: Draft | None = None  # guesses ahead where few sequences are decoded
+    products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
     takes_turns: bool = field(init=False, repr=False, compare=False, default=False)  # with a trainer on its device
     version: int = field(init=False, repr=False, compare=False, default=0)
     num_generated: int = field(init=False, repr=False, compare=False, default=0)  # tokens sampled
@@ -75,14 +77,12 @@ class PagedEngine(Engine):
         if self.rows < 1 or self.steps < 1:
             raise ConfigurationError(f"an engine needs rows >= 1 and steps >= 1, got {self.rows} and {self.steps}")
         lent = self._lent
-        self._model = load_model(model, named_dtype(self.dtype), self.device) if lent is None else lent.model
+        self._model = lent.model if lent else load_held(model, named_dtype(self.dtype), self.device, self.products)
         if reason := why_not(self._model):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
-            self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache)
-            self._slow.open(model)
-            return
-        operations = operations_on(self.device)
-        context = context_of(self, self._model)
+            self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.products)
+            return self._slow.open(model)
+        operations, context = operations_on(self.device), context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)
         self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))

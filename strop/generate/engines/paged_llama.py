@@ -20,10 +20,12 @@ from strop.generate.engines.draft import Ends
 from strop.kernels.adapted import Adapter
 from strop.kernels.attention import capped
 from strop.kernels.decode import PAGE, DecodeOperations, Rotation, TokenPlaces
+from strop.kernels.eight_bits import Eights, encode, encode_swiglu, multiply
 from strop.kernels.nf4 import Scratch
 from strop.kernels.returnable import Returnable
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.block import DecoderBlock, Norm, described, why_undescribed
+from strop.models.eight_bits import is_held, joined
 from strop.models.fused import Linear
 
 _DYNAMIC = ("dynamic", "longrope")  # rotations that depend on how long a sequence has become
@@ -41,18 +43,23 @@ def why_not(model: Any) -> str:
 
 
 class LayerAdapters(NamedTuple):
-    """What stands beside the products of a layer."""
+    """What stands beside the products of a layer, or in place of their weights."""
 
-    query_key_value: Adapter | None
-    output: Adapter | None
-    gate_up: Adapter | None = None
-    down: Adapter | None = None
+    query_key_value: Adapter | Eights | None
+    output: Adapter | Eights | None
+    gate_up: Adapter | Eights | None = None
+    down: Adapter | Eights | None = None
 
 
 def _adapters_of(block: DecoderBlock, dtype: torch.dtype, scratch: Scratch) -> LayerAdapters:
     """Room of the engine's own: those of the model change while it samples."""
-    products = block.products
-    return LayerAdapters(*(room_for(each, dtype, scratch) if is_adapted(each[0]) else None for each in products))
+    found: list[Adapter | Eights | None] = []
+    for each in block.products:
+        if is_adapted(each[0]):
+            found.append(room_for(each, dtype, scratch))
+        else:
+            found.append(joined(each) if is_held(each[0]) else None)
+    return LayerAdapters(*found)
 
 
 def _read(linear: Linear, adapter: Adapter | None) -> Linear:
@@ -141,12 +148,17 @@ class PagedLlama:
         """[T, hidden] -> [T, hidden]; experts that are taken are added to `routes`."""
         if layer.gate_up is None or layer.down is None:
             return routed(layer.block, state, routes)
-        weight, bias = _read(layer.gate_up, beside.gate_up)
-        is_gelu = layer.block.feed_forward.is_gelu
-        product = self._operations.gated(state, weight, bias, beside.gate_up, is_gelu)
+        is_gelu, of_gate_up = layer.block.feed_forward.is_gelu, beside.gate_up
+        if isinstance(of_gate_up, Eights) and isinstance(beside.down, Eights):
+            gate_up = self._linear(state, layer.gate_up, of_gate_up)
+            return multiply(encode_swiglu(gate_up, is_gelu), beside.down, layer.down[1], state.dtype)
+        assert not isinstance(of_gate_up, Eights)
+        product = self._operations.gated(state, *_read(layer.gate_up, of_gate_up), of_gate_up, is_gelu)
         return self._linear(product, layer.down, beside.down)
 
-    def _linear(self, state: Tensor, linear: Linear, adapter: Adapter | None) -> Tensor:
+    def _linear(self, state: Tensor, linear: Linear, adapter: Adapter | Eights | None) -> Tensor:
+        if isinstance(adapter, Eights):
+            return multiply(encode(state), adapter, linear[1], state.dtype)
         return self._operations.linear(state, *_read(linear, adapter), adapter)
 
     def _normed(self, residual: Tensor, delta: Tensor | None, norm: Norm | None) -> Tensor:
@@ -165,7 +177,7 @@ class PagedLlama:
         found: dict[str, Tensor] = {}
         for block, beside in zip(self._blocks.blocks, self._adapters, strict=True):
             for modules, adapter in zip(block.products, beside, strict=False):  # experts are no product with an adapter
-                if adapter is not None:
+                if isinstance(adapter, Adapter):
                     found |= {names[id(e)]: part for e, part in zip(masters(modules), adapter.parts, strict=True)}
         return found
 

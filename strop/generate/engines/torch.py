@@ -27,8 +27,8 @@ from strop.generate.engines.passes import PASSES, let_others_run
 from strop.generate.engines.stops import StopStrings, end_tokens
 from strop.generate.engines.whole_step import whole_step
 from strop.machines import EXPERTS, Completion, Engine, Stop, WeightVersion
-from strop.models.eight_bits import PRODUCTS, in_eight_bits
-from strop.models.model import hidden_states, load_model, parameters
+from strop.models.eight_bits import encoded, is_code, is_held, load_held
+from strop.models.model import hidden_states, parameters
 from strop.models.reading import read_model
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
@@ -67,18 +67,11 @@ class TorchEngine(Engine):
         """Read the model from a Hugging Face folder."""
         if self.rows < 1:
             raise ConfigurationError(f"an engine needs rows >= 1, got {self.rows}")
-        if self.products not in PRODUCTS:
-            raise ConfigurationError(f"an engine has no products={self.products!r}: {nearest(self.products, PRODUCTS)}")
-        if self.products != "plain" and self.dtype != "float32":
-            raise ConfigurationError(
-                f'products of 8-bit numbers are summed in float32: set dtype="float32", got {self.dtype!r}'
-            )
-        self._model = load_model(model, named_dtype(self.dtype), self.device)
+        self._model = load_held(model, named_dtype(self.dtype), self.device, self.products)
         if self.products == "plain":
             compiled = whole_step(self._model) or compiled_llama(self._model)
             forward = compiled or block_step(self._model) or partial(hidden_states, self._model)
         else:
-            in_eight_bits(self._model)
             forward = partial(hidden_states, self._model)
         self._decoder = Decoder(self._model, forward, self.rows, _STEP_TOKENS)
         self._ends = end_tokens(self._model)
@@ -249,12 +242,11 @@ def named_dtype(name: str) -> torch.dtype:
 
 
 def read_weights(location: Any, model: Any) -> Mapping[str, Tensor]:
-    """Weights by name, from a mapping or from a Hugging Face folder of the same architecture."""
-    if isinstance(location, Mapping):
-        return location
-    if not isinstance(location, str | Path):
+    """Weights by name as the model holds them, from a mapping or from a Hugging Face folder of its architecture."""
+    if not isinstance(location, str | Path | Mapping):
         raise DeliveryError(f"weights must be a folder or tensors by name, got {type(location).__name__}")
-    return parameters(read_model(Path(location), model.dtype))
+    given = location if isinstance(location, Mapping) else parameters(read_model(Path(location), model.dtype))
+    return encoded(given) if any(map(is_held, model.modules())) and not any(map(is_code, given)) else given
 
 
 @torch.no_grad()

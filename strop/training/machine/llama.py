@@ -19,56 +19,23 @@ from torch import Tensor
 
 from strop.kernels.attention import Varlen, takes
 from strop.kernels.logprobs import token_logprobs
-from strop.kernels.nf4 import Scratch
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
 from strop.models.block import FeedForward, Norm, RoutedExperts, WholeDecoder, described, watched_gates, why_undescribed
+from strop.models.eight_bits import EightBitLinear
 from strop.models.four_bits import FourBitLinear
-from strop.models.fused import fuse, stacked
+from strop.models.fused import fuse
 from strop.models.model import hidden_states, probe
+from strop.training.machine.eight_bits import EightBitProjection
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.llama_layer import Layer, PassTokens
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import AdaptedProjection, Projection
+from strop.training.machine.rounding import Rounding
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+_IN_EIGHT_BITS = 0.1  # a sum in another order may round what is multiplied next to the other side
 _HEADS = (16, 32, 64, 128, 256)  # sizes that attention has kernels for on a GPU
-
-
-class Rounding:
-    """Copies of parameters in another type, those of one product as one matrix; made anew when any has changed."""
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        self.dtype = dtype
-        self.scratch = Scratch(dtype)  # of weights in four bits
-        self._sources: list[Tensor] = []
-        self._targets: list[Tensor] = []
-        self._versions: list[int] = []
-
-    def of(self, weights: Sequence[Tensor]) -> Tensor:
-        """A place for these, which is filled by `refresh`; the parameters themselves where nothing has to be done."""
-        first = weights[0]
-        if len(weights) == 1 and first.dtype == self.dtype:
-            return first.detach()
-        if first.dtype == self.dtype != torch.float32:  # held narrow for want of room: no copies
-            return stacked(weights)
-        rows = [len(weight) for weight in weights]
-        whole = first.new_empty(sum(rows), *first.shape[1:], dtype=self.dtype)
-        self.into(torch.split(whole, rows), weights)
-        return whole
-
-    def into(self, targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-        """Let `refresh` fill these from those."""
-        self._sources += [source.detach() for source in sources]
-        self._targets += targets
-
-    @torch.no_grad()
-    def refresh(self) -> None:
-        versions = [source._version for source in self._sources]
-        if versions != self._versions:
-            if versions:
-                torch._foreach_copy_(self._targets, self._sources)
-            self._versions = versions
 
 
 @dataclass(eq=False)
@@ -177,10 +144,11 @@ def llama_forward(model: Any, dtype: torch.dtype, says_why_not: bool) -> LlamaFo
     except (ImportError, RuntimeError) as error:
         warnings.warn(f"{name} trains on the slow path: its kernels do not run here ({error})", stacklevel=2)
         return None
-    if not difference <= _TOLERANCE[_compared(model, dtype)]:
+    most = _IN_EIGHT_BITS if forward.rounding.has_eights else _TOLERANCE[_compared(model, dtype)]
+    if not difference <= most:
         warnings.warn(
             f"{name} trains on the slow path: the quick one differs by {difference:.3g} of the largest state, "
-            f"at most {_TOLERANCE[_compared(model, dtype)]} may be rounding",
+            f"at most {most} may be rounding",
             stacklevel=2,
         )
         return None
@@ -204,7 +172,7 @@ def _why_slow(model: Any, dtype: torch.dtype) -> str:
 def _is_linear(module: Any, dtype: torch.dtype) -> bool:
     """A weight beside which an adapter stands is read as it is, so it has to be in what is computed in."""
     if not is_adapted(module):
-        return type(module) is torch.nn.Linear
+        return type(module) in (torch.nn.Linear, EightBitLinear)
     return type(module.base_layer) in (torch.nn.Linear, FourBitLinear) and module.dtype == dtype
 
 
@@ -252,7 +220,10 @@ def _projection(rounding: Rounding, *modules: Any) -> Projection:
         return AdaptedProjection(*fuse(*modules), adapter, learned)
     weights = [module.weight for module in modules]
     biases = [module.bias for module in modules if module.bias is not None]
-    return Projection(weights, biases, rounding.of(weights), rounding.of(biases) if biases else None)
+    bias = rounding.of(biases) if biases else None
+    if isinstance(modules[0], EightBitLinear):
+        return EightBitProjection(weights, biases, *rounding.in_eight_bits(weights), bias)
+    return Projection(weights, biases, rounding.of(weights), bias)
 
 
 def _norm(norm: Norm | None, dtype: torch.dtype) -> NormWeight | NoNorm:

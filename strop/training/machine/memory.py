@@ -10,6 +10,7 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.models.computing import gpu_memory
+from strop.models.eight_bits import bytes_in_eight_bits, eight_bit_weights
 from strop.models.frugal import Holding
 
 _GIB = 2**30
@@ -34,7 +35,9 @@ def bytes_needed(
     """What comes on top of the weights, by purpose."""
     shape = _Shape(model.config)
     trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
-    wide = sum(each.numel() for each in model.parameters() if each.dtype == torch.float32)
+    eights = eight_bit_weights(model)
+    rounded = {id(each) for each in eights}
+    wide = sum(each.numel() for each in model.parameters() if each.dtype == torch.float32 and id(each) not in rounded)
     of_head = 4 * shape.hidden if model.get_output_embeddings().weight.requires_grad else 0
     kept, working = shape.per_token(is_quick)
     per_token = shape.stream * shape.layers + kept if is_checkpointed else kept * shape.layers
@@ -42,7 +45,7 @@ def bytes_needed(
         "gradients": holding.gradients * trained,
         "moments": holding.moments * trained,
         "bits cut off": holding.rest * trained,
-        "rounded weights": holding.rounded * wide,
+        "rounded weights": holding.rounded * wide + bytes_in_eight_bits(eights),
         "activations": max_tokens * (per_token + working),
         "logits": shape.vocabulary * ((2 if is_quick else 16) * min(chunk, max_tokens) + of_head),
     }

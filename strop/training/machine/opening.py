@@ -30,19 +30,16 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
 
     A model with adapters stays the one it was `before`: an engine may be reading its weights.
     """
-    fused = trainer.fused if trainer.products == "plain" else "off"
-    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, fused, trainer.checkpointing == "on")
+    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, trainer.checkpointing == "on")
     holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
     if not trainer.lora:
         holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
-        model, rests = open_whole(folder, holding, forward)
+        model, rests = open_whole(folder, holding, forward, trainer.products)
     else:
         borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
         model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
         if folder != source:
             load_adapters(model, folder)
-    if trainer.products == "fp8":
-        in_eight_bits(model)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
     load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from strop.errors import ConfigurationError, nearest
-from strop.models.eight_bits import PRODUCTS
+from strop.models.eight_bits import check_products
 from strop.models.frugal import HOLDINGS
 
 if TYPE_CHECKING:
@@ -41,16 +41,9 @@ def check(trainer: TorchTrainer) -> None:
         raise ConfigurationError(
             f'base="{trainer.base}" holds weights that do not learn: set lora, for example lora=32'
         )
-    if trainer.products not in PRODUCTS:
-        raise ConfigurationError(
-            f"TorchTrainer has no products={trainer.products!r}: {nearest(trainer.products, PRODUCTS)}"
-        )
+    check_products("TorchTrainer", trainer.products)
     if trainer.products != "plain" and trainer.lora:
         raise ConfigurationError("products of 8-bit numbers are for weights that learn: set lora=0")
-    if trainer.products != "plain" and trainer.dtype != "float32":
-        raise ConfigurationError(
-            f'products of 8-bit numbers are summed in float32: set dtype="float32", got {trainer.dtype!r}'
-        )
     if (held := trainer.bytes_per_weight) and held not in HOLDINGS:
         known = "; ".join(f"{count}: {holding.words}" for count, holding in HOLDINGS.items())
         raise ConfigurationError(f"training takes 18, 10 or 6 bytes for a weight, not {held} ({known})")

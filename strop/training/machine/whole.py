@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.models.eight_bits import in_eight_bits
 from strop.models.frugal import FLOAT32, HOLDINGS, FrugalOptimizer, Holding, narrowed
 from strop.models.model import load_model
 from strop.models.optimizer import Optimizer, read_counts
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer
 
 
-def open_whole(folder: Path, holding: Holding, forward: Forward) -> tuple[Any, dict[str, Tensor]]:
+def open_whole(folder: Path, holding: Holding, forward: Forward, products: str) -> tuple[Any, dict[str, Tensor]]:
     """A model as it is held, and what was cut off from its weights."""
     model = load_model(folder, device=forward.device)
+    if products == "fp8":
+        in_eight_bits(model)
     if not holding.is_narrow:
         return model, {}
     rests = narrowed(model, holding)
     if forward.quick(model) is None:
         raise ConfigurationError(
             f"bytes_per_weight={holding.total} needs the kernels of the quick path, which {type(model).__name__} has "
-            f'none of, or fused="{forward.fused}" or products of 8-bit numbers do without: use '
-            f"bytes_per_weight={FLOAT32}"
+            f'none of, or fused="{forward.fused}" does without: use bytes_per_weight={FLOAT32}'
         )
     if torch.device(forward.device).type == "cuda":
         torch.cuda.empty_cache()  # of the wide weights
@@ -44,7 +46,7 @@ def holding_of(trainer: TorchTrainer, folder: Path, room: Room) -> Holding:
     """How weights that learn are held: as the trainer says, or in as many bytes as there is room for."""
     if trainer.bytes_per_weight or not trainer.device.startswith("cuda"):
         return HOLDINGS[trainer.bytes_per_weight or FLOAT32]
-    return choose(outline(folder), free_bytes(trainer.device) - room.taken, trainer, room)
+    return choose(outline(folder, trainer.products), free_bytes(trainer.device) - room.taken, trainer, room)
 
 
 def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
@@ -61,7 +63,7 @@ def choose(model: Any, free: int, trainer: TorchTrainer, room: Room) -> Holding:
 
 def holdings_of(trainer: TorchTrainer, model: Any) -> list[Holding]:
     """What a model of this shape can be held in, the best first; without the quick path in float32 alone."""
-    wants_quick = trainer.fused != "off" and trainer.products == "plain" and trainer.dtype == "bfloat16"
+    wants_quick = trainer.fused != "off" and trainer.dtype == "bfloat16"
     return list(HOLDINGS.values()) if wants_quick and has_quick(model, torch.bfloat16) else [HOLDINGS[FLOAT32]]
 
 

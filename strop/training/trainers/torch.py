@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import Multiplies, inside
+from strop.abilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer
 from strop.models.adapters import Unadapted
@@ -51,7 +51,7 @@ class TorchTrainer(Trainer):
     max_tokens: int = 0  # of one micro-batch; 0: 32768 on a GPU, 4096 elsewhere
     chunk: int = 0  # rows of logits that exist at once; 0: 4096 on a GPU, 1024 elsewhere
     device: str = "cpu"  # cpu or cuda
-    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere and with products of 8-bit numbers
+    dtype: str = "auto"  # bfloat16 on a GPU, float32 elsewhere
     reference: FilePath | None = None  # model folder; None: the weights training began with
     snapshots: int = 0  # versions whose weights are kept; lag + 1 of them measure mismatch apart from staleness
     average_window: int = 0  # versions of data that the averaged policy spans
@@ -72,21 +72,14 @@ class TorchTrainer(Trainer):
         self.max_tokens = self.max_tokens or (32768 if is_gpu else 4096)
         self.chunk = self.chunk or (4096 if is_gpu else 1024)
         if self.dtype == "auto":
-            self.dtype = "bfloat16" if is_gpu and self.products == "plain" else "float32"
+            self.dtype = "bfloat16" if is_gpu else "float32"
         check(self)
 
     def problems(self, run: Run) -> list[str]:
         """Other models that a loss asks for must be there before anything starts."""
         asked = folders(need for loss in inside(run.losses, Loss) for need in loss.needs)
         missing = [folder for folder in asked if not Path(folder).is_dir()]
-        sampled = {each.products for each in inside(run.engine, Multiplies)} or {"plain"}
-        problems = [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
-        if other := sorted(sampled - {self.products}):
-            problems.append(
-                f"the engine's products are {' and '.join(other)}, the trainer's {self.products}: what is trained "
-                "would not be what was sampled; set engine.products and trainer.products alike"
-            )
-        return problems
+        return [f"a loss needs the model in {folder}, which does not exist" for folder in missing]
 
     def open(self, model: Path, seed: int) -> None:
         self._opened = open_trainer(self, model, model, seed)

@@ -1,0 +1,62 @@
+"""What a forward pass reads of weights that learn: copies in another type, made anew when any has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from strop.kernels.eight_bits import Eights, encode_squares
+from strop.kernels.nf4 import Scratch
+from strop.models.fused import stacked
+
+
+class Rounding:
+    """Copies of parameters in another type, those of one product as one matrix; made anew when any has changed."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self.scratch = Scratch(dtype)  # of weights in four bits
+        self._sources: list[Tensor] = []
+        self._targets: list[Tensor] = []
+        self._encoded: list[tuple[Eights, Tensor]] = []
+        self._versions: list[int] = []
+
+    def of(self, weights: Sequence[Tensor]) -> Tensor:
+        """A place for these, which is filled by `refresh`; the parameters themselves where nothing has to be done."""
+        first = weights[0]
+        if len(weights) == 1 and first.dtype == self.dtype:
+            return first.detach()
+        if first.dtype == self.dtype != torch.float32:  # held narrow for want of room: no copies
+            return stacked(weights)
+        rows = [len(weight) for weight in weights]
+        whole = first.new_empty(sum(rows), *first.shape[1:], dtype=self.dtype)
+        self.into(torch.split(whole, rows), weights)
+        return whole
+
+    def into(self, targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
+        """Let `refresh` fill these from those."""
+        self._sources += [source.detach() for source in sources]
+        self._targets += targets
+
+    @property
+    def has_eights(self) -> bool:
+        return bool(self._encoded)
+
+    def in_eight_bits(self, weights: Sequence[Tensor]) -> tuple[Eights, list[Eights]]:
+        """The same in eight bits, and the place of each."""
+        first = weights[0]
+        whole, parts = Eights.squares([len(weight) for weight in weights], first.shape[1], first.device)
+        self._encoded += zip(parts, [weight.detach() for weight in weights], strict=True)
+        return whole, parts
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        versions = [source._version for source in (*self._sources, *(weight for _, weight in self._encoded))]
+        if versions != self._versions:
+            if self._sources:
+                torch._foreach_copy_(self._targets, self._sources)
+            for place, weight in self._encoded:
+                encode_squares(weight, place)
+            self._versions = versions

@@ -1,0 +1,121 @@
+"""Products of 8-bit numbers by kernels, on a GPU that has such or in Triton's interpreter (`TRITON_INTERPRET=1`)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from strop.generate.engines.paged import PagedEngine
+from strop.kernels.eight_bits import (
+    Eights,
+    multiplies_eights,
+    reference_encode,
+    reference_encode_squares,
+)
+from strop.machines import Completion
+from strop.training.needs import Logprobs
+from strop.training.pack import pack
+from strop.training.trainers.torch import TorchTrainer
+from strop.types import Sampling
+from strop.weights.channels.memory import Memory
+from tests.gpu.test_exact import SIBLINGS, folder_of, groups_of
+from tests.gpu.triton_device import IS_INTERPRETED, triton_device
+
+pytestmark = pytest.mark.gpu
+DEVICE = triton_device()
+if not (IS_INTERPRETED or multiplies_eights(torch.device(DEVICE))):
+    pytest.skip("this GPU multiplies no eight bits", allow_module_level=True)
+
+from strop.kernels.triton import eight_bits, swiglu  # noqa: E402
+
+SHAPES = [(3, 200, (40,)), (70, 256, (192, 64, 64)), (17, 576, (576, 192))]  # rows, columns, rows of weights
+
+
+def numbers(*shape: int) -> Tensor:
+    """Rows of different sizes."""
+    sizes = torch.logspace(-1, 1, shape[0]).unsqueeze(1)
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(shape[0])) * sizes).to(DEVICE)
+
+
+def squares(rows: tuple[int, ...], size: int, dtype: torch.dtype = torch.float32) -> Eights:
+    whole, parts = Eights.squares(rows, size, torch.device(DEVICE))
+    for part in parts:
+        reference_encode_squares(numbers(len(part.codes), size).to(dtype), part)
+    return whole
+
+
+def is_same(found: Eights, expected: Eights) -> bool:
+    """The interpreter loses the carry where a fraction is rounded up to the next power of two, and small numbers."""
+    pairs = ((found.scales, expected.scales), (found.codes.float(), expected.codes.float()))
+    return max(float((one != other).float().mean()) for one, other in pairs) <= (0.1 if IS_INTERPRETED else 0)
+
+
+@pytest.mark.parametrize(("count", "size", "rows"), SHAPES)
+def test_the_same_codes_as_plain_torch(count: int, size: int, rows: tuple[int, ...]) -> None:
+    matrix = numbers(count, size)
+    assert is_same(eight_bits.encode(matrix), reference_encode(matrix))
+    assert is_same(eight_bits.encode_across(matrix, False), reference_encode(matrix.t()))
+    gate_up = matrix.to(torch.float32 if IS_INTERPRETED else torch.bfloat16)
+    assert is_same(eight_bits.encode_swiglu(gate_up, False), reference_encode(swiglu.forward(gate_up)))
+    held = reference_encode(matrix).read()
+    assert is_same(eight_bits.encode_across(matrix, True), reference_encode(held.t()))
+    whole, parts = Eights.squares(rows, size, torch.device(DEVICE))
+    for part in parts:
+        eight_bits.encode_squares(numbers(len(part.codes), size), part)
+    assert is_same(whole, squares(rows, size))
+
+
+@pytest.mark.parametrize(("count", "size", "rows"), SHAPES)
+def test_the_same_product_as_plain_torch(count: int, size: int, rows: tuple[int, ...]) -> None:
+    """Tensor cores of Hopper cut what they add to 14 bits, which a sum in float32 does not."""
+    state, weight = reference_encode(numbers(count, size)), squares(rows, size)
+    bias = numbers(1, sum(rows))[0]
+    for other in (weight, weight._replace(share=1)):
+        found = eight_bits.multiply(state, other, bias, torch.float32)
+        expected = state.read().double() @ other.read().double().t() + bias
+        gaps = (found - expected).norm(dim=1) / expected.norm(dim=1)
+        assert float(gaps.max()) < (1e-6 if IS_INTERPRETED else 1e-3)
+
+
+def test_a_row_depends_on_no_other_and_on_no_tile() -> None:
+    """As many as a step of few sequences has, and as many as a trainer's micro-batch."""
+    size, most = (384, 130) if IS_INTERPRETED else (3584, 4096)
+    matrix, weight = numbers(most, size), squares((256, 128), size)
+    whole = eight_bits.multiply(reference_encode(matrix), weight, None, torch.float32)
+    for count in (1, 16, 64, 65, 129) if IS_INTERPRETED else (1, 2, 16, 17, 64, 65, 256, 257, 1000, 1024, 1025, 4095):
+        part = eight_bits.multiply(reference_encode(matrix[-count:]), weight, None, torch.float32)
+        assert torch.equal(part, whole[-count:]), count
+    other = eight_bits.multiply(reference_encode(matrix), weight._replace(share=1), None, torch.float32)
+    assert torch.equal(other, whole)
+
+
+@pytest.mark.skipif(IS_INTERPRETED, reason="needs a GPU")
+@pytest.mark.parametrize("width", [192, 256])
+def test_the_trainer_finds_the_logprobs_that_the_engine_gave(width: int, tmp_path: Path) -> None:
+    """To the last bit of every product, though one multiplies 48 rows and the other thousands."""
+    heads = {"num_attention_heads": width // 64, "num_key_value_heads": 1}
+    folder = folder_of(tmp_path, hidden_size=width, intermediate_size=4 * width, num_hidden_layers=6, **heads)
+    trainer, engine, channel = TorchTrainer(device="cuda", products="fp8"), PagedEngine(rows=48, memory=0.05), Memory()
+    engine.products = "fp8"
+    trainer.open(folder, 0)
+    channel.connect(trainer, [engine])
+    engine.open(folder)
+    stream = np.random.default_rng(0)
+    prompts = [stream.integers(2, 512, int(stream.integers(5, 200))) for _ in range(12)]
+
+    async def everything() -> list[Completion]:
+        await channel.publish(0)
+        asked = [prompt for prompt in prompts for _ in range(SIBLINGS)]
+        sampling = Sampling(max_tokens=100)
+        return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
+
+    batches = pack(groups_of(prompts, asyncio.run(everything())), None, 0, trainer.max_tokens)
+    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
+    for batch in batches:
+        gaps = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable].abs()
+        assert float(gaps.mean()) < 1e-5, gaps.mean()
