@@ -91,6 +91,7 @@ def tune(tokens: int, length: int) -> None:
     import itertools
 
     from strop.kernels.triton import attention as triton_attention
+    from strop.kernels.triton import attention_back
     from strop.kernels.triton import head as triton_head
     from strop.kernels.triton import norm as triton_norm
 
@@ -100,14 +101,14 @@ def tune(tokens: int, length: int) -> None:
         attention.QUERY_BLOCK = block
         plan = attention.Varlen(np.full(count, length), np.arange(tokens), "cuda")
         options = {"STEP": step, "num_warps": warps, "num_stages": stages}
-        triton_attention.ATTEND = triton_attention.OF_QUERIES = options
+        triton_attention.ATTEND = options
         name = f"{block} {step} {warps} {stages}"
         report(f"attend {name}", lambda p=plan: attention.attend(fused, HEADS, p, 0.125), operations=work)
         output, level = torch.empty(tokens, 576, device="cuda", dtype=BF16), torch.zeros(9, tokens, device="cuda")
         pulled, into = torch.empty_like(level), torch.empty_like(fused)
         report(
             f"of_queries {name}",
-            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: triton_attention._of_queries[
+            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: attention_back._of_queries[
                 (HEADS.queries, len(p.queries))
             ](
                 o,
@@ -117,12 +118,15 @@ def tune(tokens: int, length: int) -> None:
                 d,
                 None,
                 p.queries,
+                None,
+                None,
                 i,
                 tokens,
                 0.125,
                 0.18,
                 BLOCK=b,
-                **triton_attention._shape(HEADS, p),
+                IS_TURNED=False,
+                **triton_attention.shape_of(HEADS, p, None, None),
                 **s,
             ),
             operations=work * 1.5,
@@ -133,11 +137,11 @@ def tune(tokens: int, length: int) -> None:
         options = {"STEP": step, "num_warps": warps, "num_stages": stages}
         report(
             f"of_keys {block} {step} {warps} {stages}",
-            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: triton_attention._of_keys[
+            lambda p=plan, o=output, v=level, d=pulled, i=into, s=options, b=block: attention_back._of_keys[
                 (HEADS.keys, len(p.keys))
             ](
-                o, fused, v, d, None, p.keys, i, 576, HEADS.width, tokens, 0.125, 0.18,
-                BLOCK=b, **triton_attention._shape(HEADS, p), **s,
+                o, fused, v, d, None, p.keys, None, None, i, 576, HEADS.width, tokens, 0.125, 0.18,
+                BLOCK=b, IS_TURNED=False, **triton_attention.shape_of(HEADS, p, None, None), **s,
             ),
             operations=work * 2,
         )  # fmt: skip

@@ -138,9 +138,9 @@ def attend_back(
 ) -> Tensor:  # fmt: skip
     """The gradient of the turned heads [U, (H + 2K) D]; with angles, of the heads before they were turned by them."""
     if fused.is_cuda:
-        from strop.kernels.triton import attention
+        from strop.kernels.triton import attention_back
 
-        return attention.attend_back(d_output, fused, output, level, heads, plan, scale, angles, window, cap)
+        return attention_back.attend_back(d_output, fused, output, level, heads, plan, scale, angles, window, cap)
     is_plain = window is None and cap is None and takes(heads)
     if is_plain and (compiled := train.serving(d_output, fused, output, level)):
         found = compiled.attend_back(d_output, fused, output, level, heads, plan, scale)

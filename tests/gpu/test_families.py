@@ -25,6 +25,7 @@ from strop.kernels.triton import head as triton_head  # noqa: E402
 from strop.kernels.triton import head_norms as triton_head_norms  # noqa: E402
 from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
+from strop.kernels.triton.attention_back import attend_back  # noqa: E402
 
 NARROW = torch.float16 if IS_INTERPRETED else torch.bfloat16  # whose products the interpreter knows
 BOUND = 1e-2
@@ -54,7 +55,7 @@ def test_what_a_trainer_sees(window: int | None, cap: float | None, size: int) -
     output, level = triton_attention.attend(fused, heads, plan, 0.3, window, cap)
     exact = attention.reference_attend(fused.double(), heads, plan, 0.3, window, cap)
     assert error(output, exact[0]) < BOUND and error(level, exact[1]) < BOUND
-    found = triton_attention.attend_back(pull, fused, output, level, heads, plan, 0.3, None, window, cap)
+    found = attend_back(pull, fused, output, level, heads, plan, 0.3, None, window, cap)
     expected = attention.reference_attend_back(pull.double(), fused.double(), *exact, heads, plan, 0.3, window, cap)
     for one, other in zip(heads.split(found), heads.split(expected), strict=True):
         if float(other.norm()) > 1e-6:  # of a token that sees itself alone, nothing pulls at queries and keys

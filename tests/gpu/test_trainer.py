@@ -34,6 +34,7 @@ from strop.kernels.triton import head as triton_head  # noqa: E402
 from strop.kernels.triton import norm as triton_norm  # noqa: E402
 from strop.kernels.triton import rotary as triton_rotary  # noqa: E402
 from strop.kernels.triton import swiglu as triton_swiglu  # noqa: E402
+from strop.kernels.triton.attention_back import attend_back  # noqa: E402
 
 TYPES = [torch.float32, torch.bfloat16]
 NARROW = torch.float16 if IS_INTERPRETED else torch.bfloat16  # whose products the interpreter knows
@@ -141,12 +142,12 @@ def test_attention(is_shared: bool, heads: attention.Heads) -> None:
     exact = attention.reference_attend(fused.double(), heads, plan, 0.125)
     bound = 2 * BOUND[torch.bfloat16]
     assert error(output, exact[0]) < bound and error(level, exact[1]) < bound
-    found = triton_attention.attend_back(pull, fused, output, level, heads, plan, 0.125)
+    found = attend_back(pull, fused, output, level, heads, plan, 0.125)
     expected = attention.reference_attend_back(*wide(pull, fused), *exact, heads, plan, 0.125)
     for one, other in zip(heads.split(found), heads.split(expected), strict=True):
         assert error(one, other) < bound
     angle = drawn(count, heads.size // 2, seed=2)
-    back = triton_attention.attend_back(pull, fused, output, level, heads, plan, 0.125, (angle.cos(), angle.sin()))
+    back = attend_back(pull, fused, output, level, heads, plan, 0.125, (angle.cos(), angle.sin()))
     attention.reference_rotate(expected, angle.cos().double(), angle.sin().double(), heads, is_back=True)
     for one, other in zip(heads.split(back), heads.split(expected), strict=True):
         assert error(one, other) < bound

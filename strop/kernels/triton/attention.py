@@ -1,4 +1,4 @@
-"""`strop.kernels.attention` in Triton: a program is a block of queries of one head, or a block of keys of one head."""
+"""`strop.kernels.attention` in Triton, forwards: a program is a block of queries of one head."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ import triton.language as tl
 from torch import Tensor
 
 from strop.kernels import attention
-from strop.kernels.attention import Angles, Heads, Varlen
+from strop.kernels.attention import Heads, Varlen
+from strop.kernels.triton.summing import CHUNK, STEP, merged, nothing, scored, weighed
 
-# STEP: keys, or queries, that a program takes in at a time; `benchmarks/training_parts.py --tune` tries others
-ATTEND = {"STEP": 64, "num_warps": 4, "num_stages": 3}  # another STEP would round otherwise than engines do
-OF_QUERIES = {"STEP": 32, "num_warps": 4, "num_stages": 3}
-OF_KEYS = {"STEP": 32, "num_warps": 4, "num_stages": 1}
-_COLUMNS = 256  # of one program that sums
+# `benchmarks/training_parts.py --tune` tries others; another STEP would round otherwise than engines do
+ATTEND = {"STEP": STEP, "num_warps": 4, "num_stages": 3}
 
 
 def attend(
@@ -28,53 +26,28 @@ def attend(
     level = torch.empty(heads.queries, tokens, dtype=torch.float32, device=fused.device)
     _attend[(heads.queries, len(plan.queries))](
         fused, plan.gather, plan.queries, output, level, tokens, scale * math.log2(math.e),
-        BLOCK=attention.QUERY_BLOCK, **_shape(heads, plan, window, cap), **_options(ATTEND, heads),
+        BLOCK=attention.QUERY_BLOCK, CHUNK=CHUNK, **shape_of(heads, plan, window, cap), **options_of(ATTEND, heads),
         enable_fp_fusion=False,
     )  # fmt: skip
     return output, level
 
 
-def attend_back(
-    d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float,
-    angles: Angles | None = None, window: int | None = None, cap: float | None = None,
-) -> Tensor:  # fmt: skip
-    tokens = len(fused)
-    d_fused, pulled = torch.empty_like(fused), torch.empty_like(level)
-    shape = _shape(heads, plan, window, cap) | {"IS_TURNED": angles is not None}
-    cosine, sine = (None, None) if angles is None else angles
-    _of_queries[(heads.queries, len(plan.queries))](
-        d_output, fused, output, level, pulled, plan.gather, plan.queries, cosine, sine, d_fused, tokens, scale,
-        scale * math.log2(math.e), BLOCK=attention.QUERY_BLOCK, **shape, **_options(OF_QUERIES, heads),
-    )  # fmt: skip
-    into, skipped, width = d_fused, heads.queries * heads.size, heads.width
-    if plan.gather is not None:  # a gradient for every reader of a key, to be summed
-        width = 2 * heads.keys * heads.size
-        into, skipped = torch.empty(len(plan.gather), width, dtype=fused.dtype, device=fused.device), 0
-    _of_keys[(heads.keys, len(plan.keys))](
-        d_output, fused, level, pulled, plan.gather, plan.keys, cosine, sine, into, skipped, width, tokens, scale,
-        scale * math.log2(math.e), BLOCK=attention.KEY_BLOCK, **shape, **_options(OF_KEYS, heads),
-    )  # fmt: skip
-    if plan.gather is not None:
-        grid = (tokens, triton.cdiv(width, _COLUMNS))
-        start = heads.queries * heads.size
-        _sum[grid](into, plan.order, plan.bounds, d_fused, width, heads.width, start, COLUMNS=_COLUMNS, num_warps=2)
-    return d_fused
-
-
-def _shape(heads: Heads, plan: Varlen, window: int | None, cap: float | None) -> dict[str, Any]:
+def shape_of(heads: Heads, plan: Varlen, window: int | None, cap: float | None) -> dict[str, Any]:
     found = {"HEADS": heads.queries, "KEYS": heads.keys, "SIZE": heads.size, "IS_SHARED": plan.gather is not None}
     return found | {"WINDOW": window or 0, "CAP": (cap or 0.0) * math.log2(math.e)}
 
 
-def _options(found: dict[str, int], heads: Heads) -> dict[str, int]:
+def options_of(found: dict[str, int], heads: Heads) -> dict[str, int]:
     """Larger heads need more registers, and those of 256 more of the memory that programs share."""
     if heads.size > 128:
         return found | {"num_warps": 8, "num_stages": 1}
-    return found if heads.size <= 64 or found is ATTEND else found | {"num_warps": 8}
+    if found is ATTEND:  # sums of chunks that are done are seldom touched: better kept elsewhere than a program less
+        return found | {"maxnreg": 128} if heads.size <= 64 else found
+    return found if heads.size <= 64 else found | {"num_warps": 8}
 
 
 @triton.jit
-def _rows_of(fused, gather, first, count, offset, start, LENGTH: tl.constexpr, SIZE: tl.constexpr,
+def rows_of(fused, gather, first, count, offset, start, LENGTH: tl.constexpr, SIZE: tl.constexpr,
              WIDTH: tl.constexpr, IS_SHARED: tl.constexpr):  # fmt: skip
     """Keys or values [LENGTH, SIZE] from place `start` of a sequence on; 0 beyond its `count`."""
     at = start + tl.arange(0, LENGTH)
@@ -86,39 +59,7 @@ def _rows_of(fused, gather, first, count, offset, start, LENGTH: tl.constexpr, S
 
 
 @triton.jit
-def _store(found, to, token, mask, cosine, sine, BLOCK: tl.constexpr, SIZE: tl.constexpr, IS_TURNED: tl.constexpr):
-    """Rows [BLOCK, SIZE] as they are, or turned back by the angles of their tokens."""
-    if IS_TURNED:
-        HALF: tl.constexpr = SIZE // 2
-        half = tl.arange(0, HALF)[None, :]
-        first, second = tl.split(tl.permute(tl.reshape(found, [BLOCK, 2, HALF]), (0, 2, 1)))
-        turn, lift = tl.load(cosine + token * HALF + half, mask, 0.0), tl.load(sine + token * HALF + half, mask, 0.0)
-        tl.store(to + half, (first * turn + second * lift).to(to.dtype.element_ty), mask)
-        tl.store(to + HALF + half, (second * turn - first * lift).to(to.dtype.element_ty), mask)
-    else:
-        tl.store(to + tl.arange(0, SIZE)[None, :], found.to(to.dtype.element_ty), mask)
-
-
-@triton.jit
-def scored(products, factor, CAP: tl.constexpr):
-    """Scores in base 2, bent below the cap where there is one."""
-    scores = products * factor
-    if CAP > 0:
-        scores = CAP * (2 * tl.sigmoid(scores * (2 / CAP)) - 1)  # tanh
-    return scores
-
-
-@triton.jit
-def floor(SIZE: tl.constexpr, WINDOW: tl.constexpr):
-    """Where maxima of rows begin: finite with a window, because whole blocks may be out of a row's sight."""
-    if WINDOW > 0:
-        return tl.full([SIZE], -1e38, tl.float32)
-    else:
-        return tl.full([SIZE], float("-inf"), tl.float32)
-
-
-@triton.jit
-def _seen(query, key, WINDOW: tl.constexpr):
+def seen(query, key, WINDOW: tl.constexpr):
     """Whether the one place sees the other."""
     is_seen = query >= key
     if WINDOW > 0:
@@ -127,7 +68,7 @@ def _seen(query, key, WINDOW: tl.constexpr):
 
 
 @triton.jit
-def _first(place, whole, STEP: tl.constexpr, WINDOW: tl.constexpr):
+def first_seen(place, whole, STEP: tl.constexpr, WINDOW: tl.constexpr):
     """The first key that a block of queries from `place` on sees, and to where all of it sees all: by steps."""
     low = place * 0
     if WINDOW > 0:
@@ -140,7 +81,7 @@ def _first(place, whole, STEP: tl.constexpr, WINDOW: tl.constexpr):
 def _attend(
     fused, gather, table, output, level, tokens, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
-    IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
+    CHUNK: tl.constexpr, IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(0)
     entry = table + tl.program_id(1) * 4
@@ -152,152 +93,41 @@ def _attend(
     is_row = rows < count
     at = (first + rows).to(tl.int64)[:, None]
     query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-    most = floor(BLOCK, WINDOW)
-    total = tl.zeros([BLOCK], tl.float32)
-    found = tl.zeros([BLOCK, SIZE], tl.float32)
+    top, sum, whole = nothing(BLOCK, SIZE)  # of chunks that are done
+    most, total, found = nothing(BLOCK, SIZE)  # of the chunk at hand
     end = place + count
-    whole = (place + 1) // STEP * STEP  # every query sees all keys before
-    low, whole = _first(place, whole, STEP, WINDOW)
-    for start in range(low, whole, STEP):
-        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+    all_seen = (place + 1) // STEP * STEP  # every query sees all keys before
+    low, all_seen = first_seen(place, all_seen, STEP, WINDOW)
+    for start in range(low, all_seen, STEP):
+        is_first = (start % CHUNK == 0) & (start > low)
+        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
         scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        higher = tl.maximum(most, tl.max(scores, 1))
-        shares = tl.exp2(scores - higher[:, None])
-        fade = tl.exp2(most - higher)
-        total = total * fade + tl.sum(shares, 1)
-        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        found = tl.dot(shares.to(value.dtype), value, found * fade[:, None])
-        most = higher
-    for start in range(whole, end, STEP):
-        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        before, weight = most, total
+        shares, fade, most, total = weighed(scores, most, total, is_first)
+        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        if is_first:  # here, where the last product is waited for anyway
+            top, sum, whole = merged(top, sum, whole, before, weight, found)
+            found = tl.zeros([BLOCK, SIZE], tl.float32)
+        else:
+            found = found * fade
+        found = tl.dot(shares.to(value.dtype), value, found)
+    for start in range(all_seen, end, STEP):
+        is_first = (start % CHUNK == 0) & (start > low)
+        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
         scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        is_seen = _seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
-        scores = tl.where(is_seen, scores, float("-inf"))
-        higher = tl.maximum(most, tl.max(scores, 1))
-        shares = tl.exp2(scores - higher[:, None])
-        fade = tl.exp2(most - higher)
-        total = total * fade + tl.sum(shares, 1)
-        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        found = tl.dot(shares.to(value.dtype), value, found * fade[:, None])
-        most = higher
+        is_seen = seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
+        before, weight = most, total
+        shares, fade, most, total = weighed(tl.where(is_seen, scores, float("-inf")), most, total, is_first)
+        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+        if is_first:
+            top, sum, whole = merged(top, sum, whole, before, weight, found)
+            found = tl.zeros([BLOCK, SIZE], tl.float32)
+        else:
+            found = found * fade
+        found = tl.dot(shares.to(value.dtype), value, found)
+    if end > CHUNK:
+        most, total, found = merged(top, sum, whole, most, total, found)
     found = found / total[:, None]
     to = output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
     tl.store(to, found.to(output.dtype.element_ty), is_row[:, None])
     tl.store(level + head * tokens + first + rows, most + tl.log2(total), is_row)
-
-
-@triton.jit
-def _of_queries(
-    d_output, fused, output, level, pulled, gather, table, cosine, sine, d_fused, tokens, scale, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
-    BLOCK: tl.constexpr, STEP: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
-):  # fmt: skip
-    """dQ = dS K, with dS = P (dO V' - sum(dO O)); the last sum is left for `_of_keys`."""
-    head = tl.program_id(0)
-    entry = table + tl.program_id(1) * 4
-    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
-    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
-    key_at = (HEADS + head // (HEADS // KEYS)) * SIZE
-    value_at = key_at + KEYS * SIZE
-    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
-    is_row = rows < count
-    at = (first + rows).to(tl.int64)[:, None]
-    query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-    narrow = at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
-    pull = tl.load(d_output + narrow, is_row[:, None], 0.0)
-    own = tl.load(output + narrow, is_row[:, None], 0.0)
-    bias = tl.sum(pull.to(tl.float32) * own.to(tl.float32), 1)
-    tl.store(pulled + head * tokens + first + rows, bias, is_row)
-    height = tl.load(level + head * tokens + first + rows, is_row, 0.0)
-    found = tl.zeros([BLOCK, SIZE], tl.float32)
-    end = place + count
-    whole = (place + 1) // STEP * STEP
-    low, whole = _first(place, whole, STEP, WINDOW)
-    for start in range(low, whole, STEP):
-        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        shares = tl.exp2(scores - height[:, None])
-        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
-        if CAP > 0:
-            d_scores *= 1 - (scores / CAP) * (scores / CAP)
-        found = tl.dot(d_scores.to(key.dtype), key, found)
-    for start in range(whole, end, STEP):
-        key = _rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        value = _rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        shares = tl.exp2(scores - height[:, None])
-        is_seen = _seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
-        shares = tl.where(is_seen, shares, 0.0)
-        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
-        if CAP > 0:
-            d_scores *= 1 - (scores / CAP) * (scores / CAP)
-        found = tl.dot(d_scores.to(key.dtype), key, found)
-    _store(found * scale, d_fused + at * WIDTH + head * SIZE, at, is_row[:, None], cosine, sine, BLOCK, SIZE, IS_TURNED)
-
-
-@triton.jit
-def _of_keys(
-    d_output, fused, level, pulled, gather, table, cosine, sine, into, skipped, width, tokens, scale, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, IS_SHARED: tl.constexpr, IS_TURNED: tl.constexpr,
-    BLOCK: tl.constexpr, STEP: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
-):  # fmt: skip
-    """dV = P' dO and dK = dS' Q over all queries that see a key, of every head that shares it."""
-    of_keys = tl.program_id(0)
-    entry = table + tl.program_id(1) * 6
-    key_first, key_count, key_place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2)
-    first, count, place = tl.load(entry + 3), tl.load(entry + 4), tl.load(entry + 5)
-    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
-    GROUP: tl.constexpr = HEADS // KEYS
-    key_at = (HEADS + of_keys) * SIZE
-    key = _rows_of(fused, gather, key_first, key_count, key_at, 0, BLOCK, SIZE, WIDTH, IS_SHARED)
-    value = _rows_of(fused, gather, key_first, key_count, key_at + KEYS * SIZE, 0, BLOCK, SIZE, WIDTH, IS_SHARED)
-    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
-    d_key, d_value = tl.zeros([BLOCK, SIZE], tl.float32), tl.zeros([BLOCK, SIZE], tl.float32)
-    low = tl.maximum(key_place - place, 0) // STEP * STEP
-    # from here on every query sees every key of this block
-    whole = tl.maximum(tl.cdiv(key_place + BLOCK - 1 - place, STEP), 0) * STEP
-    end = count
-    if WINDOW > 0:
-        end = tl.minimum(count, tl.maximum(key_place + BLOCK + WINDOW - 1 - place, 0))
-        whole = end
-    for head in range(of_keys * GROUP, of_keys * GROUP + GROUP):
-        for start in range(low, end, STEP):
-            asked = start + tl.arange(0, STEP)
-            is_row = asked < count
-            at = (first + asked).to(tl.int64)[:, None]
-            query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-            pull = tl.load(d_output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-            height = tl.load(level + head * tokens + first + asked, is_row, float("inf"))  # so that its share is 0
-            bias = tl.load(pulled + head * tokens + first + asked, is_row, 0.0)
-            scores = scored(tl.dot(key, tl.trans(query)), factor, CAP)
-            shares = tl.exp2(scores - height[None, :])  # [BLOCK, STEP]
-            if start < whole:
-                is_seen = _seen((place + asked)[None, :], (key_place + rows)[:, None], WINDOW)
-                shares = tl.where(is_seen, shares, 0.0)
-            d_value = tl.dot(shares.to(pull.dtype), pull, d_value)
-            d_scores = shares * (tl.dot(value, tl.trans(pull)) - bias[None, :])
-            if CAP > 0:
-                d_scores *= 1 - (scores / CAP) * (scores / CAP)
-            d_key = tl.dot(d_scores.to(query.dtype), query, d_key)
-    is_key = (rows < key_count)[:, None]
-    token = (key_first + rows).to(tl.int64)
-    to = into + token[:, None] * width + skipped + of_keys * SIZE
-    if IS_SHARED:
-        token = tl.load(gather + token, rows < key_count, 0).to(tl.int64)
-    _store(d_key * scale, to, token[:, None], is_key, cosine, sine, BLOCK, SIZE, IS_TURNED)
-    tl.store(to + KEYS * SIZE + sizes[None, :], d_value.to(into.dtype.element_ty), is_key)
-
-
-@triton.jit
-def _sum(values, order, bounds, total, width, total_width, start, COLUMNS: tl.constexpr):
-    """Rows of the same token, in a fixed order."""
-    token = tl.program_id(0)
-    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    mask = columns < width
-    low, high = tl.load(bounds + token), tl.load(bounds + token + 1)
-    found = tl.zeros([COLUMNS], tl.float32)
-    for place in range(low, high):
-        row = tl.load(order + place).to(tl.int64)
-        found += tl.load(values + row * width + columns, mask, 0.0).to(tl.float32)
-    tl.store(total + token.to(tl.int64) * total_width + start + columns, found.to(total.dtype.element_ty), mask)

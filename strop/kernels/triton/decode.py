@@ -1,14 +1,11 @@
 """The operations of a decode step as Triton kernels: one pass over memory each, and none that waits for the host.
 
 Imported only where there is a GPU (or Triton's interpreter). Each equals its plain torch counterpart in `decode`. Norm
-and activation are the trainer's kernels, and attention sums as the trainer's does, key by key and block by block,
-whatever else is in the batch: in bfloat16 a sum in another order would be rounded otherwise now and then, and a few
-layers on everything would be.
+and activation are the trainer's kernels, and attention (`paged_attention`) sums as the trainer's does, whatever else
+is in the batch.
 """
 
 from __future__ import annotations
-
-import math
 
 import torch
 import torch.nn.functional as F
@@ -20,13 +17,9 @@ from strop.kernels.adapted import Adapter, adapted, beside
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 from strop.kernels.triton import adapted as few_adapted
-from strop.kernels.triton import draw, in_order, norm, swiglu
-from strop.kernels.triton.attention import floor, scored
+from strop.kernels.triton import draw, in_order, norm, paged_attention, swiglu
 from strop.kernels.triton.chain import chained, follow, release
 from strop.kernels.triton.head_norms import factors, mean_squares
-
-_KEYS = 64  # keys looked at together: the STEP of the trainer's attention
-_QUERIES = 64  # of one program of a prefill
 
 
 class Kernels:
@@ -65,25 +58,7 @@ class Kernels:
         self, query: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, scale: float,
         window: int | None = None, cap: float | None = None,
     ) -> Tensor:  # fmt: skip
-        output = torch.empty_like(query)
-        tokens, num_heads, size = query.shape
-        num_keys, width, factor = keys.shape[1], where.tables.shape[1], scale * math.log2(math.e)
-        sight = {"WINDOW": window or 0, "CAP": (cap or 0.0) * math.log2(math.e)}
-        is_large = size > 128  # heads that need more registers, and more of the memory that programs share
-        if where.runs is None:
-            rows = max(16, triton.next_power_of_2(num_heads // num_keys))  # a matrix unit takes no fewer
-            _attend_one[(tokens, num_keys)](
-                query, keys, values, output, where.slots, where.positions, where.tables, width, factor,
-                HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=rows, BLOCK=_KEYS,
-                **sight, num_warps=4 if is_large else 1, num_stages=2 if is_large else 3, enable_fp_fusion=False,
-            )  # fmt: skip
-        else:
-            _attend_many[(len(where.runs), num_heads)](
-                query, keys, values, output, where.runs, where.slots, where.tables, width, factor,
-                HEADS=num_heads, KEYS=num_keys, SIZE=size, PAGE=PAGE, ROWS=_QUERIES, BLOCK=_KEYS,
-                **sight, num_warps=8 if is_large else 4, num_stages=1 if is_large else 2, enable_fp_fusion=False,
-            )  # fmt: skip
-        return output
+        return paged_attention.attend(query, keys, values, where, scale, window, cap)
 
     def linear(self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None = None) -> Tensor:
         if self._is_few(state, weight):
@@ -183,94 +158,6 @@ def _store(
     exists = (other < KEYS)[:, None]
     value = tl.load(row + (QUERIES + KEYS + other[:, None]) * SIZE + whole[None, :], mask=exists, other=0.0)
     tl.store(values + target + other[:, None] * PAGE * SIZE + whole[None, :], value, mask=exists)
-
-
-@triton.jit
-def _attend_one(
-    query, keys, values, output, slots, positions, tables, width, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
-):  # fmt: skip
-    token = tl.program_id(0).to(tl.int64)
-    group = tl.program_id(1)
-    GROUP: tl.constexpr = HEADS // KEYS
-    slot = tl.load(slots + token).to(tl.int64)
-    end = tl.load(positions + token) + 1
-    row = tl.arange(0, ROWS)
-    column = tl.arange(0, SIZE)
-    own = (token * HEADS + group * GROUP + row[:, None]) * SIZE + column[None, :]
-    asked = tl.load(query + own, mask=(row < GROUP)[:, None], other=0.0)
-    highest = floor(ROWS, WINDOW)
-    total = tl.zeros([ROWS], tl.float32)
-    result = tl.zeros([ROWS, SIZE], tl.float32)
-    low = end * 0
-    if WINDOW > 0:
-        low = tl.maximum(end - WINDOW, 0) // BLOCK * BLOCK
-    for start in range(low, end, BLOCK):
-        index = start + tl.arange(0, BLOCK)
-        seen = index < end
-        if WINDOW > 0:
-            seen = seen & (index >= end - WINDOW)
-        page = tl.load(tables + slot * width + index // PAGE, mask=seen, other=0).to(tl.int64)
-        place = ((page * KEYS + group) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
-        key = tl.load(keys + place, mask=seen[:, None], other=0.0)
-        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
-        score = tl.where(seen[None, :], score, float("-inf"))
-        higher = tl.maximum(highest, tl.max(score, 1))
-        fade = tl.exp2(highest - higher)
-        weight = tl.exp2(score - higher[:, None])
-        value = tl.load(values + place, mask=seen[:, None], other=0.0)
-        total = total * fade + tl.sum(weight, 1)
-        result = tl.dot(weight.to(value.dtype), value, result * fade[:, None], input_precision="ieee")
-        highest = higher
-    result = (result / total[:, None]).to(output.dtype.element_ty)
-    tl.store(output + own, result, mask=(row < GROUP)[:, None])
-
-
-@triton.jit
-def _attend_many(
-    query, keys, values, output, runs, slots, tables, width, factor,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, PAGE: tl.constexpr, ROWS: tl.constexpr,
-    BLOCK: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
-):  # fmt: skip
-    run = tl.program_id(0)
-    head = tl.program_id(1)
-    GROUP: tl.constexpr = HEADS // KEYS
-    first = tl.load(runs + run * 3).to(tl.int64)
-    position = tl.load(runs + run * 3 + 1)
-    count = tl.load(runs + run * 3 + 2)
-    slot = tl.load(slots + first).to(tl.int64)
-    row = tl.arange(0, ROWS)
-    column = tl.arange(0, SIZE)
-    own = ((first + row[:, None]) * HEADS + head) * SIZE + column[None, :]
-    exists = (row < count)[:, None]
-    asked = tl.load(query + own, mask=exists, other=0.0)
-    end = position + count
-    highest = floor(ROWS, WINDOW)
-    total = tl.zeros([ROWS], tl.float32)
-    result = tl.zeros([ROWS, SIZE], tl.float32)
-    low = end * 0
-    if WINDOW > 0:
-        low = tl.maximum(position + 1 - WINDOW, 0) // BLOCK * BLOCK
-    for start in range(low, end, BLOCK):
-        index = start + tl.arange(0, BLOCK)
-        there = index < end
-        page = tl.load(tables + slot * width + index // PAGE, mask=there, other=0).to(tl.int64)
-        place = ((page * KEYS + head // GROUP) * PAGE + index % PAGE)[:, None] * SIZE + column[None, :]
-        key = tl.load(keys + place, mask=there[:, None], other=0.0)
-        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
-        is_seen = index[None, :] <= (position + row)[:, None]
-        if WINDOW > 0:
-            is_seen = is_seen & (index[None, :] > (position + row)[:, None] - WINDOW)
-        score = tl.where(is_seen, score, float("-inf"))
-        higher = tl.maximum(highest, tl.max(score, 1))
-        fade = tl.exp2(highest - higher)
-        weight = tl.exp2(score - higher[:, None])
-        value = tl.load(values + place, mask=there[:, None], other=0.0)
-        total = total * fade + tl.sum(weight, 1)
-        result = tl.dot(weight.to(value.dtype), value, result * fade[:, None], input_precision="ieee")
-        highest = higher
-    tl.store(output + own, (result / total[:, None]).to(output.dtype.element_ty), mask=exists)
 
 
 @triton.jit
