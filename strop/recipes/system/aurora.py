@@ -11,7 +11,7 @@ Reading: A guess holds where the policy draws the very same token with the rando
     `rows` sequences are decoded. Training is GRPO's.
 Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the figure below of engines that are
     placed in a Ray cluster, which guess and learn all the same.
-Acts: draft/tokens_per_look > 1
+Acts: draft/tokens_per_look > 1 with steps=1
 """
 
 from __future__ import annotations
