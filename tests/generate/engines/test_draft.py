@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def test_what_a_lesson_minimises(cap: float | None, monkeypatch: pytest.MonkeyPa
         parameter.data.normal_(0, 0.5)
     sizes = [5, 2, 9]
     traces = [Trace(torch.randn(size, 6), torch.randint(7, (size,))) for size in sizes]
-    missed = Missed(torch.randn(4, 6), torch.randint(7, (4,)), torch.randn(4, 6))
+    missed = Missed(torch.randn(4, 6), torch.tensor([0, 5, 3, 0]), torch.randn(4, 6))
     none = Missed(torch.randn(2, 6), torch.full((2,), -1), torch.randn(2, 6))  # of slots that missed nothing
     starts = torch.randint(sum(sizes), (256,), generator=torch.Generator().manual_seed(0))
 
@@ -197,6 +198,34 @@ def test_what_a_lesson_minimises(cap: float | None, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(draft, "next_state", lambda state, tokens: state)
     still = Trace(torch.ones(6, 6), torch.zeros(6, dtype=torch.int64))
     assert float(draft._sampled([still])) == 0  # a draft that says what the model says has nothing to learn
+
+
+class Counting(Draft):
+    """Notes how much each lesson is drawn from."""
+
+    def lesson(self, traces: Iterable[Trace], missed: Missed) -> torch.Tensor:
+        self.__dict__.setdefault("lessons", []).append((len(list(traces)), len(missed.tokens)))
+        return torch.zeros(())
+
+
+def test_a_lesson_every_so_many_completions_from_the_newest() -> None:
+    draft = Counting(every=3, pool=5)
+    draft.open(Ends(torch.zeros(3, 2), torch.zeros(3, 2)))
+    none = Missed(torch.zeros(1, 2), torch.full((1,), -1), torch.zeros(1, 2))
+    for size in (2, 1, 4, 2, 0, 3, 2, 2, 2, 2):  # one token alone says nothing of what follows it
+        draft.take(Trace(torch.zeros(size, 2), torch.zeros(size, dtype=torch.int64)), none)
+    assert draft.__dict__["lessons"] == [(3, 3), (5, 5)]
+
+
+def test_what_is_not_taught_stays() -> None:
+    """Weights do not decay: behind an outer layer of zeros the inner one has no gradient, and is as it was."""
+    draft = Draft()
+    draft.open(Ends(torch.randn(7, 6), torch.randn(7, 6)))
+    assert draft._next is not None
+    before = draft._next.inner.weight.clone()
+    traces = [Trace(torch.randn(6, 6), torch.arange(6))]
+    draft.lesson(traces, Missed(torch.ones(1, 6), torch.full((1,), -1), torch.ones(1, 6)))
+    assert torch.equal(draft._next.inner.weight, before) and bool(draft._next.outer.weight.any())
 
 
 def test_a_model_that_caps_its_scores_tells_its_draft(folders: dict[str, Path]) -> None:
