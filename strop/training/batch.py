@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strop.errors import ConfigurationError
+from strop.machines import EXPERTS
 from strop.types import Origin
 
 if TYPE_CHECKING:
@@ -77,6 +78,12 @@ class Batch:
     def fill(self, policy: str, logprobs: Tensor) -> None:
         """Add a policy's logprobs [T]; a copy made before does not see them."""
         self.logprobs = {**self.logprobs, policy: logprobs}
+
+    def read_by(self, policy: str) -> Batch:
+        """As it is shown to a policy: a reference or a teacher wrote nothing of it, and chooses experts of its own."""
+        if policy == "proximal" or EXPERTS not in self.aux:
+            return self
+        return replace(self, aux={name: each for name, each in self.aux.items() if name != EXPERTS})
 
     def changed(self, change: Callable[[str, Tensor], Tensor]) -> Batch:
         """A copy with `change(name, tensor)` in place of every tensor but those of frozen policies."""

@@ -129,6 +129,22 @@ def test_routes_of_another_shape_are_nothing_to_a_model(tied: Path) -> None:
     assert np.array_equal(scored(tied, [turn]), scored(tied, [foreign]))
 
 
+def test_a_reference_and_a_teacher_choose_experts_of_their_own(tied: Path) -> None:
+    """Their weights are of the policy's shape, here even the same; the routes are those that nobody would take."""
+    prompt, tokens = np.array([4, 5, 6]), np.array([7, 8, 9, 7])
+    turn = Turn(prompt, tokens, np.zeros(4, np.float32), np.zeros(4, np.int64), Message("assistant", ""), Sampling())
+    told = replace(turn, aux={EXPERTS: np.tile(np.array([5, 6], np.int16), (7, LAYERS))})
+    trainer = TorchTrainer(chunk=16, fused="on")
+    trainer.open(tied, 0)
+    attempt = make_attempt("a", [told], advantage=1.0)
+    (batch,) = pack([Group(0, attempt.task, [attempt])], TokenMean(), 0, 100)
+    trainer.annotate([batch], frozenset(Logprobs(policy) for policy in ("proximal", "reference", str(tied))))
+    plain = scored(tied, [turn])
+    for policy in ("reference", str(tied)):
+        np.testing.assert_allclose(batch.logprobs[policy][batch.trainable], plain, atol=1e-6)
+    assert np.abs(batch.logprobs["proximal"][batch.trainable].numpy() - plain).max() > 1e-2
+
+
 def test_experts_by_hand() -> None:
     """Two of three experts of one number each: router logits 2, 1 and 0 for a state of 1."""
     router, state = torch.tensor([[2.0], [1.0], [0.0]]), torch.tensor([[1.0]])

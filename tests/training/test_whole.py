@@ -62,6 +62,8 @@ def test_fifty_steps_lead_to_the_same_place(folder: Path) -> None:
     are at most: 3 % and 0.01 with 10 bytes, 30 % and 0.05 with 6."""
     batches = pack(random_groups(), TokenMean(), 0, 60)
     plain, split, small = (opened(folder, held) for held in (18, 10, 6))
+    # gradients that are added by chance are added one after the other
+    assert [each._opened.at_once.is_wanted for each in (plain, split, small)] == [True, False, False]  # type: ignore[union-attr]
     before = {name: each.clone() for name, each in masters(plain).items()}
     curves = [[trainer.step(batches, OBJECTIVE)["loss"] for _ in range(50)] for trainer in (plain, split, small)]
     assert curves[0][-1] < 0.5 * curves[0][0]

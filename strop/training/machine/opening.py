@@ -43,9 +43,8 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
     load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
-    return Opened(
-        model, forward, earlier, optimizer, Path(source), seed, holding, AtOnce(_may_at_once(trainer, model, forward))
-    )
+    at_once = AtOnce(not holding.is_narrow and _may_at_once(trainer, model, forward))  # narrow ones are added in turn
+    return Opened(model, forward, earlier, optimizer, Path(source), seed, holding, at_once)
 
 
 def _may_at_once(trainer: TorchTrainer, model: Any, forward: Forward) -> bool:

@@ -106,11 +106,10 @@ class TorchTrainer(Trainer):
 
     def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
         """Write what the current policy thinks into each attempt's notes."""
-        forward = self._ready().forward
         take_notes(
             groups,
             needs,
-            lambda policy, batch, wanted: forward.look(self._policy(policy), batch, wanted),
+            lambda name, batch, wanted: self._ready().forward.look(self._policy(name), batch.read_by(name), wanted),
             self.max_tokens,
         )
 
@@ -227,13 +226,14 @@ class TorchTrainer(Trainer):
         forward, policy, model = self._ready().forward, need.policy, self._policy(need.policy)
         if isinstance(need, Logprobs):
             forward.refresh(model)
-            found = self._ready().at_once.on_tokens(batches, partial(forward.logprobs, model))
+            read = [batch.read_by(policy) for batch in batches]
+            found = self._ready().at_once.on_tokens(read, partial(forward.logprobs, model))
             for batch, logprobs in zip(batches, found, strict=True):
                 batch.fill(policy, logprobs)
             return
         head = head_of(model) if policy == "proximal" else partial(logits, model)
         for batch in batches:
-            batch.frozen = {**batch.frozen, policy: forward.frozen(model, batch, head)}
+            batch.frozen = {**batch.frozen, policy: forward.frozen(model, batch.read_by(policy), head)}
 
     def _policy(self, name: str) -> Any:
         """A model by the name of its policy; those that never move are loaded when first needed."""
