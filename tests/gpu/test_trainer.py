@@ -198,9 +198,10 @@ def test_the_quick_forward_in_bfloat16_is_the_slow_one_in_float32(is_checkpointe
         trainer.open(folder, 0)
         trainer.annotate(batches, frozenset({Logprobs("proximal")}))
         logprobs = torch.cat([batch.logprobs["proximal"] for batch in batches])
-        metrics = trainer.step(batches, Objective((Clip(), Entropy(weight=0.01))))
-        assert trainer._opened is not None
-        gradients = {name: each.grad for name, each in trainer._opened.model.named_parameters()}
+        objective = Objective((Clip(), Entropy(weight=0.01)))
+        gradients = trainer.gradient(batches, objective)
+        metrics = trainer.step(batches, objective)
+        assert trainer._opened is not None and gradients.keys() == trainer.weights().keys()
         assert (trainer._opened.forward.quick(trainer._opened.model) is not None) == (fused == "on")
         found[dtype] = logprobs, metrics, gradients
     (slow, slow_metrics, slow_gradients), (quick, metrics, gradients) = found.values()

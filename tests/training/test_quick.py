@@ -85,13 +85,14 @@ def siblings() -> list[Group]:
 
 
 def trained(folder: Path, groups: list[Group], **settings: Any) -> tuple[Tensor, Metrics, dict[str, Tensor]]:
-    """Logprobs before a step, its figures, and the gradient behind it."""
+    """Logprobs before a step, its gradient and its figures."""
     trainer = TorchTrainer(clip_norm=None, chunk=16, **settings)
     trainer.open(folder, 0)
     batches = pack(groups, TokenMean(), 0, 60)
     trainer.annotate(batches, frozenset({Logprobs("proximal")}))
     logprobs = torch.cat([batch.logprobs["proximal"] for batch in batches])
     gradients = trainer.gradient(batches, OBJECTIVE)
+    assert gradients.keys() == trainer.weights().keys()
     return logprobs, trainer.step(batches, OBJECTIVE), gradients
 
 
