@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from strop.kernels.nf4 import BLOCK, VALUES, Packed4, Scratch, pack, unpack
@@ -55,3 +56,15 @@ def test_several_weights_use_one_place_in_turn() -> None:
     assert torch.equal(first, torch.cat(expected[:2]))
     second = alone.read()
     assert torch.equal(second, expected[2]) and second.data_ptr() == first.data_ptr()
+
+
+def test_a_block_may_be_negative_and_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = -torch.rand(9, 2 * BLOCK, generator=torch.Generator().manual_seed(2)) - 0.1
+    codes, scales = pack(weight)
+    assert torch.equal(scales, -weight.view(-1, BLOCK).amin(1)) and BLOCK == 64
+    whole, pieces = torch.empty_like(weight), torch.empty_like(weight)
+    unpack(codes, scales, whole)
+    monkeypatch.setattr("strop.kernels.nf4._PIECE", 4 * BLOCK)
+    again, same = pack(weight)
+    unpack(codes, scales, pieces)
+    assert torch.equal(again, codes) and torch.equal(same, scales) and torch.equal(whole, pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from transformers import (
     Qwen3Config,
     Qwen3MoeConfig,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from strop.errors import ConfigurationError
 from strop.kernels.cpu.train import compiled
+from strop.models.block import why_slow
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.needs import Logprobs
@@ -169,3 +172,18 @@ def test_it_is_taken_by_itself_where_it_pays(tmp_path: Path) -> None:
         trained(save_gpt2(tmp_path / "gpt2"), random_groups())
     asked = trained(tmp_path / "llama", siblings(), fused="off" if compiled() is None else "on")
     assert torch.equal(by_itself[0], asked[0]) and by_itself[1] == asked[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (LlamaConfig(**SHAPE, hidden_act="relu"), "its activation is relu"),
+        (LlamaConfig(**SHAPE, attention_dropout=0.1), r"it has dropout \(0.1\)"),
+        (Gemma3TextConfig(**SHAPE, **_WINDOWS, use_bidirectional_attention=True), "its attention looks ahead"),
+        (Phi3Config(**SHAPE, pad_token_id=0, partial_rotary_factor=0.5), "only 0.5 of each head turns"),
+    ],
+)
+def test_what_the_description_cannot_tell_is_named(config: Any, why: str, tmp_path: Path) -> None:
+    config.architectures = [MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config.model_type]]
+    config.save_pretrained(tmp_path)
+    assert re.match(why, why_slow(tmp_path))

@@ -124,5 +124,8 @@ def test_what_cannot_be_held_in_four_bits_is_refused_before_loading(folder: Path
         TorchTrainer(lora=4, base="nf3")
     with pytest.raises(ConfigurationError, match='base="nf4" holds weights that do not learn: set lora'):
         TorchTrainer(base="nf4")
+    odd = save_tiny_model(tmp_path, "llama", intermediate_size=25)
+    with pytest.raises(ConfigurationError, match=r"share scales by 64, of which .*mlp.*has no whole number"):
+        trainer_of(odd)
     with pytest.raises(ConfigurationError, match='fused="off" switched off'):
         TorchTrainer(lora=4, base="nf4", fused="off").open(folder, 0)
