@@ -34,6 +34,7 @@ class Returnable:
     def take(self) -> None:
         if not self.is_here:
             self._resize(self._size)
+            self.content.zero_()  # whoever had it meanwhile may have left there what is no number
 
     def _resize(self, size: int) -> None:
         if self._mapped is None:
