@@ -7,6 +7,7 @@ eight bits hold of them, and that is what it is sent.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,19 @@ def in_eight_bits(model: Any) -> None:
     """From here on its layers' products are of eight bits; names and weights are the same."""
     for _, module in _linear(model):
         module.__class__ = EightBitLinear
+
+
+@contextmanager
+def plain_products(model: Any) -> Iterator[None]:
+    """Within it the layers of `in_eight_bits` multiply what they learn."""
+    linears: list[nn.Module] = [each for each in model.modules() if isinstance(each, EightBitLinear)]
+    for module in linears:
+        module.__class__ = nn.Linear
+    try:
+        yield
+    finally:
+        for module in linears:
+            module.__class__ = EightBitLinear
 
 
 @torch.no_grad()

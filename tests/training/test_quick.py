@@ -28,8 +28,11 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from strop.errors import ConfigurationError
 from strop.kernels.cpu.train import compiled
 from strop.models.block import why_slow
+from strop.models.eight_bits import in_eight_bits
+from strop.models.model import load_model
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
+from strop.training.machine.llama import llama_forward
 from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
@@ -128,6 +131,14 @@ def test_products_of_eight_bits_are_those_of_the_slow_path(tmp_path: Path) -> No
     gaps, moves = ((quick[0] - other[0])[quick[0] != 0].abs() for other in (slow, plain))
     assert float(gaps.median()) < 1e-5 and float(moves.median()) > 1e-2
     assert apart(quick, slow) < 0.01 < 0.02 < apart(quick, plain)
+    sizes = {"vocab_size": 512, "hidden_size": 192, "intermediate_size": 768, "num_hidden_layers": 6}
+    wild = LlamaConfig(**sizes, num_attention_heads=3, num_key_value_heads=1, initializer_range=0.2, eos_token_id=1)
+    AutoModelForCausalLM.from_config(wild).save_pretrained(tmp_path / "wild")
+    model = load_model(tmp_path / "wild")
+    in_eight_bits(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert llama_forward(model, torch.bfloat16, says_why_not=True) is not None
     assert quick[1]["fp8/rounding"] == slow[1]["fp8/rounding"] > 0.01
 
 

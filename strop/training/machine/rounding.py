@@ -40,10 +40,6 @@ class Rounding:
         self._sources += [source.detach() for source in sources]
         self._targets += targets
 
-    @property
-    def has_eights(self) -> bool:
-        return bool(self._encoded)
-
     def in_eight_bits(self, weights: Sequence[Tensor]) -> tuple[Eights, list[Eights]]:
         """The same in eight bits, and the place of each."""
         first = weights[0]
