@@ -48,5 +48,16 @@ def by_expert(rows: Tensor, experts: Tensor, counts: Tensor) -> Tensor:
     if rows.is_cuda and rows.dtype == torch.bfloat16:  # nothing waits for the host, so that a step can be a graph
         ends = counts.cumsum(0).to(torch.int32)
         return torch._grouped_mm(rows, experts.transpose(1, 2), offs=ends)
+    if rows.is_cuda and not torch.is_grad_enabled():
+        return on_all_rows(rows, experts, counts)
     parts = torch.split(rows, counts.tolist())
     return torch.cat([torch.mm(part, expert.t()) for part, expert in zip(parts, experts, strict=True)])
+
+
+def on_all_rows(rows: Tensor, experts: Tensor, counts: Tensor) -> Tensor:
+    """The same where there is no grouped product and nobody may wait: every expert on every row, most in vain."""
+    at, ends = torch.arange(len(rows), device=rows.device).unsqueeze(1), counts.cumsum(0)
+    found = rows.new_zeros(len(rows), experts.shape[1])
+    for expert, count, end in zip(experts, counts, ends, strict=True):
+        found = torch.where((at < end) & (at >= end - count), torch.mm(rows, expert.t()), found)
+    return found

@@ -9,16 +9,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import Multiplies, OnDevice, Refuses, TakesOffers, inside, outermost, parts
+from strop.abilities import OnDevice, Refuses, TakesOffers, inside, outermost, parts
 from strop.errors import ConfigurationError
 from strop.filter.rewards.flat import Flat
-from strop.machines import Engine, Trainer
+from strop.machines import Trainer
 from strop.models.computing import device_problem
 from strop.models.folder import check_model_folder
 from strop.models.names import model_folder
 from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
+from strop.start.products import problems as problems_of_products
 from strop.start.room import problems as problems_of_room
 from strop.start.supply import shortage
 from strop.training.machine.tokenizers import check_same_words
@@ -63,25 +64,6 @@ def _counts(run: Run) -> list[str]:
 
 def _streaming(run: Run) -> list[str]:
     return problems_of_streaming(run) if run.streams else []
-
-
-def _products(run: Run) -> list[str]:
-    """What is sampled and what is trained are rounded alike before they are multiplied, or not at all."""
-    engines = [each for each in inside(run.engine, Engine) if each.has_weights and len(inside(each, Engine)) == 1]
-    trainers = [each for each in inside(run.trainer, Trainer) if len(inside(each, Trainer)) == 1]
-    kinds = [sorted({_multiplied(each) for each in some}) for some in (engines, trainers)]
-    if not engines or kinds[0] == kinds[1]:
-        return []
-    without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})
-    return [
-        f"the engine's products are {' and '.join(kinds[0])}, the trainer's {' and '.join(kinds[1])}: what is trained "
-        "would not be what was sampled; set engine.products and trainer.products alike"
-        + (f" ({' and '.join(without)} can only multiply plain numbers)" if without else "")
-    ]
-
-
-def _multiplied(part: Engine | Trainer) -> str:
-    return part.products if isinstance(part, Multiplies) else "plain"
 
 
 def _group_size(run: Run) -> list[str]:
@@ -281,7 +263,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     problems_of_room,
     _group_size,
     _streaming,
-    _products,
+    problems_of_products,
     _sampling,
     _corrections,
     _annotations,

@@ -12,7 +12,10 @@ from strop.observe.chart_choice import CURVES
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = (DOCS / "when-it-fails.md").read_text()
-CHECKS = [ROOT / "strop" / "start" / f"{name}.py" for name in ("preflight", "supply", "advice", "fitting", "ready")]
+CHECKS = [
+    ROOT / "strop" / "start" / f"{name}.py"
+    for name in ("preflight", "products", "supply", "advice", "fitting", "ready")
+]
 _HOLE = "\0"  # a value within a message
 _PARTS = ("; use a correction with target=", ": a part would count twice", " weighs what comes", f"{_HOLE}(target=")
 

@@ -44,6 +44,11 @@ def test_its_parts() -> None:
     assert run.engine.products == run.trainer.products == "fp8"
 
 
+def test_on_a_gpu_it_is_refused_until_engine_and_trainer_agree_there() -> None:
+    with pytest.raises(ConfigurationError, match="products=fp8 is for a CPU so far"):
+        check(jet_rl(Setting(device="cuda")))
+
+
 @pytest.mark.parametrize("engine", [TorchEngine(products="fp8"), PagedEngine(8, "cpu", "float32", products="fp8")])
 def test_engine_and_trainer_agree_and_one_that_rounds_alone_does_not(engine: TorchEngine | PagedEngine) -> None:
     """Tokens of the engine, scored by a model that rounds and by one that does not.

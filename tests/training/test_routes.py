@@ -18,7 +18,7 @@ from strop.generate.engines.joined import joined
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.pieces import extended, read_to_the_end
-from strop.kernels.experts import by_expert, mixed, route
+from strop.kernels.experts import by_expert, mixed, on_all_rows, route
 from strop.machines import EXPERTS, Completion, Stop
 from strop.recipes import build, recipe_named
 from strop.start.launch import launch
@@ -167,6 +167,7 @@ def test_grouped_products_are_those_of_each_expert() -> None:
     rows, experts, counts = torch.randn(9, 16).bfloat16(), torch.randn(4, 8, 16).bfloat16(), torch.tensor([3, 0, 5, 1])
     grouped = torch._grouped_mm(rows, experts.transpose(1, 2), offs=counts.cumsum(0).to(torch.int32))
     torch.testing.assert_close(by_expert(rows, experts, counts), grouped, rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(on_all_rows(rows, experts, counts), grouped, rtol=1e-2, atol=1e-2)
 
 
 def test_a_prefix_is_shared_only_where_its_experts_are() -> None:
