@@ -128,12 +128,18 @@ def test_a_negative_rank_is_refused() -> None:
         TorchTrainer(lora=-1)
 
 
-def test_experts_that_cannot_be_merged_are_refused(tmp_path: Path) -> None:
+def test_experts_stay_as_they_are_beside_adapters_of_everything_else(tmp_path: Path) -> None:
     sizes = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "moe_intermediate_size": 8}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "qk_rope_head_dim": 4, "qk_nope_head_dim": 4}
     ranks = {"q_lora_rank": 8, "kv_lora_rank": 8, "v_head_dim": 4, "num_hidden_layers": 2, "first_k_dense_replace": 1}
     experts = {"n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1}
     config = DeepseekV3Config(**sizes, **heads, **ranks, **experts, bos_token_id=0, eos_token_id=1)
     AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"experts of deepseek_v3 .* use lora=0"):
-        opened(tmp_path)
+    trainer = opened(tmp_path)
+    before = {name: tensor.clone() for name, tensor in trainer.weights().items()}
+    batches = pack(random_groups(), TokenMean(), 0, 100)
+    losses = [trainer.step(batches, OBJECTIVE)["loss"] for _ in range(4)]
+    assert losses[-1] < losses[0]
+    moved = {name for name, tensor in trainer.weights().items() if not torch.equal(tensor, before[name])}
+    assert not any(".experts." in name or name.endswith("gate.weight") for name in moved)
+    assert any("self_attn" in name for name in moved) and any("shared_experts" in name for name in moved)
