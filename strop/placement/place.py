@@ -56,9 +56,9 @@ def _in_processes(run: Run, engines: int) -> Run:
 
 def _warn_of_too_many_threads(trainer: int, engines: int) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if trainer + engines > cores:
+    if trainer + engines > cores + 1:  # one too many fills the time in which an engine waits
         print(
             f"warning: {trainer} threads of the trainer and {engines} engines with one each are more than the {cores} "
-            f"cores here and will fight for them; at most {max(1, cores - trainer)} engines have one to themselves",
+            f"cores here and wait for each other; at most {max(1, cores - trainer)} engines have one to themselves",
             file=sys.stderr,
         )
