@@ -154,3 +154,13 @@ def test_longrope_ends_where_its_positions_would_turn_otherwise(tmp_path: Path) 
     check_context(folder, 24)
     with pytest.raises(ConfigurationError, match=r"context=25 is more than the 24 positions .* of its 96, .*longrope"):
         check_context(folder, 25)
+
+
+@pytest.mark.parametrize("length", [None, "many"])
+def test_longrope_that_does_not_say_its_original_length_is_refused(tmp_path: Path, length: object) -> None:
+    folder = save_tiny_model(tmp_path, "llama")
+    config = json.loads((folder / "config.json").read_text())
+    config["rope_parameters"] = {"all": {"rope_type": "longrope", "original_max_position_embeddings": length}}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="longrope needs original_max_position_embeddings as a number"):
+        check_context(folder, 8)

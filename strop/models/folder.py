@@ -97,10 +97,14 @@ def longest_sequence(config: Any) -> int | None:
     config = config.get_text_config()
     found = getattr(config, "rope_parameters", None) or {}
     lengths = [
-        int(rope["original_max_position_embeddings"])
+        rope.get("original_max_position_embeddings")
         for rope in (found, *found.values())
         if isinstance(rope, dict) and rope.get("rope_type") == "longrope"
     ]
+    if not all(isinstance(each, int) for each in lengths):
+        raise ModelError(
+            f"the model's longrope needs original_max_position_embeddings as a number, got {lengths[-1]!r}"
+        )
     known = (getattr(config, "max_position_embeddings", None), *lengths)
     return min((each for each in known if each), default=None)
 
