@@ -1,4 +1,7 @@
-"""Compiles the C of this folder once per machine and source, with whatever compiler there is; without one, says so."""
+"""Compiles the C of this folder once per machine and source, with whatever compiler there is; without one, says so.
+
+It stays in a folder of the user's; whenever something is added there, what nobody loaded for a month goes.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,18 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-LANES = 16  # floats of a vector, as in vectors.h
+LANES = 16  # floats of a vector at most, see vectors.h; heads have a multiple of them
 # no -ffast-math: sums keep their order, and NaN stays NaN
 _FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 _WIDE = "-mprefer-vector-width=512"  # known on x86 only
 _SECONDS = 60.0
+_UNUSED = 30 * 86400.0  # seconds after which a file is not missed
 
 
 @cache
@@ -29,8 +35,9 @@ def library(name: str, *defined: str) -> ctypes.CDLL | None:
     try:
         flags = (*_FLAGS, *(f"-D{each}" for each in defined))
         path = _folder() / f"{_name(compiler, source, flags)}.so"
-        if not path.is_file():
+        if not _is_there(path):
             _compile([compiler, *flags], source, path)
+            _empty(path.parent)
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.SubprocessError):
         return None
@@ -44,6 +51,21 @@ def _folder() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "strop"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _is_there(path: Path) -> bool:
+    """Whether it was compiled before; if so, it counts as loaded now."""
+    with suppress(OSError):  # it may belong to somebody else
+        os.utime(path)
+    return path.is_file()
+
+
+def _empty(folder: Path) -> None:
+    """Delete what other sources, compilers and processors left behind."""
+    for path in folder.glob("*-*.so"):
+        with suppress(OSError):  # another process may do the same
+            if time.time() - path.stat().st_mtime > _UNUSED:
+                path.unlink()
 
 
 def _name(compiler: str, source: Path, flags: Sequence[str]) -> str:

@@ -20,20 +20,34 @@ static inline int thread_here(void) {
 #define INLINE static inline __attribute__((always_inline))
 #define FOLD(x, ...) __builtin_shufflevector(x, x, __VA_ARGS__)
 
+/* halves of a vector change places, then halves of halves, down to two */
+#if LANES == 16
+#define HALVES(x) FOLD(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7)
+#define QUARTERS(x) FOLD(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11)
+#define EIGHTHS(x) FOLD(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)
+#elif LANES == 8
+#define HALVES(x) x
+#define QUARTERS(x) FOLD(x, 4, 5, 6, 7, 0, 1, 2, 3)
+#define EIGHTHS(x) FOLD(x, 2, 3, 0, 1, 6, 7, 4, 5)
+#else
+#define HALVES(x) x
+#define QUARTERS(x) x
+#define EIGHTHS(x) FOLD(x, 2, 3, 0, 1)
+#endif
+
 static inline float sum(lanes x) {
-    x += FOLD(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    x += FOLD(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    x += FOLD(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    if (LANES == 16) x += HALVES(x);
+    if (LANES >= 8) x += QUARTERS(x);
+    x += EIGHTHS(x);
     return x[0] + x[1];
 }
 
+static inline lanes higher(lanes one, lanes other) { return chosen(one > other, one, other); }
+
 static inline float highest(lanes x) {
-    lanes y = FOLD(x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
-    x = chosen(x > y, x, y);
-    y = FOLD(x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    x = chosen(x > y, x, y);
-    y = FOLD(x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    x = chosen(x > y, x, y);
+    x = higher(x, HALVES(x));
+    x = higher(x, QUARTERS(x));
+    x = higher(x, EIGHTHS(x));
     return x[0] > x[1] ? x[0] : x[1];
 }
 
@@ -136,6 +150,7 @@ INLINE lanes product(const float *query, const float *key, int64_t size) {
 }
 
 /* neighbours within four lanes, fours beside fours: each is one instruction without a table */
+#if LANES == 16
 #define TWO_EVEN 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
 #define TWO_ODD 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
 #define ONE_EVEN 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
@@ -144,6 +159,15 @@ INLINE lanes product(const float *query, const float *key, int64_t size) {
 #define BACKS 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 #define FOUR_EVEN 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
 #define FOUR_ODD 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
+#elif LANES == 8
+#define ONE_EVEN 0, 2, 8, 10, 4, 6, 12, 14
+#define ONE_ODD 1, 3, 9, 11, 5, 7, 13, 15
+#define FRONTS 0, 1, 2, 3, 8, 9, 10, 11
+#define BACKS 4, 5, 6, 7, 12, 13, 14, 15
+#else
+#define ONE_EVEN 0, 2, 4, 6
+#define ONE_ODD 1, 3, 5, 7
+#endif
 /* halves the number of vectors: each of the result has its lanes from two, neighbours added */
 #define ADD_PAIRS(parts, count, first, second)                                                      \
     for (int i = 0; i < count; i++)                                                                 \
@@ -160,10 +184,19 @@ INLINE lanes scores_of(const float *query, const float *keys, int64_t count, int
 #pragma GCC unroll 16
         for (int j = 0; j < LANES; j++) parts[j] = j < count ? product(query, keys + j * size, size) : (lanes){0};
     }
+#if LANES == 16
     ADD_PAIRS(parts, 8, TWO_EVEN, TWO_ODD)
     ADD_PAIRS(parts, 4, ONE_EVEN, ONE_ODD)
     ADD_PAIRS(parts, 2, FRONTS, BACKS)
     ADD_PAIRS(parts, 1, FOUR_EVEN, FOUR_ODD)
+#elif LANES == 8
+    ADD_PAIRS(parts, 4, ONE_EVEN, ONE_ODD)
+    ADD_PAIRS(parts, 2, ONE_EVEN, ONE_ODD)
+    ADD_PAIRS(parts, 1, FRONTS, BACKS)
+#else
+    ADD_PAIRS(parts, 2, ONE_EVEN, ONE_ODD)
+    ADD_PAIRS(parts, 1, ONE_EVEN, ONE_ODD)
+#endif
     return parts[0];
 }
 
@@ -187,14 +220,15 @@ static inline Span span_of(const Step *step, const float *memory, int64_t t, int
 
 /* One query's weights over `count` keys, which sum to 1; there is room for LANES more. `next` is what is read after. */
 INLINE void weigh(const float *query, Span keys, float scale, int64_t count, int64_t size, float *weights, Span next) {
-    const flags index = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const int32_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const flags index = *(const flags *)numbers;
     lanes top = (lanes){0} - INFINITY, total = {0};
     for (int64_t j = 0; j < count; j += LANES) {
         fetch(at(next, j, size), LANES * size);
         lanes scores = scale * scores_of(query, at(keys, j, size), count - j, size);
         scores = chosen(index < (int32_t)(count - j), scores, (lanes){0} - INFINITY);
         *(lanes *)(weights + j) = scores;
-        top = chosen(scores > top, scores, top);
+        top = higher(scores, top);
     }
     float most = highest(top);
     int64_t end = (count + LANES - 1) / LANES * LANES;

@@ -9,7 +9,7 @@ enum { PANEL = 2 * LANES };
 #ifdef __AVX512F__
 enum { TALL = 8, WIDE = 2 }; /* 16 of 32 registers hold sums; more rows at once are no quicker, and divide fewer numbers */
 #else
-enum { TALL = 6, WIDE = 1 }; /* a vector of 16 floats takes two of 16 registers: 12 hold sums */
+enum { TALL = 6, WIDE = 2 }; /* 12 of 16 */
 #endif
 
 typedef struct {

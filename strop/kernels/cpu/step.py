@@ -12,7 +12,7 @@ from torch import Tensor
 from strop.kernels.cpu.build import library
 from strop.types import IntArray
 
-PANEL = 32  # columns, as in products.h
+PANEL = 32  # columns of the widest that products.h makes
 _number, _pointer, _real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 
 
@@ -77,7 +77,7 @@ class Steps:
         self._scratch = torch.empty(0)
 
     def pack(self, weight: Tensor, panels: Tensor) -> None:
-        """weight [out, in] -> panels [out / PANEL, in, PANEL]."""
+        """weight [out, in] -> panels [out / PANEL, in, PANEL], or narrower ones in their room."""
         out, depth = weight.shape
         self._functions.pack(depth, out, weight.data_ptr(), weight.stride(1), weight.stride(0), panels.data_ptr())
 

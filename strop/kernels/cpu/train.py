@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from strop.kernels.cpu.build import LANES, library
+from strop.kernels.cpu.build import library
 
 if TYPE_CHECKING:
     from strop.kernels.attention import Heads, Varlen
 
-ROWS, BLOCK = 8, 64  # as in train.c
+BLOCK = 64  # as in train.c
 
 
 class _Plan(ctypes.Structure):
@@ -38,6 +38,7 @@ class Train:
         compiled.swiglu_forward.argtypes = (number, number, pointer, pointer, threads)
         compiled.swiglu_backward.argtypes = (number, number, *[pointer] * 4, threads)
         compiled.rotate.argtypes = (*[number] * 4, *[pointer] * 3, real, threads)
+        compiled.attention_room.argtypes, compiled.attention_room.restype = (plan,), number
         compiled.attend.argtypes = (plan, *[pointer] * 4, threads)
         compiled.attend_back.argtypes = (plan, *[pointer] * 6, threads)
         for function in (compiled.norm_forward, compiled.norm_backward, compiled.swiglu_forward, compiled.rotate):
@@ -92,22 +93,22 @@ class Train:
         self._functions.rotate(*counts, *tensors, -1.0 if is_back else 1.0, torch.get_num_threads())
 
     def attend(self, fused: Tensor, heads: Heads, plan: Varlen, scale: float) -> tuple[Tensor, Tensor]:
-        threads, longest = torch.get_num_threads(), _longest(plan)
+        threads, given = torch.get_num_threads(), _plan(plan, len(fused), heads, scale)
         output = fused.new_empty(len(fused), heads.queries * heads.size)
         level = fused.new_empty(heads.queries, len(fused))
-        scratch = fused.new_empty(threads, longest * (2 * heads.size + ROWS))
+        scratch = fused.new_empty(threads, self._functions.attention_room(given))
         tensors = (_at(fused), _at(output), _at(level), _at(scratch))
-        self._functions.attend(_plan(plan, len(fused), heads, longest, scale), *tensors, threads)
+        self._functions.attend(given, *tensors, threads)
         return output, level
 
     def attend_back(
         self, d_output: Tensor, fused: Tensor, output: Tensor, level: Tensor, heads: Heads, plan: Varlen, scale: float
     ) -> Tensor:
-        threads, longest = torch.get_num_threads(), _longest(plan)
+        threads, given = torch.get_num_threads(), _plan(plan, len(fused), heads, scale)
         found = torch.zeros_like(fused)
-        scratch = fused.new_empty(threads, longest * (5 * heads.size + 2 * ROWS))
+        scratch = fused.new_empty(threads, self._functions.attention_room(given))
         tensors = [_at(each) for each in (d_output, fused, output, level, found, scratch)]
-        self._functions.attend_back(_plan(plan, len(fused), heads, longest, scale), *tensors, threads)
+        self._functions.attend_back(given, *tensors, threads)
         return found
 
 
@@ -130,10 +131,6 @@ def _at(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _longest(plan: Varlen) -> int:
-    return -(-int(plan.sizes.max()) // LANES) * LANES
-
-
-def _plan(plan: Varlen, tokens: int, heads: Heads, longest: int, scale: float) -> _Plan:
-    counts = (len(plan.queries), tokens, heads.queries, heads.keys, heads.size, longest)
+def _plan(plan: Varlen, tokens: int, heads: Heads, scale: float) -> _Plan:
+    counts = (len(plan.queries), tokens, heads.queries, heads.keys, heads.size, plan.longest)
     return _Plan(*counts, plan.queries.data_ptr(), _at(plan.gather), scale)

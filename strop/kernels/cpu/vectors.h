@@ -4,7 +4,14 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 16 }; /* floats of a vector */
+/* Floats of a vector: those of one register. A compiler keeps wider ones in memory. */
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t flags __attribute__((vector_size(4 * LANES), aligned(4)));
