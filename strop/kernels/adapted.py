@@ -1,9 +1,9 @@
 """A linear layer with an adapter of low rank beside it (LoRA, Hu et al., 2106.09685), rounded alike by all who use it.
 
-m = x A' is rounded, d = b + s m B' is rounded, and y = d + x W' is: the small part first, so that it loses least and
-the large product adds to it as it writes. Sums are as wide as those of any product. Layers that read the same input are
-one: their A lie below one another and their B along a diagonal, so that what is not a layer's own adds exact zeros. W
-has no gradient.
+y = b + x W' is rounded as it is without an adapter, m = x A' is rounded, d = s m B' is rounded, and y + d is, as PEFT
+does where s is a power of two; any other s it multiplies with m B' rounded. Sums are as wide as those of any product.
+Layers that read the same input are one: their A lie below one another and their B along a diagonal, so that what is not
+a layer's own adds exact zeros. W has no gradient.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from strop.kernels.linear import weight_gradient
@@ -51,17 +52,22 @@ class Adapter:
 
 def adapted(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter) -> Tensor:
     """state [T, I], weight [O, I], bias [O] -> [T, O]."""
-    return beside(state, bias, adapter).addmm_(state, weight.t())
+    return add_beside(F.linear(state, weight, bias), state, adapter)
 
 
-def beside(state: Tensor, bias: Tensor | None, adapter: Adapter) -> Tensor:
-    """What is added to the product of the weight [T, O]."""
-    return _scaled(_middle(state, adapter), adapter.up.t(), adapter.scale, bias)
+def add_beside(output: Tensor, state: Tensor, adapter: Adapter) -> Tensor:
+    """What the adapter makes of state [T, I], added to what the layer made of it [T, O], in place."""
+    middle = _middle(state, adapter)
+    if _is_narrow(state):
+        from strop.kernels.triton.adapted import add
+
+        return add(output, middle, adapter.up, adapter.scale)
+    return output.add_(_scaled(middle, adapter.up.t(), adapter.scale))
 
 
 def _middle(state: Tensor, adapter: Adapter) -> Tensor:
     """x A' [T, R]: of so few columns a library would cut the sums, by the number of rows."""
-    if state.is_cuda:
+    if _is_narrow(state):
         from strop.kernels.triton import in_order
 
         if in_order.can_multiply(state, adapter.down):
@@ -69,16 +75,18 @@ def _middle(state: Tensor, adapter: Adapter) -> Tensor:
     return torch.mm(state, adapter.down.t())
 
 
+def _is_narrow(state: Tensor) -> bool:
+    return state.is_cuda and state.dtype in (torch.bfloat16, torch.float16)
+
+
 def state_pull(d_output: Tensor, weight: Tensor, adapter: Adapter) -> tuple[Tensor, Tensor]:
     """Gradients of the state [T, I], rounded likewise, and of the middle [T, R] but for the scale."""
     d_middle = torch.mm(d_output, adapter.up)
-    return _scaled(d_middle, adapter.down, adapter.scale, None).addmm_(d_output, weight), d_middle
+    return _scaled(d_middle, adapter.down, adapter.scale).addmm_(d_output, weight), d_middle
 
 
-def _scaled(one: Tensor, other: Tensor, scale: float, bias: Tensor | None) -> Tensor:
-    """bias + scale * one @ other, rounded once."""
-    if bias is not None:
-        return torch.addmm(bias, one, other, alpha=scale)
+def _scaled(one: Tensor, other: Tensor, scale: float) -> Tensor:
+    """scale * one @ other, rounded once."""
     return one.new_empty(len(one), other.shape[1]).addmm_(one, other, beta=0, alpha=scale)
 
 

@@ -7,6 +7,8 @@ is one product. A token's experts are summed in the order in which they were cho
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -20,13 +22,33 @@ def route(
 
     `taken` [T, k] are known choices; one that is no expert's number is made anew.
     """
-    wide = torch.promote_types(state.dtype, torch.float32)
-    chances = torch.mm(state.to(wide), router.to(wide).t()).softmax(-1)
+    chances = _Liking.apply(state, router).softmax(-1)  # type: ignore[no-untyped-call]
     chosen = chances.detach().topk(count, -1).indices
     if taken is not None:
         chosen = torch.where((taken < 0) | (taken >= len(router)), chosen, taken)
     weights = chances.gather(1, chosen)
     return chosen, weights / weights.sum(-1, keepdim=True) if is_normalised else weights
+
+
+class _Liking(torch.autograd.Function):
+    """What a router makes of a state, in float32: of narrow numbers on a GPU summed in one order, however many rows."""
+
+    @staticmethod
+    def forward(ctx: Any, state: Tensor, router: Tensor) -> Tensor:
+        ctx.save_for_backward(state, router)
+        wide = torch.promote_types(state.dtype, torch.float32)
+        if state.is_cuda and state.dtype == router.dtype:
+            from strop.kernels.triton import in_order
+
+            if in_order.can_multiply(state, router):
+                return in_order.product(state, router, None, wide)
+        return torch.mm(state.to(wide), router.to(wide).t())
+
+    @staticmethod
+    def backward(ctx: Any, pull: Tensor) -> tuple[Tensor, Tensor]:
+        state, router = ctx.saved_tensors
+        of_state, of_router = torch.mm(pull, router.to(pull.dtype)), torch.mm(pull.t(), state.to(pull.dtype))
+        return of_state.to(state.dtype), of_router.to(router.dtype)
 
 
 def mixed(

@@ -6,6 +6,18 @@ import torch
 from torch import Tensor
 
 
+def keep_sums_whole() -> None:
+    """From here on no library of this process cuts the sum of a narrow product into parts that are added later.
+
+    It would do so where rows are few, and round otherwise then than where they are many.
+    """
+    if not torch.cuda.is_available():
+        return
+    torch.backends.cuda.preferred_blas_library("cublaslt")  # the one that can be told so
+    for name in ("bf16", "fp16"):
+        setattr(torch.backends.cuda.matmul, f"allow_{name}_reduced_precision_reduction", (False, False))
+
+
 def weight_gradient(d_output: Tensor, state: Tensor, dtype: torch.dtype) -> Tensor:
     """d_output [T, O], state [T, I] -> [O, I] in `dtype`, rounded to it at the end if at all."""
     return product(d_output.t(), state, dtype)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -17,13 +15,8 @@ from strop.kernels.eight_bits import (
     reference_encode,
     reference_encode_squares,
 )
-from strop.machines import Completion
-from strop.training.needs import Logprobs
-from strop.training.pack import pack
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Sampling
-from strop.weights.channels.memory import Memory
-from tests.gpu.test_exact import SIBLINGS, folder_of, groups_of
+from tests.gpu.test_exact import connected, folder_of, gaps_of, prompts_of, published
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device
 
 pytestmark = pytest.mark.gpu
@@ -100,22 +93,12 @@ def test_the_trainer_finds_the_logprobs_that_the_engine_gave(width: int, tmp_pat
     """To the last bit of every product, though one multiplies 48 rows and the other thousands."""
     heads = {"num_attention_heads": width // 64, "num_key_value_heads": 1}
     folder = folder_of(tmp_path, hidden_size=width, intermediate_size=4 * width, num_hidden_layers=6, **heads)
-    trainer, engine, channel = TorchTrainer(device="cuda", products="fp8"), PagedEngine(rows=48, memory=0.05), Memory()
+    trainer, engine, prompts = (
+        TorchTrainer(device="cuda", products="fp8"),
+        PagedEngine(rows=48, memory=0.05),
+        prompts_of(),
+    )
     engine.products = "fp8"
-    trainer.open(folder, 0)
-    channel.connect(trainer, [engine])
-    engine.open(folder)
-    stream = np.random.default_rng(0)
-    prompts = [stream.integers(2, 512, int(stream.integers(5, 200))) for _ in range(12)]
-
-    async def everything() -> list[Completion]:
-        await channel.publish(0)
-        asked = [prompt for prompt in prompts for _ in range(SIBLINGS)]
-        sampling = Sampling(max_tokens=100)
-        return list(await asyncio.gather(*(engine.sample(each, sampling, key) for key, each in enumerate(asked))))
-
-    batches = pack(groups_of(prompts, asyncio.run(everything())), None, 0, trainer.max_tokens)
-    trainer.annotate(batches, frozenset({Logprobs("proximal")}))
-    for batch in batches:
-        gaps = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable].abs()
+    found = published(connected(trainer, engine, folder), engine, prompts)
+    for (gaps,) in gaps_of(trainer, prompts, found, "proximal"):
         assert float(gaps.mean()) < 1e-5, gaps.mean()

@@ -26,7 +26,7 @@ def filled(dtype: torch.dtype, inputs: int = 7) -> Adapter:
 
 
 def looped(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter, dtype: torch.dtype) -> Tensor:
-    """Each layer by itself, number by number, rounded to `dtype` at the three places."""
+    """Each layer by itself, number by number, rounded to `dtype` at the four places, as peft does."""
 
     def rounded(number: float) -> float:
         return float(torch.tensor(number, dtype=torch.float64).to(dtype))
@@ -38,15 +38,15 @@ def looped(state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter,
             middle = [rounded(sum(x * a for x, a in zip(row, each.tolist(), strict=True))) for each in down.double()]
             for place in range(len(up)):
                 beside = sum(m * b for m, b in zip(middle, up[place].double().tolist(), strict=True))
-                small = rounded(SCALE * beside + (0.0 if bias is None else float(bias[top + place])))
                 plain = sum(x * w for x, w in zip(row, weight[top + place].double().tolist(), strict=True))
-                found[token, top + place] = rounded(small + plain)
+                whole = rounded(plain + (0.0 if bias is None else float(bias[top + place])))
+                found[token, top + place] = rounded(whole + rounded(SCALE * beside))
         top += len(up)
     return found
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_it_is_rounded_at_three_places(dtype: torch.dtype) -> None:
+def test_it_is_rounded_at_four_places(dtype: torch.dtype) -> None:
     state, weight, adapter = drawn(6, 7, dtype=dtype), drawn(10, 7, dtype=dtype), filled(dtype)
     for bias in (None, drawn(10, dtype=dtype)):
         output = adapted(state, weight, bias, adapter)
@@ -85,3 +85,37 @@ def test_its_gradient_is_that_of_the_merged_weight() -> None:
         found = [d_state, *adapter_pulls(d_output, d_middle, state, adapter, torch.float64)]
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_layers_of_one_input_lie_below_one_another_and_along_a_diagonal() -> None:
+    adapter = filled(torch.float64)
+    parts = adapter.parts
+    assert [tuple(part.shape) for part in parts] == [(2, 7), (5, 2), (3, 7), (4, 3), (2, 7), (1, 2)]
+    assert torch.equal(adapter.down, torch.cat(parts[::2]))
+    assert torch.equal(adapter.up, torch.block_diag(*parts[1::2]))
+
+
+@pytest.mark.parametrize("rank", [1, 7])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_in_bfloat16_it_is_what_peft_computes(rank: int, has_bias: bool) -> None:
+    """To the bit, of layers that read one input; gradients, which peft sums in float32 and rounds, nearly."""
+    peft = pytest.importorskip("peft")
+    torch.manual_seed(rank)
+    layers = torch.nn.ModuleDict({name: torch.nn.Linear(24, width, has_bias) for name, width in (("q", 8), ("k", 5))})
+    config = peft.LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=["q", "k"], init_lora_weights=False)
+    theirs = peft.get_peft_model(layers.bfloat16(), config, autocast_adapter_dtype=False).base_model.model
+    masters = [theirs[name].get_parameter(f"lora_{side}.default.weight") for name in "qk" for side in "AB"]
+    adapter = Adapter.empty(masters[0].detach(), [(rank, 8), (rank, 5)], torch.bfloat16, 2.0)
+    for part, master in zip(adapter.parts, masters, strict=True):
+        part.copy_(master.detach())
+    weight = torch.cat([theirs[name].base_layer.weight.detach() for name in "qk"])
+    bias = torch.cat([theirs[name].base_layer.bias.detach() for name in "qk"]) if has_bias else None
+    state, d_output = torch.randn(13, 24).bfloat16().requires_grad_(), torch.randn(13, 13).bfloat16()
+    wanted = torch.cat([theirs[name](state) for name in "qk"], 1)
+    wanted.backward(d_output)
+    with torch.no_grad():
+        assert torch.equal(adapted(state, weight, bias, adapter), wanted)
+        d_state, d_middle = state_pull(d_output, weight, adapter)
+        found = [d_state, *adapter_pulls(d_output, d_middle, state, adapter, torch.float32)]
+    for one, other in zip(found, [state, *masters], strict=True):
+        assert float((one - other.grad).norm() / other.grad.norm()) < 1e-2

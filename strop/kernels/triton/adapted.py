@@ -1,7 +1,8 @@
-"""`strop.kernels.adapted.adapted` of few rows: an adapter costs one small kernel more, not three.
+"""`strop.kernels.adapted` in Triton: what an adapter adds, and the whole of few rows.
 
-x A' and x W' are summed by programs of one launch, side by side; what follows (B, scale, bias, the three roundings,
-and the activation behind gate and up) is the second kernel's.
+Of few rows an adapter costs one small kernel more, not three: x A' and x W' are summed by programs of one launch, side
+by side; what follows (B, scale, bias, the three roundings, and the activation behind gate and up) is the second
+kernel's. Both ways round alike, which a library that adds to what is there does not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from strop.kernels.triton.swiglu import opened
 
 _RANKS = 16  # of A that one program sums: no fewer fit a matrix unit
 _COLUMNS = 64  # outputs of one program of the second kernel
+_NUMBERS = 64 * 128  # of x A' that a program of `add` has at once
 
 
 def adapted(
@@ -26,6 +28,7 @@ def adapted(
     """state [T, I], weight [O, I], bias [O] -> [T, O]; gated: `swiglu` of that, [T, O / 2]."""
     count, size = state.shape
     ranks, wide = len(adapter.down), len(weight)
+    padded = _padded(ranks)
     more = chained(count, state.device)
     middle = torch.empty(count, ranks, dtype=state.dtype, device=state.device)
     sums = torch.empty(count, wide, dtype=torch.float32, device=state.device)
@@ -38,10 +41,26 @@ def adapted(
     output = torch.empty(count, outer, dtype=state.dtype, device=state.device)
     _finish[(triton.cdiv(outer, _COLUMNS),)](
         middle, sums, adapter.up, bias, output, count, adapter.scale,
-        OUTER=outer, WIDE=wide, RANKS=ranks, PADDED=max(16, triton.next_power_of_2(ranks)), ROWS=tile["ROWS"],
+        OUTER=outer, WIDE=wide, RANKS=ranks, PADDED=padded, ROWS=tile["ROWS"],
         COLUMNS=_COLUMNS, HAS_BIAS=bias is not None, IS_GATED=is_gated, IS_GELU=is_gelu, num_warps=4, **more,
     )  # fmt: skip
     return output
+
+
+def add(output: Tensor, middle: Tensor, up: Tensor, scale: float) -> Tensor:
+    """middle [T, R], up [O, R]: scale * middle @ up', rounded, is added to output [T, O]."""
+    (count, ranks), outer = middle.shape, len(up)
+    padded = _padded(ranks)
+    rows = max(16, min(128, _NUMBERS // padded))
+    _add[(triton.cdiv(outer, _COLUMNS), triton.cdiv(count, rows))](
+        output, middle, up, count, scale, OUTER=outer, RANKS=ranks, PADDED=padded, ROWS=rows, COLUMNS=_COLUMNS,
+        num_warps=4,
+    )  # fmt: skip
+    return output
+
+
+def _padded(ranks: int) -> int:
+    return max(16, int(triton.next_power_of_2(ranks)))
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -89,17 +108,36 @@ def _finish(
     tl.store(output + row[:, None] * OUTER + column[None, :], found, exists)
 
 
+@triton.jit(do_not_specialize=["count"])
+def _add(
+    output, middle, up, count, scale,
+    OUTER: tl.constexpr, RANKS: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    column, rank = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.arange(0, PADDED)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    to, at = output + row.to(tl.int64)[:, None] * OUTER + column[None, :], row.to(tl.int64)[:, None] * RANKS
+    exists = (row < count)[:, None] & (column < OUTER)[None, :]
+    inner = tl.load(middle + at + rank[None, :], (row < count)[:, None] & (rank < RANKS)[None, :], 0.0)
+    base = tl.load(to, exists, 0.0)
+    tl.store(to, _added(base, inner, up, column, rank, scale, OUTER, RANKS), exists)
+
+
 @triton.jit
 def _whole(
     inner, sums, up, bias, column, row, rank, scale, exists,
     WIDE: tl.constexpr, RANKS: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
     """What the layer and its adapter give at these outputs [ROWS, COLUMNS], rounded."""
-    kind = inner.dtype
+    base = tl.load(sums + row[:, None] * WIDE + column[None, :], exists, 0.0)
+    if HAS_BIAS:
+        base += tl.load(bias + column, column < WIDE, 0.0).to(tl.float32)[None, :]
+    return _added(base.to(inner.dtype), inner, up, column, rank, scale, WIDE, RANKS)
+
+
+@triton.jit
+def _added(base, inner, up, column, rank, scale, WIDE: tl.constexpr, RANKS: tl.constexpr):
+    """base [ROWS, COLUMNS] and what the adapter adds there."""
     is_there = (column < WIDE)[None, :] & (rank < RANKS)[:, None]
     right = tl.load(up + column.to(tl.int64)[None, :] * RANKS + rank[:, None], is_there, 0.0)
-    beside = tl.dot(inner, right, input_precision="ieee") * scale
-    if HAS_BIAS:
-        beside += tl.load(bias + column, column < WIDE, 0.0).to(tl.float32)[None, :]
-    total = tl.load(sums + row[:, None] * WIDE + column[None, :], exists, 0.0)
-    return (beside.to(kind).to(tl.float32) + total).to(kind)
+    beside = (tl.dot(inner, right, input_precision="ieee") * scale).to(inner.dtype)
+    return (base.to(tl.float32) + beside.to(tl.float32)).to(inner.dtype)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from strop.kernels import attention
 from strop.kernels.attention import Heads, Varlen
-from strop.kernels.triton.summing import CHUNK, STEP, merged, nothing, scored, weighed
+from strop.kernels.triton.summing import CHUNK, STEP, added, merged, nothing, scored, weighed
 
 # `benchmarks/training_parts.py --tune` tries others; another STEP would round otherwise than engines do
 ATTEND = {"STEP": STEP, "num_warps": 4, "num_stages": 3}
@@ -78,56 +78,66 @@ def first_seen(place, whole, STEP: tl.constexpr, WINDOW: tl.constexpr):
 
 
 @triton.jit
+def queries_of(fused, table, HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    """A program's queries: the first token and all, which of them are, and their vectors [BLOCK, SIZE].
+
+    Then of their sequence: its first key, the column of keys, where the queries stand and where they end.
+    """
+    entry = table + tl.program_id(1) * 4
+    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
+    key_at = (HEADS + tl.program_id(0) // (HEADS // KEYS)) * SIZE
+    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    is_row = rows < count
+    at = (first + rows).to(tl.int64)[:, None]
+    own = fused + at * ((HEADS + 2 * KEYS) * SIZE) + tl.program_id(0) * SIZE + sizes[None, :]
+    return first, at, is_row, tl.load(own, is_row[:, None], 0.0), (key_first, key_at, place, place + count)
+
+
+@triton.jit
 def _attend(
     fused, gather, table, output, level, tokens, factor,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
     CHUNK: tl.constexpr, IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(0)
-    entry = table + tl.program_id(1) * 4
-    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
-    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
-    key_at = (HEADS + head // (HEADS // KEYS)) * SIZE
-    value_at = key_at + KEYS * SIZE
-    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
-    is_row = rows < count
-    at = (first + rows).to(tl.int64)[:, None]
-    query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-    top, sum, whole = nothing(BLOCK, SIZE)  # of chunks that are done
-    most, total, found = nothing(BLOCK, SIZE)  # of the chunk at hand
-    end = place + count
+    first, at, is_row, query, sequence = queries_of(fused, table, HEADS, KEYS, SIZE, BLOCK)
+    place, end = sequence[2], sequence[3]
+    done, chunk = nothing(BLOCK, SIZE), nothing(BLOCK, SIZE)
     all_seen = (place + 1) // STEP * STEP  # every query sees all keys before
     low, all_seen = first_seen(place, all_seen, STEP, WINDOW)
     for start in range(low, all_seen, STEP):
-        is_first = (start % CHUNK == 0) & (start > low)
-        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        before, weight = most, total
-        shares, fade, most, total = weighed(scores, most, total, is_first)
-        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        if is_first:  # here, where the last product is waited for anyway
-            top, sum, whole = merged(top, sum, whole, before, weight, found)
-            found = tl.zeros([BLOCK, SIZE], tl.float32)
-        else:
-            found = found * fade
-        found = tl.dot(shares.to(value.dtype), value, found)
+        done, chunk = _taken_in(
+            fused, gather, query, sequence, done, chunk, start, low, factor,
+            HEADS, KEYS, SIZE, BLOCK, STEP, CHUNK, IS_SHARED, WINDOW, CAP, False,
+        )  # fmt: skip
     for start in range(all_seen, end, STEP):
-        is_first = (start % CHUNK == 0) & (start > low)
-        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        is_seen = seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
-        before, weight = most, total
-        shares, fade, most, total = weighed(tl.where(is_seen, scores, float("-inf")), most, total, is_first)
-        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        if is_first:
-            top, sum, whole = merged(top, sum, whole, before, weight, found)
-            found = tl.zeros([BLOCK, SIZE], tl.float32)
-        else:
-            found = found * fade
-        found = tl.dot(shares.to(value.dtype), value, found)
+        done, chunk = _taken_in(
+            fused, gather, query, sequence, done, chunk, start, low, factor,
+            HEADS, KEYS, SIZE, BLOCK, STEP, CHUNK, IS_SHARED, WINDOW, CAP, True,
+        )  # fmt: skip
     if end > CHUNK:
-        most, total, found = merged(top, sum, whole, most, total, found)
-    found = found / total[:, None]
-    to = output + at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
-    tl.store(to, found.to(output.dtype.element_ty), is_row[:, None])
-    tl.store(level + head * tokens + first + rows, most + tl.log2(total), is_row)
+        chunk = merged(done, chunk)
+    most, total, found = chunk
+    to = output + at * (HEADS * SIZE) + head * SIZE + tl.arange(0, SIZE)[None, :]
+    tl.store(to, (found / total[:, None]).to(output.dtype.element_ty), is_row[:, None])
+    tl.store(level + head * tokens + first + tl.arange(0, BLOCK), most + tl.log2(total), is_row)
+
+
+@triton.jit
+def _taken_in(
+    fused, gather, query, sequence, done, chunk, start, low, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    CHUNK: tl.constexpr, IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr, IS_CUT: tl.constexpr,
+):  # fmt: skip
+    """The sums with STEP keys more, of which a query may not see all where `IS_CUT`."""
+    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
+    key_first, key_at, place, end = sequence
+    is_first = (start % CHUNK == 0) & (start > low)
+    key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+    scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
+    if IS_CUT:
+        is_seen = seen((place + tl.arange(0, BLOCK))[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
+        scores = tl.where(is_seen, scores, float("-inf"))
+    block = weighed(scores, chunk, is_first)
+    value = rows_of(fused, gather, key_first, end, key_at + KEYS * SIZE, start, STEP, SIZE, WIDTH, IS_SHARED)
+    return added(done, chunk, block, value, is_first, None)

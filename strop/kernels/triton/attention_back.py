@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.kernels import attention
 from strop.kernels.attention import Angles, Heads, Varlen
-from strop.kernels.triton.attention import first_seen, options_of, rows_of, seen, shape_of
+from strop.kernels.triton.attention import first_seen, options_of, queries_of, rows_of, seen, shape_of
 from strop.kernels.triton.summing import scored
 
 # STEP: keys, or queries, that a program takes in at a time; `benchmarks/training_parts.py --tune` tries others
@@ -72,46 +72,59 @@ def _of_queries(
 ):  # fmt: skip
     """dQ = dS K, with dS = P (dO V' - sum(dO O)); the last sum is left for `_of_keys`."""
     head = tl.program_id(0)
-    entry = table + tl.program_id(1) * 4
-    first, count, key_first, place = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2), tl.load(entry + 3)
-    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
-    key_at = (HEADS + head // (HEADS // KEYS)) * SIZE
-    value_at = key_at + KEYS * SIZE
-    rows, sizes = tl.arange(0, BLOCK), tl.arange(0, SIZE)
-    is_row = rows < count
-    at = (first + rows).to(tl.int64)[:, None]
-    query = tl.load(fused + at * WIDTH + head * SIZE + sizes[None, :], is_row[:, None], 0.0)
-    narrow = at * (HEADS * SIZE) + head * SIZE + sizes[None, :]
+    first, at, is_row, query, sequence = queries_of(fused, table, HEADS, KEYS, SIZE, BLOCK)
+    place, end = sequence[2], sequence[3]
+    rows = tl.arange(0, BLOCK)
+    narrow = at * (HEADS * SIZE) + head * SIZE + tl.arange(0, SIZE)[None, :]
     pull = tl.load(d_output + narrow, is_row[:, None], 0.0)
     own = tl.load(output + narrow, is_row[:, None], 0.0)
     bias = tl.sum(pull.to(tl.float32) * own.to(tl.float32), 1)
     tl.store(pulled + head * tokens + first + rows, bias, is_row)
     height = tl.load(level + head * tokens + first + rows, is_row, 0.0)
     found = tl.zeros([BLOCK, SIZE], tl.float32)
-    end = place + count
     whole = (place + 1) // STEP * STEP
     low, whole = first_seen(place, whole, STEP, WINDOW)
     for start in range(low, whole, STEP):
-        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        shares = tl.exp2(scores - height[:, None])
-        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
-        if CAP > 0:
-            d_scores *= 1 - (scores / CAP) * (scores / CAP)
-        found = tl.dot(d_scores.to(key.dtype), key, found)
+        found = _taken_in(
+            fused, gather, query, sequence, pull, height, bias, found, start, factor,
+            HEADS, KEYS, SIZE, BLOCK, STEP, IS_SHARED, WINDOW, CAP, False,
+        )  # fmt: skip
     for start in range(whole, end, STEP):
-        key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        value = rows_of(fused, gather, key_first, end, value_at, start, STEP, SIZE, WIDTH, IS_SHARED)
-        scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
-        shares = tl.exp2(scores - height[:, None])
-        is_seen = seen((place + rows)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
+        found = _taken_in(
+            fused, gather, query, sequence, pull, height, bias, found, start, factor,
+            HEADS, KEYS, SIZE, BLOCK, STEP, IS_SHARED, WINDOW, CAP, True,
+        )  # fmt: skip
+    to = d_fused + at * ((HEADS + 2 * KEYS) * SIZE) + head * SIZE
+    _store(found * scale, to, at, is_row[:, None], cosine, sine, BLOCK, SIZE, IS_TURNED)
+
+
+@triton.jit
+def _taken_in(
+    fused, gather, query, sequence, pull, height, bias, found, start, factor,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
+    IS_SHARED: tl.constexpr, WINDOW: tl.constexpr, CAP: tl.constexpr, IS_CUT: tl.constexpr,
+):  # fmt: skip
+    """The sum over keys with STEP more, of which a query may not see all where `IS_CUT`."""
+    WIDTH: tl.constexpr = (HEADS + 2 * KEYS) * SIZE
+    key_first, key_at, place, end = sequence
+    key = rows_of(fused, gather, key_first, end, key_at, start, STEP, SIZE, WIDTH, IS_SHARED)
+    value = rows_of(fused, gather, key_first, end, key_at + KEYS * SIZE, start, STEP, SIZE, WIDTH, IS_SHARED)
+    scores = scored(tl.dot(query, tl.trans(key)), factor, CAP)
+    shares = tl.exp2(scores - height[:, None])
+    if IS_CUT:
+        is_seen = seen((place + tl.arange(0, BLOCK))[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
         shares = tl.where(is_seen, shares, 0.0)
-        d_scores = shares * (tl.dot(pull, tl.trans(value)) - bias[:, None])
-        if CAP > 0:
-            d_scores *= 1 - (scores / CAP) * (scores / CAP)
-        found = tl.dot(d_scores.to(key.dtype), key, found)
-    _store(found * scale, d_fused + at * WIDTH + head * SIZE, at, is_row[:, None], cosine, sine, BLOCK, SIZE, IS_TURNED)
+    d_scores = _d_scores(scores, shares, tl.dot(pull, tl.trans(value)), bias[:, None], CAP)
+    return tl.dot(d_scores.to(key.dtype), key, found)
+
+
+@triton.jit
+def _d_scores(scores, shares, pulls, bias, CAP: tl.constexpr):
+    """The gradient of scores as they were before a cap bent them."""
+    found = shares * (pulls - bias)
+    if CAP > 0:
+        found *= 1 - (scores / CAP) * (scores / CAP)
+    return found
 
 
 @triton.jit
@@ -154,9 +167,7 @@ def _of_keys(
                 is_seen = seen((place + asked)[None, :], (key_place + rows)[:, None], WINDOW)
                 shares = tl.where(is_seen, shares, 0.0)
             d_value = tl.dot(shares.to(pull.dtype), pull, d_value)
-            d_scores = shares * (tl.dot(value, tl.trans(pull)) - bias[None, :])
-            if CAP > 0:
-                d_scores *= 1 - (scores / CAP) * (scores / CAP)
+            d_scores = _d_scores(scores, shares, tl.dot(value, tl.trans(pull)), bias[None, :], CAP)
             d_key = tl.dot(d_scores.to(query.dtype), query, d_key)
     is_key = (rows < key_count)[:, None]
     token = (key_first + rows).to(tl.int64)

@@ -71,6 +71,14 @@ def _top(figures, row, blocks, BLOCKS: tl.constexpr):
 
 
 @triton.jit
+def _scores_of(scores, temperature, figures, row, size, blocks, BLOCK: tl.constexpr, BLOCKS: tl.constexpr):
+    """The row's highest score; tokens of a program's block, and their scores over the temperature."""
+    top = _top(figures, row, blocks, BLOCKS)
+    index = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    return top, index, divided(scores + row * size, index, size, tl.load(temperature + row))
+
+
+@triton.jit
 def _bits(score, top):
     """The distance as a number that orders alike; no number at all lies beyond infinity."""
     return tl.abs(top - score).to(tl.int32, bitcast=True)  # two zeros may be -0 apart
@@ -96,9 +104,7 @@ def _look(
     """Of one block of a row: tokens within each distance, and what they weigh."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row):
-        top = _top(figures, row, blocks, BLOCKS)
-        index = block * BLOCK + tl.arange(0, BLOCK)
-        score = divided(scores + row * size, index, size, tl.load(temperature + row))
+        top, index, score = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
         bits, ends = _bits(score, top), _ends(bounds, row, IS_FIRST, WAYS)
         is_within = (bits[None, :] <= ends[:, None]) & (index < size)[None, :]
         target = (row * blocks + block) * WAYS + tl.arange(0, WAYS)
@@ -158,10 +164,9 @@ def _gather(
     """The scores of one block that lie between the bounds, in order, where all of their row have room."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row) & (tl.load(bounds + row * 3 + 2) <= ROOM):
-        top = _top(figures, row, blocks, BLOCKS)
-        index = block * BLOCK + tl.arange(0, BLOCK)
+        top, index, heated = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
         score = tl.load(scores + row * size + index, mask=index < size, other=float("-inf"))
-        bits = _bits(divided(scores + row * size, index, size, tl.load(temperature + row)), top)
+        bits = _bits(heated, top)
         is_between = (bits > tl.load(bounds + row * 3)) & (bits <= tl.load(bounds + row * 3 + 1)) & (index < size)
         place = tl.load(starts + row * blocks + block) + tl.cumsum(is_between.to(tl.int32), 0) - 1
         tl.store(room + row * ROOM + place, score, mask=is_between)
@@ -271,9 +276,7 @@ def _reweigh(
     """One block as `_weigh` does, of what is kept alone."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if _is_cut(temperature, top_k, top_p, row):
-        top = _top(figures, row, blocks, BLOCKS)
-        index = block * BLOCK + tl.arange(0, BLOCK)
-        score = divided(scores + row * size, index, size, tl.load(temperature + row))
+        top, index, score = _scores_of(scores, temperature, figures, row, size, blocks, BLOCK, BLOCKS)
         score = tl.where(is_dropped(score, index, top, tl.load(cuts + row), tl.load(lasts + row)), float("-inf"), score)
         highest = tl.load(figures + row * blocks + block)  # of all: others read it meanwhile, so it stays
         safe = tl.where(highest == float("-inf"), 0.0, highest)

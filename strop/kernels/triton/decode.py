@@ -13,9 +13,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.adapted import Adapter, adapted, beside
+from strop.kernels.adapted import Adapter, add_beside
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
+from strop.kernels.linear import keep_sums_whole
 from strop.kernels.triton import adapted as few_adapted
 from strop.kernels.triton import draw, in_order, norm, paged_attention, swiglu
 from strop.kernels.triton.chain import chained, follow, release
@@ -26,8 +27,8 @@ class Kernels:
     """`decode.DecodeOperations` on a GPU."""
 
     def __init__(self) -> None:
-        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False  # parts of a sum stay float32
-        self._in_order: dict[tuple[int | bool, ...], bool] = {}  # shapes of products that were tried
+        keep_sums_whole()
+        self._is_own: dict[tuple[int | bool, ...], bool] = {}  # of shapes that were tried, who multiplies
 
     def add_norm(
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
@@ -65,12 +66,9 @@ class Kernels:
             if adapter is None:
                 return in_order.product(state, weight, bias)
             return few_adapted.adapted(state, weight, bias, adapter)
-        if self._is_in_order(state, weight, bias if adapter is None else None):
-            return F.linear(state, weight, bias) if adapter is None else adapted(state, weight, bias, adapter)
-        if adapter is None:
-            return in_order.product(state, weight, bias)
-        added = beside(state, bias, adapter)
-        return (in_order.product(state, weight, None, torch.float32) + added).to(state.dtype)
+        multiply = in_order.product if self._is_ours(state, weight, bias) else F.linear
+        found = multiply(state, weight, bias)
+        return found if adapter is None else add_beside(found, state, adapter)
 
     def gated(
         self, state: Tensor, weight: Tensor, bias: Tensor | None, adapter: Adapter | None, is_gelu: bool
@@ -84,14 +82,15 @@ class Kernels:
     def _is_few(self, state: Tensor, weight: Tensor) -> bool:
         return len(state) <= in_order.FEW and in_order.can_multiply(state, weight)
 
-    def _is_in_order(self, state: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-        """Whether a library's product adds as the trainer's does, which has many rows."""
+    def _is_ours(self, state: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+        """Whether a product of so many rows is left to no library: one that is slow there, or adds in another order."""
         if len(state) > in_order.MOST or not in_order.can_multiply(state, weight):
-            return True
-        shape = (len(state), *weight.shape, *weight.stride(), bias is not None)
-        if shape not in self._in_order:
-            self._in_order[shape] = in_order.library_keeps(len(state), weight, bias)
-        return self._in_order[shape]
+            return False
+        rows = triton.next_power_of_2(len(state))
+        shape = (rows, *weight.shape, *weight.stride(), bias is not None)
+        if shape not in self._is_own:
+            self._is_own[shape] = not in_order.library_serves(rows, weight, bias)
+        return self._is_own[shape]
 
     def swiglu(self, gate_up: Tensor, is_gelu: bool = False) -> Tensor:
         return swiglu.forward(gate_up, is_gelu)
@@ -107,9 +106,9 @@ class Kernels:
     def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
         block = min(128, triton.next_power_of_2(len(slots)))
         _write[(triton.cdiv(len(slots), block),)](
-            slots, tokens, logprobs, sheet.tokens, sheet.logprobs, sheet.versions, sheet.version, sheet.lengths,
-            sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends, len(sheet.ends), len(slots),
-            sheet.tokens.shape[1], BLOCK=block, num_warps=4,
+            slots, tokens, logprobs, tokens.stride(0), logprobs.stride(0), sheet.tokens, sheet.logprobs, sheet.versions,
+            sheet.version, sheet.lengths, sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends, len(sheet.ends),
+            len(slots), sheet.tokens.shape[1], BLOCK=block, num_warps=4,
         )  # fmt: skip
 
 
@@ -162,18 +161,18 @@ def _store(
 
 @triton.jit
 def _write(
-    slots, drawn, chances, tokens, logprobs, versions, version, lengths, limits, is_active, ends, num_ends, count,
-    context, BLOCK: tl.constexpr,
+    slots, drawn, chances, drawn_step, chances_step, tokens, logprobs, versions, version, lengths, limits, is_active,
+    ends, num_ends, count, context, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     exists = row < count
     slot = tl.load(slots + row, mask=exists, other=0)
     writes = exists & (tl.load(is_active + slot, mask=exists, other=0) != 0)
     length = tl.load(lengths + slot, mask=writes, other=0)
-    token = tl.load(drawn + row, mask=writes, other=0)
+    token = tl.load(drawn + row * drawn_step, mask=writes, other=0)
     place = slot * context + length
     tl.store(tokens + place, token.to(tl.int32), mask=writes)
-    tl.store(logprobs + place, tl.load(chances + row, mask=writes, other=0.0), mask=writes)
+    tl.store(logprobs + place, tl.load(chances + row * chances_step, mask=writes, other=0.0), mask=writes)
     tl.store(versions + place, tl.load(version) + tl.zeros([BLOCK], tl.int32), mask=writes)
     tl.store(lengths + slot, length + 1, mask=writes)
     goes_on = length + 1 < tl.load(limits + slot, mask=writes, other=0)

@@ -20,13 +20,7 @@ _BLOCK, _HIGHEST, _LEAST = tl.constexpr(BLOCK), tl.constexpr(HIGHEST), tl.conste
 _SLOPE, _CUBE = tl.constexpr(SLOPE), tl.constexpr(CUBE)
 _ROWS = 8  # whose numbers a program rounds together
 
-# rows at most: tile, and how a program of it runs; the quickest seen at the shapes of 7 billion weights on an H200
-_TILES: tuple[tuple[int, dict[str, int]], ...] = (
-    (64, {"ROWS": 64, "COLUMNS": 64, "num_warps": 4, "STAGES": 6}),
-    (256, {"ROWS": 64, "COLUMNS": 128, "num_warps": 4, "STAGES": 4}),
-    (2048, {"ROWS": 64, "COLUMNS": 128, "num_warps": 4, "STAGES": 3}),
-    (1 << 62, {"ROWS": 128, "COLUMNS": 128, "num_warps": 8, "STAGES": 4}),
-)
+_MANY = 2048  # rows of which tiles may be larger
 
 
 def encode(matrix: Tensor) -> Eights:
@@ -71,7 +65,7 @@ def encode_swiglu(gate_up: Tensor, is_gelu: bool) -> Eights:
 def multiply(one: Eights, other: Eights, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
     count, width = len(one.codes), len(other.codes)
     output = torch.empty(count, width, dtype=dtype, device=one.codes.device)
-    shape = next(shape for most, shape in _TILES if count <= most)
+    shape = tile_of(count, width)
     grid = (triton.cdiv(count, shape["ROWS"]) * triton.cdiv(width, shape["COLUMNS"]),)
     _multiply[grid](
         _tiles(one, shape["ROWS"]), one.scales, _tiles(other, shape["COLUMNS"]), other.scales, bias, output,
@@ -79,6 +73,20 @@ def multiply(one: Eights, other: Eights, bias: Tensor | None, dtype: torch.dtype
         HAS_BIAS=bias is not None, IS_SHARED=other.share % shape["COLUMNS"] == 0, **shape,
     )  # fmt: skip
     return output
+
+
+def tile_of(count: int, width: int) -> dict[str, int]:
+    """Of so many rows and columns, and how its program runs: the quickest seen at 7 billion weights on an H200."""
+    if count > _MANY:
+        return {"ROWS": 128, "COLUMNS": 128, "num_warps": 8, "STAGES": 4}
+    columns = 128 if triton.cdiv(count, 64) * triton.cdiv(width, 128) >= 100 else 64
+    programs = triton.cdiv(count, 64) * triton.cdiv(width, columns)
+    return {
+        "ROWS": 64,
+        "COLUMNS": columns,
+        "num_warps": 4,
+        "STAGES": 6 if programs <= 132 else 4 if programs < 500 else 3,
+    }
 
 
 def _tiles(matrix: Eights, rows: int) -> TensorDescriptor:

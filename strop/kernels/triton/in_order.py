@@ -2,7 +2,8 @@
 
 A program reads some rows of the matrix from end to end and adds in one accumulator, as a library's product of many rows
 does: what comes out is the same to the last bit, whatever else is in the batch. (With fewer rows a library may cut sums
-into parts: one of a hundred numbers is then rounded otherwise, and a few layers on all are.)
+into parts, and one of a hundred numbers is then rounded otherwise, and a few layers on all are; told not to cut, it is
+up to ten times as slow for some shapes.)
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from strop.kernels.triton.chain import capability, chained, follow, release
 from strop.kernels.triton.swiglu import opened
 
 FEW = 32  # rows: with more, a library's product is quicker
-MOST = 64  # rows of products that are kept in order where a library cuts: with more, it would cost too much
+MOST = 512  # rows up to which a library is tried before it is used
 _ROOM = 96 * 1024  # bytes that a multiprocessor of any GPU since 2020 has for a program
 _MORE_ROOM, _SERVERS = 160 * 1024, ((8, 0), (9, 0), (10, 0))  # and one of these
 _THIN = 256  # outputs of an adapter's inner product
-_ENOUGH = 96  # programs that keep a GPU busy
+_ENOUGH, _PROCESSORS = 96, 132  # programs that keep a GPU busy, and at most one on each of its multiprocessors
+_TIMES, _SLOW = 4, 4.0  # that a product is timed, and times as long as reading at which it is slow
+_LAUNCH, _SPEED = 0.015, 2e9  # milliseconds, and bytes in one of them: roughly, of a large GPU
 
 
 def can_multiply(state: Tensor, weight: Tensor) -> bool:
@@ -32,11 +35,19 @@ def can_multiply(state: Tensor, weight: Tensor) -> bool:
     return is_narrow and state.shape[1] % 64 == 0 and (len(weight) % 64 == 0 or len(weight) <= _THIN)
 
 
-def library_keeps(rows: int, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether a library's product of so many rows adds in this order, by trying it."""
+def library_serves(rows: int, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether a library's product of so many rows adds in this order, and in little more than reading takes."""
     generator = torch.Generator(weight.device).manual_seed(0)
     state = torch.randn(rows, weight.shape[1], generator=generator, device=weight.device).to(weight.dtype)
-    return torch.equal(F.linear(state, weight, bias), product(state, weight, bias))
+    if not torch.equal(F.linear(state, weight, bias), product(state, weight, bias)):
+        return False
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")
+    start.record()
+    for _ in range(_TIMES):
+        F.linear(state, weight, bias)
+    end.record()
+    end.synchronize()
+    return bool(start.elapsed_time(end) / _TIMES < _SLOW * (_LAUNCH + weight.nbytes / _SPEED))
 
 
 def product(state: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype | None = None) -> Tensor:
@@ -60,8 +71,9 @@ def tile_of(rows: int, outer: int, inner: int, device: torch.device) -> dict[str
     the more the fewer programs there are.
     """
     high, columns, step = _shape(rows, outer, inner)
-    room = _ROOM if triton.cdiv(rows, high) * triton.cdiv(outer, columns) <= 132 else _ROOM * 2 // 3
-    if rows > FEW and outer > _THIN:
+    is_alone = triton.cdiv(rows, high) * triton.cdiv(outer, columns) <= _PROCESSORS  # on its multiprocessor
+    room = _ROOM if is_alone else _ROOM * 2 // 3
+    if outer > _THIN and (rows > FEW or (is_alone and columns == 64)):
         room = _MORE_ROOM if device.type == "cuda" and capability(device) in _SERVERS else _ROOM
     stages, warps = room // (2 * step * (columns + high)), 8 if columns * high * step >= 64 * 64 * 128 else 4
     return {"ROWS": high, "COLUMNS": columns, "INNER": step, "num_stages": stages, "num_warps": warps}
@@ -70,7 +82,7 @@ def tile_of(rows: int, outer: int, inner: int, device: torch.device) -> dict[str
 def _shape(rows: int, outer: int, inner: int) -> tuple[int, int, int]:
     if rows <= FEW:
         high = max(16, triton.next_power_of_2(rows))
-        return (high, 16, 256) if outer < 3072 and inner % 256 == 0 else (high, 64, 64)
+        return (high, 16, 256) if outer < 3072 and inner % 256 == 0 else (high, 64, 128 if inner % 128 == 0 else 64)
     if outer <= _THIN:
         return (64, 32 if outer % 32 == 0 else 16, 64)
     for high, columns in ((128, 128), (128, 64)):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from strop.kernels.decode import PAGE, TokenPlaces
 from strop.kernels.triton.attention import seen
-from strop.kernels.triton.summing import CHUNK, STEP, merged, nothing, scored, weighed
+from strop.kernels.triton.summing import CHUNK, STEP, added, merged, nothing, scored, weighed
 
 _ROWS = 64  # queries of one program
 _PROGRAMS = 256  # that read long sequences and keep a GPU busy: as many as are there at once
@@ -87,28 +87,17 @@ def _attend_long(
     group = tl.program_id(1)
     own, is_row, table, end = _asker(slots, positions, tables, width, HEADS, KEYS, ROWS)
     asked = _rows_at(query, own, is_row, SIZE)
-    top, sum, whole = nothing(ROWS, SIZE)  # of chunks that are done
-    highest, total, result = nothing(ROWS, SIZE)  # of the chunk at hand
+    done, chunk = nothing(ROWS, SIZE), nothing(ROWS, SIZE)
     low = _first_chunk(end, CHUNK, WINDOW) * CHUNK
     for start in range(low, end, STEP):
         is_first = (start % CHUNK == 0) & (start > low)
         place, is_seen = _places(table, group, start, end, KEYS, SIZE, PAGE, STEP, WINDOW)
-        key = tl.load(keys + place, mask=is_seen[:, None], other=0.0)
-        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
-        before, part = highest, total
-        score = tl.where(is_seen[None, :], score, float("-inf"))
-        weight, fade, highest, total = weighed(score, highest, total, is_first)
-        value = tl.load(values + place, mask=is_seen[:, None], other=0.0)
-        if is_first:
-            top, sum, whole = merged(top, sum, whole, before, part, result)
-            result = tl.zeros([ROWS, SIZE], tl.float32)
-        else:
-            result = result * fade
-        result = tl.dot(weight.to(value.dtype), value, result, input_precision="ieee")
+        done, chunk = _taken_in(
+            asked, keys, values, place, is_seen, is_seen[None, :], done, chunk, is_first, factor, CAP
+        )
     if end > CHUNK:
-        highest, total, result = merged(top, sum, whole, highest, total, result)
-    to = output + own[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    tl.store(to, (result / total[:, None]).to(output.dtype.element_ty), mask=is_row[:, None])
+        chunk = merged(done, chunk)
+    _store(output, own, is_row, chunk, SIZE)
 
 
 @triton.jit
@@ -125,32 +114,28 @@ def _attend_short(
     own, is_row, table, end = _asker(slots, positions, tables, width, HEADS, KEYS, ROWS)
     asked = _rows_at(query, own, is_row, SIZE)
     figures = parts + tl.num_programs(0).to(tl.int64) * HEADS * chunks * SIZE
-    top, sum, whole = nothing(ROWS, SIZE)
+    done = nothing(ROWS, SIZE)
     first = _first_chunk(end, CHUNK, WINDOW) + tl.program_id(2)
     if first * CHUNK >= end:
         return
     for chunk in range(first, tl.cdiv(end, CHUNK), tl.num_programs(2)):
-        highest, total, result = nothing(ROWS, SIZE)
+        sums = nothing(ROWS, SIZE)
         for start in range(chunk * CHUNK, tl.minimum(chunk * CHUNK + CHUNK, end), STEP):
             place, is_seen = _places(table, group, start, end, KEYS, SIZE, PAGE, STEP, WINDOW)
-            key = tl.load(keys + place, mask=is_seen[:, None], other=0.0)
-            score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
-            score = tl.where(is_seen[None, :], score, float("-inf"))
-            weight, fade, highest, total = weighed(score, highest, total, False)
-            value = tl.load(values + place, mask=is_seen[:, None], other=0.0)
-            result = tl.dot(weight.to(value.dtype), value, result * fade, input_precision="ieee")
+            done, sums = _taken_in(
+                asked, keys, values, place, is_seen, is_seen[None, :], done, sums, False, factor, CAP
+            )
         if IS_SPLIT:
             at = own * chunks + chunk
-            tl.store(parts + at[:, None] * SIZE + tl.arange(0, SIZE)[None, :], result, mask=is_row[:, None])
-            tl.store(figures + at * 2, highest, mask=is_row)
-            tl.store(figures + at * 2 + 1, total, mask=is_row)
+            tl.store(parts + at[:, None] * SIZE + tl.arange(0, SIZE)[None, :], sums[2], mask=is_row[:, None])
+            tl.store(figures + at * 2, sums[0], mask=is_row)
+            tl.store(figures + at * 2 + 1, sums[1], mask=is_row)
         elif chunk > first:
-            top, sum, whole = merged(top, sum, whole, highest, total, result)
+            done = merged(done, sums)
         else:
-            top, sum, whole = highest, total, result
+            done = sums
     if not IS_SPLIT:
-        to = output + own[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-        tl.store(to, (whole / sum[:, None]).to(output.dtype.element_ty), mask=is_row[:, None])
+        _store(output, own, is_row, done, SIZE)
 
 
 @triton.jit
@@ -164,7 +149,7 @@ def _merge(
     head = token * tl.num_programs(1) + tl.program_id(1)
     figures = parts + tl.num_programs(0).to(tl.int64) * tl.num_programs(1) * chunks * SIZE
     column, count = tl.arange(0, SIZE)[None, :], tl.cdiv(end, CHUNK)
-    highest, total, result = nothing(1, SIZE)
+    done = nothing(1, SIZE)
     for start in range(_first_chunk(end, CHUNK, WINDOW), count, TOGETHER):
         for number in tl.static_range(TOGETHER):
             chunk = start + number + tl.arange(0, 1)
@@ -172,8 +157,8 @@ def _merge(
             other = tl.load(parts + at[:, None] * SIZE + column, mask=is_there[:, None], other=0.0)
             height = tl.load(figures + at * 2, mask=is_there, other=-1e38)
             weight = tl.load(figures + at * 2 + 1, mask=is_there, other=0.0)
-            highest, total, result = merged(highest, total, result, height, weight, other)
-    tl.store(output + head * SIZE + column, (result / total[:, None]).to(output.dtype.element_ty))
+            done = merged(done, (height, weight, other))
+    tl.store(output + head * SIZE + column, (done[2] / done[1][:, None]).to(output.dtype.element_ty))
 
 
 @triton.jit
@@ -233,27 +218,32 @@ def _attend_many(
     is_row = row < count
     asked = _rows_at(query, own, is_row, SIZE)
     end = position + count
-    top, sum, whole = nothing(ROWS, SIZE)
-    highest, total, result = nothing(ROWS, SIZE)
+    done, chunk = nothing(ROWS, SIZE), nothing(ROWS, SIZE)
     low = end * 0
     if WINDOW > 0:
         low = tl.maximum(position + 1 - WINDOW, 0) // STEP * STEP
     for start in range(low, end, STEP):
         is_first = (start % CHUNK == 0) & (start > low)
         place, is_there = _places(table, head // (HEADS // KEYS), start, end, KEYS, SIZE, PAGE, STEP, 0)
-        key = tl.load(keys + place, mask=is_there[:, None], other=0.0)
-        score = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
         is_seen = seen((position + row)[:, None], (start + tl.arange(0, STEP))[None, :], WINDOW)
-        before, part = highest, total
-        weight, fade, highest, total = weighed(tl.where(is_seen, score, float("-inf")), highest, total, is_first)
-        value = tl.load(values + place, mask=is_there[:, None], other=0.0)
-        if is_first:
-            top, sum, whole = merged(top, sum, whole, before, part, result)
-            result = tl.zeros([ROWS, SIZE], tl.float32)
-        else:
-            result = result * fade
-        result = tl.dot(weight.to(value.dtype), value, result, input_precision="ieee")
+        done, chunk = _taken_in(asked, keys, values, place, is_there, is_seen, done, chunk, is_first, factor, CAP)
     if end > CHUNK:
-        highest, total, result = merged(top, sum, whole, highest, total, result)
+        chunk = merged(done, chunk)
+    _store(output, own, is_row, chunk, SIZE)
+
+
+@triton.jit
+def _taken_in(asked, keys, values, place, is_there, is_seen, done, chunk, is_first, factor, CAP: tl.constexpr):
+    """The sums with STEP keys more: those at these places that are there, of which each query sees some."""
+    key = tl.load(keys + place, mask=is_there[:, None], other=0.0)
+    scores = scored(tl.dot(asked, tl.trans(key), input_precision="ieee"), factor, CAP)
+    block = weighed(tl.where(is_seen, scores, float("-inf")), chunk, is_first)
+    value = tl.load(values + place, mask=is_there[:, None], other=0.0)
+    return added(done, chunk, block, value, is_first, "ieee")
+
+
+@triton.jit
+def _store(output, own, is_row, done, SIZE: tl.constexpr):
+    """What the sums of all chunks come to."""
     to = output + own[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    tl.store(to, (result / total[:, None]).to(output.dtype.element_ty), mask=is_row[:, None])
+    tl.store(to, (done[2] / done[1][:, None]).to(output.dtype.element_ty), mask=is_row[:, None])

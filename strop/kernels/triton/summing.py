@@ -32,9 +32,9 @@ def scored(products, factor, CAP: tl.constexpr):
 
 
 @triton.jit
-def weighed(scores, highest, total, is_first):
+def weighed(scores, chunk, is_first):
     """One more block: what its keys weigh, what is left of its chunk's sums so far, the new highest and total."""
-    highest, total = tl.where(is_first, -1e38, highest), tl.where(is_first, 0.0, total)
+    highest, total = tl.where(is_first, -1e38, chunk[0]), tl.where(is_first, 0.0, chunk[1])
     higher = tl.maximum(highest, tl.max(scores, 1))
     weight = tl.exp2(scores - higher[:, None])
     fade = tl.exp2(highest - higher)
@@ -42,9 +42,26 @@ def weighed(scores, highest, total, is_first):
 
 
 @triton.jit
-def merged(highest, total, result, other_highest, other_total, other_result):
+def added(done, chunk, block, value, is_first, PRECISION: tl.constexpr):
+    """The sums of chunks that are done and of the one at hand, with a block that was `weighed` and its values.
+
+    Where the block is the first of another chunk, the one before is done. That is seen to here, after the values were
+    asked for, where the last product is waited for anyway.
+    """
+    weight, fade, highest, total = block
+    result = chunk[2]
+    if is_first:
+        done = merged(done, chunk)
+        result = tl.zeros_like(result)
+    else:
+        result = result * fade
+    return done, (highest, total, tl.dot(weight.to(value.dtype), value, result, input_precision=PRECISION))
+
+
+@triton.jit
+def merged(done, chunk):
     """The sums of chunks, and of the chunk that comes after them."""
-    higher = tl.maximum(highest, other_highest)
-    fade, share = tl.exp2(highest - higher), tl.exp2(other_highest - higher)
-    total = total * fade + other_total * share
-    return higher, total, result * fade[:, None] + other_result * share[:, None]
+    higher = tl.maximum(done[0], chunk[0])
+    fade, share = tl.exp2(done[0] - higher), tl.exp2(chunk[0] - higher)
+    total = done[1] * fade + chunk[1] * share
+    return higher, total, done[2] * fade[:, None] + chunk[2] * share[:, None]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.attention import Varlen, takes
+from strop.kernels.linear import keep_sums_whole
 from strop.kernels.logprobs import token_logprobs
 from strop.models.adapters import is_adapted, masters, room_for
 from strop.models.attention import AttentionPlan, Packed
@@ -178,6 +179,8 @@ def _is_linear(module: Any, dtype: torch.dtype) -> bool:
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
     blocks, rounding = described(model), Rounding(dtype)
+    if blocks.embedding.is_cuda:
+        keep_sums_whole()
     layers = [_layer(index, blocks, rounding) for index in range(len(blocks.blocks))]
     embedding = (rounding.of([blocks.embedding]), blocks.embedding)
     head = embedding if blocks.head is blocks.embedding else (rounding.of([blocks.head]), blocks.head)
