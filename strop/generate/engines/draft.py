@@ -103,6 +103,7 @@ class Draft:
         self._chance = torch.Generator(device).manual_seed(0)
         self._counts = torch.zeros(2, dtype=torch.float64, device=device)  # float32 stops at 2^24
         self._traces, self._missed = deque(maxlen=self.pool), deque(maxlen=self.pool)
+        self._new, self._seen = 0, (0.0, 0.0)
 
     def next_state(self, state: Tensor, tokens: Tensor) -> Tensor:
         """[N, hidden] and [N] -> [N, hidden]."""

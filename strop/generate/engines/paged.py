@@ -183,8 +183,8 @@ class PagedEngine(Engine):
     async def _round(self) -> bool:
         """Admit, let the device run ahead by one look, and see what the look before it shows."""
         self._admit()
-        while self._seating.seated and len(self._looks) < 2:
-            self._advance()
+        while len(self._looks) < 2 and (steps := self._seating.promise(self.steps)):
+            self._advance(steps)
         return bool(self._looks) and await self._see()
 
     def _admit(self) -> None:
@@ -198,7 +198,7 @@ class PagedEngine(Engine):
                 for pieces in prefill_pieces(seats, _PREFILL):
                     self._board.prefill(pieces)
 
-    def _advance(self) -> None:
+    def _advance(self, steps: int) -> None:
         seated = self._seating.seated
         while (grown := self._seating.grow()) is None:  # who came last gives its pages to those before
             self._unseat([next(reversed(seated.values()))])
@@ -209,7 +209,7 @@ class PagedEngine(Engine):
         order = np.fromiter(seated, np.int64, len(requests))
         is_truncated = any(request.sampling.is_truncated for request in requests)
         with self._board.turn():
-            self._looks.append((self._board.advance(order, self.steps, is_truncated), requests))
+            self._looks.append((self._board.advance(order, steps, is_truncated), requests))
 
     async def _see(self) -> bool:
         """Wait for the oldest look and let go whoever has ended; answers whether somebody has."""

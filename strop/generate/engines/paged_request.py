@@ -29,6 +29,7 @@ class Request:
     limit: int
     slot: int = -1
     known: int = 0  # tokens that stand in its slot at least
+    promised: int = 0  # and that will once all steps that were asked for are done, unless it ends before
     pages: list[int] = field(default_factory=list)
     shown: int = 0  # pages that the device knows of
     stood: int = 0  # tokens that stood in its slot when they were read last; a string may have cut them

@@ -51,7 +51,7 @@ class Seating:
         if content not in known:
             known[content] = digests_of(context[:-1])
         pages = self.pages.share(known[content], context[:-1])
-        request.known = request.came = len(context)
+        request.known = request.came = request.promised = len(context)
         start, need = len(pages) * PAGE, self._reach(request) - len(pages)
         if not self.pages.has_room(need):
             self.pages.release(pages)
@@ -74,6 +74,14 @@ class Seating:
         for request in grown:
             request.shown = len(request.pages)
         return {request.slot: request.pages for request in grown}
+
+    def promise(self, most: int) -> int:
+        """Steps that come next, at most so many; 0: all who sit reach their limits in those that are under way."""
+        left = [request.limit - request.promised for request in self.seated.values()]
+        steps = min(most, max([0, *left]))
+        for request in self.seated.values():
+            request.promised += steps
+        return steps
 
     def _reach(self, request: Request) -> int:
         return pages_for(min(request.limit, request.known + self._ahead))

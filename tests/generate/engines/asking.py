@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion
+from strop.machines import Completion, WeightVersion
 from strop.types import IntArray, Sampling
 from tests.models import VOCABULARY, reference_logprobs
 
@@ -28,14 +30,14 @@ def prompts_of(lengths: Sequence[int], seed: int = 0) -> list[IntArray]:
 
 
 async def ask(
-    engine: TorchEngine, prompts: Sequence[IntArray], sampling: Sampling, keys: Sequence[int] | None = None
+    engine: Any, prompts: Sequence[IntArray], sampling: Sampling, keys: Sequence[int] | None = None
 ) -> list[Completion]:
     """All at once; the keys are 0, 1, 2, ... where none are given."""
     keys = range(len(prompts)) if keys is None else keys
     return await asyncio.gather(*(engine.sample(p, sampling, k) for p, k in zip(prompts, keys, strict=True)))
 
 
-def asked(engine: TorchEngine, prompts: Sequence[IntArray], sampling: Sampling) -> list[Completion]:
+def asked(engine: Any, prompts: Sequence[IntArray], sampling: Sampling) -> list[Completion]:
     return asyncio.run(ask(engine, prompts, sampling))
 
 
@@ -61,3 +63,42 @@ def worst_difference(reference: Any, prompt: IntArray, completion: Completion) -
     scores = reference_logprobs(reference, np.concatenate([prompt, completion.tokens])).numpy()
     want = scores[len(prompt) - 1 : -1][np.arange(len(completion.tokens)), completion.tokens]
     return float(np.abs(want - completion.logprobs).max())
+
+
+def expected(references: Sequence[Any], prompt: IntArray, completion: Completion) -> np.ndarray:
+    """The logprob of each token under the weights of its version, everything before it read by those weights.
+
+    Versions take turns with these weights.
+    """
+    context = np.concatenate([prompt, completion.tokens])
+    scores = torch.stack([reference_logprobs(reference, context) for reference in references]).numpy()
+    places = np.arange(len(prompt) - 1, len(context) - 1)
+    return scores[completion.versions % len(references), places, completion.tokens]
+
+
+def anything_at_once(
+    engine: Any, weights: Sequence[dict[str, Tensor]], references: Sequence[Any], seed: int, loads: float = 0.1
+) -> None:
+    """Ten attempts of three turns, among which weights are loaded and requests aborted; every logprob is checked."""
+    rng, stems = np.random.default_rng(seed), prompts_of([40, 25, 7], seed)
+
+    async def attempt(key: int) -> None:
+        context = stems[key % 3][: rng.integers(1, 40)]
+        for _ in range(3):
+            chance = rng.random()
+            if chance < loads:
+                step = engine.version + 1
+                await engine.load(WeightVersion(step, location=weights[step % 2]))
+            elif chance < loads + 0.1:
+                engine.abort(int(rng.integers(10)))
+            completion = await engine.sample(context, Sampling(max_tokens=int(rng.integers(1, 9))), key)
+            np.testing.assert_allclose(completion.logprobs, expected(references, context, completion), atol=1e-4)
+            context = np.concatenate([context, completion.tokens, rng.integers(4, 40, 3)])[-50:]
+            for _ in range(rng.integers(0, 30)):
+                await asyncio.sleep(0)
+
+    async def all_attempts() -> None:
+        await asyncio.gather(*(attempt(key) for key in range(10)))
+
+    asyncio.run(all_attempts())
+    assert engine.version > 0

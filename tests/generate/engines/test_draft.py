@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from strop.errors import ConfigurationError
+from strop.generate.engines import ahead
 from strop.generate.engines.draft import Draft, Ends, Missed, Trace
 from strop.generate.engines.paged import PagedEngine
 from strop.machines import Stop, WeightVersion
@@ -122,6 +123,7 @@ def test_a_draft_that_knows_the_model_saves_four_looks_of_five(
     for one, other in zip(found, asked(paged(memoryless, None, context=120), prompts, sampling), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
     monkeypatch.setattr(draft, "next_state", lambda state, tokens: -norm(embedding(tokens.long())).detach())
+    assert bool((engine._board.ahead._missed.tokens[:-1] == -1).all()), "who sits there next has missed nothing"
     asked(engine, prompts, Sampling(temperature=0, max_tokens=50))  # the least likely in place of the likeliest
     assert looks(draft) == 1  # a guess that never holds costs a look for every token
 
@@ -144,8 +146,9 @@ def test_new_weights_empty_the_pool_and_the_tokens_are_theirs(folders: dict[str,
     asked(engine, prompts, sampling)
     assert draft._traces
     other = parameters(load_model(folders["endless"], torch.float32, "cpu"))
+    engine._board.ahead._missed.tokens.fill_(3)
     asyncio.run(engine.load(WeightVersion(1, location=other)))
-    assert not draft._traces and not draft._missed
+    assert not draft._traces and not draft._missed and set(engine._board.ahead._missed.tokens.tolist()) == {-1}
     reference = load_reference(folders["endless"])
     for prompt, one in zip(prompts, asked(engine, prompts, sampling), strict=True):
         assert worst_difference(reference, prompt, one) < 1e-4
@@ -279,6 +282,7 @@ def test_a_guess_beyond_the_limit_is_no_lesson(folders: dict[str, Path]) -> None
     reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=9), 0))
     tokens = [*prompt.tolist(), *reply.tokens.tolist()]
     [(_, missed)] = draft.__dict__["given"]
+    assert [len(each) for each in missed] == [1, 1, 1]  # of its own slot alone
     guess = int(missed.tokens[0])
     after = [states_of(reference, [*tokens[:end], guess])[-1] for end in range(len(prompt), len(tokens))]
     assert min(float((each - missed.after[0]).abs().max()) for each in after) < 1e-3
@@ -291,3 +295,115 @@ def test_it_counts_on_after_many_tokens() -> None:
     draft.learn([])
     draft.count(torch.tensor(1.0), torch.tensor(3.0))
     assert looks(draft) == 3
+
+
+def test_opened_again_it_counts_from_nothing() -> None:
+    draft = Draft(every=2)
+    for looked, wrote in ((10.0, 20.0), (12.0, 12.0)):
+        draft.open(Ends(torch.ones(3, 2), torch.ones(3, 2)))
+        none = Missed(torch.zeros(1, 2), torch.full((1,), -1), torch.zeros(1, 2))
+        draft.take(Trace(torch.ones(2, 2), torch.zeros(2, dtype=torch.int64)), none)
+        assert draft._new == 1
+        draft.count(torch.tensor(looked), torch.tensor(wrote))
+        assert looks(draft) == wrote / looked
+        draft.count(torch.tensor(2.0), torch.tensor(6.0))
+        assert looks(draft) == 3  # since the last step
+
+
+def test_guesses_begin_with_the_models_own_state(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state before the last token, at every step and over more tokens than states are kept."""
+    monkeypatch.setattr(ahead, "_WINDOW", 16)
+    draft, prompt, begun = Draft(tokens=2, every=1000), prompts_of([6])[0], []
+    engine, guesses = paged(folders["endless"], draft, rows=1), ahead.Ahead._guesses
+
+    def noted(self: Any, slots: torch.Tensor, last: torch.Tensor, lengths: torch.Tensor, drawn: Any) -> torch.Tensor:
+        given: list[torch.Tensor] = []
+        with pytest.MonkeyPatch.context() as patch:
+            known = draft.next_state
+            patch.setattr(draft, "next_state", lambda state, tokens: given.append(state) or known(state, tokens))
+            found = guesses(self, slots, last, lengths, drawn)
+        begun.append((int(lengths[0]), given[0][0].clone()))
+        return found
+
+    monkeypatch.setattr(ahead.Ahead, "_guesses", noted)
+    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40), 0))
+    states = states_of(load_reference(folders["endless"]), [*prompt.tolist(), *reply.tokens.tolist()])
+    assert len(begun) > 10
+    for length, state in begun:
+        torch.testing.assert_close(state, states[length - 2], atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("stop", [(), ("never so",)])
+def test_the_newest_states_are_kept(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, stop: tuple[str, ...]
+) -> None:
+    """Of a long reply those that nothing was written over: not even by guesses behind its end."""
+    monkeypatch.setattr(ahead, "_WINDOW", 16)
+    draft, prompt = Noting(tokens=3, every=1000), prompts_of([6])[0]
+    engine = paged(folders["endless"], draft)
+    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=40, stop=stop), 0))
+    tokens = [*prompt.tolist(), *reply.tokens.tolist()]
+    [(trace, _)] = draft.__dict__["given"]
+    assert len(trace.tokens) == 16 - 3 - 2 and trace.tokens.tolist() == tokens[-11:]
+    wanted = states_of(load_reference(folders["endless"]), tokens)[-12:-1]
+    torch.testing.assert_close(trace.states, wanted, atol=1e-3, rtol=0)
+
+
+def test_states_are_kept_in_what_the_model_computes_in(folders: dict[str, Path]) -> None:
+    draft = Noting(every=1)
+    engine = paged(folders["llama"], draft, dtype="bfloat16")
+    assert len(asyncio.run(engine.sample(prompts_of([5])[0], Sampling(max_tokens=9), 0)).tokens) > 1
+    [(trace, _)] = draft.__dict__["given"]
+    assert trace.states.dtype == torch.bfloat16
+
+
+def test_the_first_guess_that_did_not_hold_is_what_was_missed(folders: dict[str, Path]) -> None:
+    engine = paged(folders["llama"], Draft(tokens=3))
+    guesses, states = torch.arange(9).view(3, 3) + 4, torch.randn(3, 4, 16)
+    engine._board.ahead._miss(torch.tensor([2, 0, 1]), guesses, states, torch.tensor([0, 1, 2]))
+    missed = engine._board.ahead._missed
+    for row, (slot, right) in enumerate(((2, 0), (0, 1), (1, 2))):
+        assert missed.tokens[slot] == guesses[row, right]
+        assert torch.equal(missed.before[slot], states[row, right])
+        assert torch.equal(missed.after[slot], states[row, right + 1])
+
+
+@pytest.mark.parametrize("spread", [0.1, 3.0])  # of the head: gradients below and above what they are cut to
+def test_the_gradient_of_a_lesson(spread: float) -> None:
+    """Against autograd over plain loops in float64; what the model says is a target, and is not pulled."""
+    torch.manual_seed(1)
+    embedding, head = torch.randn(5, 4), torch.randn(5, 4) * spread
+    draft = Draft(tokens=2, discarded=0.3)
+    draft.open(Ends(embedding, head))
+    assert draft._next is not None
+    for parameter in draft._next.parameters():
+        parameter.data.normal_(0, 0.5)
+    free = {name: each.detach().double().requires_grad_() for name, each in draft._next.named_parameters()}
+    trace, start = Trace(torch.randn(4, 4), torch.randint(5, (4,))), torch.randint(4, (256,), generator=_seeded())
+    missed = Missed(torch.randn(2, 4), torch.tensor([3, 1]), torch.randn(2, 4))
+
+    def step(state: torch.Tensor, token: int) -> torch.Tensor:
+        parts = [each / (each.square().mean() + 1e-6).sqrt() for each in (state, embedding[token].double())]
+        inner = F.silu(free["inner.weight"] @ torch.cat(parts) + free["inner.bias"])
+        return state + free["outer.weight"] @ inner + free["outer.bias"]
+
+    def apart(state: torch.Tensor, guess: torch.Tensor) -> torch.Tensor:
+        one, other = (head.double() @ each for each in (state, guess))
+        return (one.softmax(0) * (one.log_softmax(0) - other.log_softmax(0))).sum()
+
+    states, tokens = trace.states.double(), trace.tokens.tolist()
+    one = [apart(states[at + 1], step(states[at], tokens[at])) for at in start.tolist() if at < 3]
+    two = [apart(states[at + 2], step(step(states[at], tokens[at]), tokens[at + 1])) for at in start.tolist() if at < 2]
+    wrong = [apart(c.double(), step(a.double(), int(b))) for a, b, c in zip(*missed, strict=True)]
+    loss = sum(one) / len(one) + 0.8 * sum(two) / len(two) + 0.3 * sum(wrong) / 2
+    torch.autograd.backward(loss)
+    gradients = [each.grad for each in free.values()]
+    norm = float(torch.cat([each.flatten() for each in gradients]).norm())
+    assert (norm > 2.5) == (spread > 1)
+    draft.lesson([trace], missed)
+    for parameter, gradient in zip(draft._next.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad.double(), gradient * min(1, 2.5 / norm), rtol=1e-3, atol=1e-4)
+
+
+def _seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)

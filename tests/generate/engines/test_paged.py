@@ -1,8 +1,9 @@
-"""The paged engine, on a CPU with plain operations: the same tokens as the plain engine, and its own promises."""
+"""The paged engine, on a CPU with plain operations: the same tokens as the plain engine, and its own promises.
+
+What every engine promises is asked of it in `test_contract.py`.
+"""
 
 import asyncio
-import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,11 @@ from strop.generate.engines.draft import Draft
 from strop.generate.engines.layout import bucket, runs_of
 from strop.generate.engines.paged import PagedEngine
 from strop.generate.engines.pages import Pages, digests_of, stem_of
-from strop.generate.engines.torch import TorchEngine
 from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
-from strop.weights.fingerprint import fingerprint
-from tests.generate.engines.asking import prompts_of, talk, worst_difference
-from tests.models import CONTEXT, END, load_reference, reference_logprobs, save_tiny_model
+from tests.generate.engines.asking import anything_at_once, ask, asked, opened, prompts_of, talk, worst_difference
+from tests.models import END, load_reference, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
 FAMILIES = ("llama", "mistral", "phi3", "olmo2", "qwen2", "qwen3", "gemma2", "gemma3", "mixtral", "qwen3_moe")
@@ -47,14 +46,6 @@ def paged(folder: Path, rows: int = 8, **fields: Any) -> PagedEngine:
     return engine
 
 
-async def ask(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Completion]:
-    return await asyncio.gather(*(engine.sample(prompt, sampling, key) for key, prompt in enumerate(prompts)))
-
-
-def asked(engine: Any, prompts: list[IntArray], sampling: Sampling) -> list[Completion]:
-    return asyncio.run(ask(engine, prompts, sampling))
-
-
 def is_empty(engine: PagedEngine) -> bool:
     """Whether every slot and page came back."""
     engine.forget()
@@ -63,18 +54,12 @@ def is_empty(engine: PagedEngine) -> bool:
     return is_free and not seating
 
 
-def plain(folder: Path, rows: int = 8) -> TorchEngine:
-    engine = TorchEngine(rows=rows)
-    engine.open(folder)
-    return engine
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("sampling", [LONG, Sampling(temperature=0.7, top_k=5, top_p=0.8, max_tokens=12)])
 def test_both_paths_give_the_same_tokens(folders: dict[str, Path], family: str, sampling: Sampling) -> None:
     prompts = prompts_of([3, 9, 30, 1, 17, 22, 5, 9, 40, 2, 33, 16])  # more requests than rows, of mixed lengths
     prompts += [prompts[2], prompts[8], np.append(prompts[8][:33], 7)]  # siblings, and one that branches off
-    quick, slow = paged(folders[family], rows=4), plain(folders[family])
+    quick, slow = paged(folders[family], rows=4), opened(folders[family])
     assert quick._slow is None
     reference = load_reference(folders[family])
     for prompt, one, other in zip(
@@ -95,7 +80,7 @@ def test_greedy_and_warm_share_a_step(folders: dict[str, Path]) -> None:
     async def all_of(engine: Any) -> list[Completion]:
         return await asyncio.gather(*(engine.sample(prompt, each, key) for key, each in enumerate(settings)))
 
-    quick, slow = (asyncio.run(all_of(make(folders["llama"]))) for make in (paged, plain))
+    quick, slow = (asyncio.run(all_of(make(folders["llama"]))) for make in (paged, opened))
     for one, other in zip(quick, slow, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
@@ -125,7 +110,7 @@ def test_a_prompt_too_long_for_one_pass_is_computed_in_several(
     prompts = prompts_of([30, 30, 12, 40])
     prompts[1][:20] = prompts[0][:20]
     engine = paged(endless[0])
-    for one, other in zip(asked(engine, prompts, LONG), asked(plain(endless[0]), prompts, LONG), strict=True):
+    for one, other in zip(asked(engine, prompts, LONG), asked(opened(endless[0]), prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
 
 
@@ -133,7 +118,7 @@ def test_requests_wait_for_pages_and_all_end(endless: list[Path]) -> None:
     engine = paged(endless[0], rows=8, cache_tokens=96)  # room for two contexts of 46 tokens
     prompts = prompts_of([16] * 7)
     completions = asked(engine, prompts, LONG)
-    for one, other in zip(completions, asked(plain(endless[0]), prompts, LONG), strict=True):
+    for one, other in zip(completions, asked(opened(endless[0]), prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
     with pytest.raises(ConfigurationError, match="needs 6 pages, and there are 2"):
         asyncio.run(paged(endless[0], cache_tokens=32).sample(prompts[0], Sampling(max_tokens=80), 0))
@@ -153,7 +138,7 @@ def test_more_are_decoded_together_than_their_limits_would_allow(endless: list[P
             await asyncio.sleep(0)
         return await asking
 
-    for one, other in zip(asyncio.run(watched()), asked(plain(endless[0]), prompts, sampling), strict=True):
+    for one, other in zip(asyncio.run(watched()), asked(opened(endless[0]), prompts, sampling), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist() and one.stop is Stop.LENGTH
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
     assert together >= 2 and engine.num_prefilled > 5 * 15, "somebody's keys were computed again"
@@ -182,7 +167,7 @@ def test_room_for_keys_is_given_back_and_taken_again(endless: list[Path]) -> Non
             room.resize_(0)
         return await asking
 
-    for one, other in zip(asyncio.run(interrupted()), asked(plain(endless[0]), prompts, LONG), strict=True):
+    for one, other in zip(asyncio.run(interrupted()), asked(opened(endless[0]), prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
     engine.rest()
@@ -214,31 +199,22 @@ def test_a_stop_string_cuts_where_it_is_complete(endless: list[Path], steps: int
     assert not engine._seating
 
 
-def test_limits_of_tokens_and_context(endless: list[Path]) -> None:
-    short, full = prompts_of([4, CONTEXT - 3])
-    one, other = asked(paged(endless[0]), [short, full], Sampling(max_tokens=11))
-    assert (len(one.tokens), one.stop) == (11, Stop.LENGTH)
-    assert (len(other.tokens), other.stop) == (3, Stop.LENGTH)
+def test_no_step_is_taken_for_nobody(endless: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two who ask for 4 and 10 tokens, 3 steps at a time and two looks ahead, nobody writes after the tenth."""
+    engine, taken = paged(endless[0]), []
+    advance = engine._board.advance
+    monkeypatch.setattr(
+        engine._board, "advance", lambda order, steps, *how: (taken.append(steps), advance(order, steps, *how))[1]
+    )
+    one, other = prompts_of([5, 9])
 
+    async def both() -> list[Completion]:
+        return await asyncio.gather(
+            *(engine.sample(each, Sampling(max_tokens=n), n) for each, n in ((one, 4), (other, 10)))
+        )
 
-def test_abort_returns_what_is_there(endless: list[Path]) -> None:
-    engine = paged(endless[0], rows=1)
-    prompts = prompts_of([4, 4, 4])
-
-    async def aborted() -> list[Completion]:
-        tasks = [asyncio.create_task(engine.sample(p, LONG, k)) for k, p in enumerate(prompts)]
-        while not engine._looks:
-            await asyncio.sleep(0)
-        engine.abort(0)
-        engine.abort(2)
-        return await asyncio.gather(*tasks)
-
-    running, later, waiting = asyncio.run(aborted())
-    assert 0 < len(running.tokens) < 30 and running.stop is Stop.ABORTED
-    assert (len(later.tokens), later.stop) == (30, Stop.LENGTH)
-    assert (len(waiting.tokens), waiting.stop) == (0, Stop.ABORTED)
-    alone = asyncio.run(plain(endless[0]).sample(prompts[0], LONG, 0))
-    assert running.tokens.tolist() == alone.tokens[: len(running.tokens)].tolist()
+    assert [len(each.tokens) for each in asyncio.run(both())] == [4, 10]
+    assert sum(taken) == 10 and is_empty(engine)
 
 
 def test_a_cancelled_caller_frees_its_slot(endless: list[Path]) -> None:
@@ -257,74 +233,15 @@ def test_a_cancelled_caller_frees_its_slot(endless: list[Path]) -> None:
     assert is_empty(engine)
 
 
-def expected(references: list[Any], prompt: IntArray, completion: Completion) -> np.ndarray:
-    """The logprob of each token under the weights of its version, everything before it read by those weights."""
-    context = np.concatenate([prompt, completion.tokens])
-    scores = torch.stack([reference_logprobs(reference, context) for reference in references]).numpy()
-    places = np.arange(len(prompt) - 1, len(context) - 1)
-    return scores[completion.versions, places, completion.tokens]
-
-
-@pytest.mark.parametrize("keep_cache", [False, True])
-def test_requests_go_on_across_new_weights(endless: list[Path], keep_cache: bool) -> None:
-    prompts = [*prompts_of([5, 12, 1, 35]), prompts_of([5])[0]]
-    engine = paged(endless[0], keep_cache=keep_cache)
-    references = [load_reference(folder) for folder in endless]
-    weights = parameters(load_model(endless[1]))
-
-    async def interrupted() -> list[Completion]:
-        tasks = [asyncio.create_task(engine.sample(p, LONG, k)) for k, p in enumerate(prompts)]
-        while not engine._looks:
-            await asyncio.sleep(0)
-        assert await engine.load(WeightVersion(1, location=weights)) == fingerprint(weights)
-        return await asyncio.gather(*tasks)
-
-    for prompt, completion in zip(prompts, asyncio.run(interrupted()), strict=True):
-        assert len(completion.tokens) == 30
-        assert completion.versions.tolist() == sorted(completion.versions) and set(completion.versions) == {0, 1}
-        old = completion.versions == 0
-        difference = np.abs(completion.logprobs - expected(references, prompt, completion))
-        assert difference[old].max() < 1e-4
-        if keep_cache:
-            assert difference[~old].max() > 1e-3  # the new weights read old keys
-        else:
-            assert difference[~old].max() < 1e-4
-    fresh = asyncio.run(engine.sample(prompts[3], LONG, 9))  # no prefix outlives its weights
-    np.testing.assert_allclose(fresh.logprobs, expected(references, prompts[3], fresh), atol=1e-4)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
     endless: list[Path], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("strop.generate.engines.paged._PREFILL", (6, 17, 8192)[seed])
-    rng = np.random.default_rng(seed)
     engine = paged(endless[0], rows=4, steps=(1, 2, 5)[seed], cache_tokens=(128, 200, 1000)[seed])
     weights = [parameters(load_model(folder)) for folder in endless]
     references = [load_reference(folder) for folder in endless]
-    stems = prompts_of([40, 25, 7], seed)
-
-    async def attempt(key: int) -> None:
-        context = stems[key % 3][: rng.integers(1, 40)]
-        for _ in range(3):
-            chance = rng.random()
-            if chance < 0.1:
-                step = engine.version + 1
-                await engine.load(WeightVersion(step, location=weights[step % 2]))
-            elif chance < 0.2:
-                engine.abort(int(rng.integers(10)))
-            completion = await engine.sample(context, Sampling(max_tokens=int(rng.integers(1, 9))), key)
-            parity = replace(completion, versions=completion.versions % 2)
-            np.testing.assert_allclose(completion.logprobs, expected(references, context, parity), atol=1e-4)
-            context = np.concatenate([context, completion.tokens, rng.integers(4, 40, 3)])[-50:]
-            for _ in range(rng.integers(0, 30)):
-                await asyncio.sleep(0)
-
-    async def all_attempts() -> None:
-        await asyncio.gather(*(attempt(key) for key in range(10)))
-
-    asyncio.run(all_attempts())
-    assert engine.version > 0
+    anything_at_once(engine, weights, references, seed)
     assert is_empty(engine)
 
 
@@ -333,7 +250,7 @@ def test_another_family_takes_the_slow_path_and_says_so(tmp_path: Path, capsys: 
     engine = paged(folder)
     assert "slow path" in capsys.readouterr().err
     prompts = prompts_of([5, 9])
-    for one, other in zip(asked(engine, prompts, LONG), asked(plain(folder), prompts, LONG), strict=True):
+    for one, other in zip(asked(engine, prompts, LONG), asked(opened(folder), prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
 
 
@@ -350,12 +267,6 @@ def test_what_goes_wrong_reaches_every_caller(endless: list[Path]) -> None:
 
     assert all(isinstance(result, NumericsError) for result in asyncio.run(gathered()))
     assert not engine._seating
-
-
-def test_an_engine_is_its_own_source_and_can_be_shipped() -> None:
-    engine = PagedEngine(rows=3, keep_cache=True)
-    assert eval(repr(engine)) == engine
-    assert pickle.loads(pickle.dumps(engine)) == engine
 
 
 def test_pages_are_counted_found_and_used_again() -> None:
@@ -450,5 +361,5 @@ def test_what_an_earlier_holder_left_in_a_page_does_no_harm(endless: list[Path])
         await engine.load(WeightVersion(2, location=good))
         return await ask(engine, prompts, LONG)
 
-    for one, other in zip(asyncio.run(twice()), asked(plain(endless[0]), prompts, LONG), strict=True):
+    for one, other in zip(asyncio.run(twice()), asked(opened(endless[0]), prompts, LONG), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()

@@ -1,7 +1,6 @@
 """Weight updates: proven, between two steps, and never served from keys of other weights."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from strop.machines import Completion, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
-from tests.generate.engines.asking import asked, opened, prompts_of
-from tests.models import load_reference, reference_logprobs, save_tiny_model
+from tests.generate.engines.asking import anything_at_once, asked, expected, opened, prompts_of
+from tests.models import load_reference, save_tiny_model
 
 LONG = Sampling(max_tokens=20)
 
@@ -42,14 +41,6 @@ async def interrupted(
         await asyncio.sleep(0)
     await engine.load(version)
     return await asyncio.gather(*tasks)
-
-
-def expected(references: list[Any], prompt: IntArray, completion: Completion) -> np.ndarray:
-    """The logprob of each token under the weights of its version, everything before it read by those weights."""
-    context = np.concatenate([prompt, completion.tokens])
-    scores = torch.stack([reference_logprobs(reference, context) for reference in references]).numpy()
-    places = np.arange(len(prompt) - 1, len(context) - 1)
-    return scores[completion.versions, places, completion.tokens]
 
 
 def test_the_fingerprint_is_that_of_what_is_loaded(folders: list[Path]) -> None:
@@ -145,36 +136,9 @@ def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
     folders: list[Path], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("strop.generate.engines.torch._STEP_TOKENS", (6, 17, 8192)[seed])
-    rng = np.random.default_rng(seed)
     engine = opened(folders[0], rows=4)
     weights = [parameters(load_model(folder)) for folder in folders]
     references = [load_reference(folder) for folder in folders]
-    stems = prompts_of([40, 25, 7], seed)
-
-    async def update() -> None:
-        step = engine.version + 1
-        await engine.load(WeightVersion(step, location=weights[step % 2]))
-
-    async def attempt(key: int) -> None:
-        context = stems[key % 3][: rng.integers(1, 40)]
-        for _ in range(3):
-            chance = rng.random()
-            if chance < 0.1:
-                await update()
-            elif chance < 0.2:
-                engine.abort(int(rng.integers(10)))
-            limit = Sampling(max_tokens=int(rng.integers(1, 9)))
-            completion = await engine.sample(context, limit, key)
-            parity = replace(completion, versions=completion.versions % 2)
-            np.testing.assert_allclose(completion.logprobs, expected(references, context, parity), atol=1e-4)
-            context = np.concatenate([context, completion.tokens, rng.integers(4, 40, 3)])[-50:]
-            for _ in range(rng.integers(0, 30)):
-                await asyncio.sleep(0)
-
-    async def all_attempts() -> None:
-        await asyncio.gather(*(attempt(key) for key in range(10)))
-
-    asyncio.run(all_attempts())
-    assert engine.version > 0
+    anything_at_once(engine, weights, references, seed)
     assert engine.num_reused > 0
     assert not engine._decoder.rows.is_active.any()
