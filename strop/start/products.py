@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from strop.abilities import Multiplies, OnDevice, inside
+from strop.abilities import Multiplies, inside
 from strop.machines import Engine, Trainer
 from strop.run import Run
-
-_UNPROVED = (
-    "products=fp8 is for a CPU so far: that logprobs of engine and trainer agree on a GPU is not shown; set "
-    "engine.products and trainer.products to plain"
-)
 
 
 def problems(run: Run) -> list[str]:
@@ -17,8 +12,6 @@ def problems(run: Run) -> list[str]:
     engines = [each for each in inside(run.engine, Engine) if each.has_weights and len(inside(each, Engine)) == 1]
     trainers = [each for each in inside(run.trainer, Trainer) if len(inside(each, Trainer)) == 1]
     kinds = [sorted({_multiplied(each) for each in some}) for some in (engines, trainers)]
-    if engines and kinds[0] == kinds[1] == ["fp8"] and any(part.device != "cpu" for part in inside(run, OnDevice)):
-        return [_UNPROVED]
     if not engines or kinds[0] == kinds[1]:
         return []
     without = sorted({type(each).__name__ for each in (*engines, *trainers) if not isinstance(each, Multiplies)})

@@ -10,6 +10,7 @@ import pytest
 
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
+from strop.generate.engines.draft import Draft
 from strop.generate.engines.paged import PagedEngine
 from strop.recipes.setting import Setting
 from strop.recipes.system.aurora import aurora
@@ -31,6 +32,8 @@ def test_its_parts() -> None:
     assert isinstance(run.engine, PagedEngine) and run.engine.draft is not None and run.losses == (Clip(),)
     draft = run.engine.draft
     assert (draft.tokens, draft.rows, draft.discarded, draft.every, draft.pool) == (3, 5, 0.1, 4, 64)
+    plain = aurora(Setting()).engine
+    assert isinstance(plain, PagedEngine) and plain.draft == Draft(tokens=4, rows=64)
     assert run.engine.dtype == "float32" and aurora(Setting(device="cuda")).engine.dtype == "bfloat16"
 
 

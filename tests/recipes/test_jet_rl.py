@@ -25,6 +25,7 @@ from strop.placement.place import place
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl
 from strop.start.preflight import check
+from strop.start.products import problems
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
@@ -44,9 +45,11 @@ def test_its_parts() -> None:
     assert run.engine.products == run.trainer.products == "fp8"
 
 
-def test_on_a_gpu_it_is_refused_until_engine_and_trainer_agree_there() -> None:
-    with pytest.raises(ConfigurationError, match="products=fp8 is for a CPU so far"):
-        check(jet_rl(Setting(device="cuda")))
+def test_its_parts_on_a_gpu() -> None:
+    run = jet_rl(Setting(device="cuda"))
+    assert isinstance(run.engine, PagedEngine) and isinstance(run.trainer, TorchTrainer)
+    assert run.engine.products == run.trainer.products == "fp8" and run.trainer.device == "cuda"
+    assert not problems(run)
 
 
 @pytest.mark.parametrize("engine", [TorchEngine(products="fp8"), PagedEngine(8, "cpu", "float32", products="fp8")])

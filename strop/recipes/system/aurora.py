@@ -10,7 +10,8 @@ Reading: A guess holds where the policy draws the very same token with the rando
     pool of what it learns from: in a run the policy moves too. It begins knowing nothing, and guesses while at most
     `rows` sequences are decoded. Training is GRPO's.
 Left out: A draft with keys of its own (EAGLE 3), a trainer in another process; the figure below of engines that are
-    placed in a Ray cluster, which guess and learn all the same.
+    placed in a Ray cluster, which guess and learn all the same. No checkpoint has the draft: a resumed run has the same
+    tokens and weights, and begins once more with a draft that knows nothing.
 Acts: draft/tokens_per_look > 1 with steps=1
 """
 

@@ -8,11 +8,11 @@ Reading: Weights in blocks of 128 x 128, activations and output gradients 1 x 12
     a weight gradient 128 x 1 along tokens; embedding, head, norms and softmax are not rounded, and neither are the
     weights that learn. The trainer rounds them once for every change and publishes codes and scales, which are all that
     an engine holds. A GPU of the Hopper generation multiplies eight bits; what a block adds is summed in
-    float32 in one order whatever the number of rows, so a row's product has the same bits in both;
-    whole models were not shown to agree there yet, and a run on a GPU is refused. Elsewhere what eight
-    bits hold is multiplied in float32: sums in another order now and then round an activation to the other side, and on
-    a CPU engine and trainer differ by 0.0008 in a logprob on average. A reference and earlier weights are rounded as
-    well. Training is GRPO's.
+    float32 in one order whatever the number of rows, so a row's product has the same bits in both: with random weights
+    of 1.5 billion and 16, 100 or 256 rows, logprobs of engine and trainer differ by 4e-7 on average. Elsewhere what
+    eight bits hold is multiplied in float32: sums in another order now and then round an activation to the other side,
+    and on a CPU engine and trainer differ by 0.0008 in a logprob on average. A reference and earlier weights are
+    rounded as well. Training is GRPO's.
 Left out: The cache of keys in eight bits.
 Acts: fp8/rounding > 0.001 and drift < 0.003
 """
