@@ -1,7 +1,7 @@
 """Tokens per second of generation with logprobs: strop's engine, transformers' `generate`, and vLLM if it is here.
 
     python benchmarks/generation.py [--models smollm2 0.5b 1.5b 7b] [--sequences 1024 2048] [--tokens 256]
-        [--prompt-tokens 64] [--group-size 8] [--peers transformers vllm vllm_engine parts plain] [--json]
+        [--prompt-tokens 64 | 256 768] [--group-size 8] [--peers transformers vllm vllm_engine parts plain] [--json]
         [--save NAME]
 
 Every prompt is asked for `--group-size` times, as in RL; all sequences are asked for at once and none ends early. A
@@ -53,11 +53,12 @@ from strop.types import IntArray
 NEED = {1024: 250_000, 2048: 300_000}  # of SmolLM2 on an H200
 
 
-def prompts_of(folder: Path, sequences: int, group_size: int, length: int) -> list[IntArray]:
-    """Random tokens; siblings have the same."""
+def prompts_of(folder: Path, sequences: int, group_size: int, shortest: int, longest: int = 0) -> list[IntArray]:
+    """Random tokens, so many or as many as chance says; siblings have the same."""
     vocabulary = int(json.loads((folder / "config.json").read_text())["vocab_size"])
     stream = np.random.default_rng(0)
-    different = [stream.integers(20, vocabulary - 2, length) for _ in range(-(-sequences // group_size))]
+    sizes = stream.integers(shortest, max(shortest, longest) + 1, -(-sequences // group_size))
+    different = [stream.integers(20, vocabulary - 2, size) for size in sizes]
     return [different[index // group_size] for index in range(sequences)]
 
 
@@ -90,7 +91,7 @@ def transformers_side(folder: Path, prompts: list[IntArray], tokens: int, device
     from transformers import AutoModelForCausalLM
 
     dtype = torch.bfloat16 if torch.device(device).type == "cuda" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").to(device)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device)
     batch = torch.tensor(np.stack(prompts), device=device)
     settings = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "pad_token_id": 0}
 
@@ -142,7 +143,7 @@ def speed(generate: Generate, rounds: int, device: str) -> tuple[float, float]:
     return max(found)
 
 
-def floor(folder: Path, sequences: int, prompt: int, tokens: int, bytes_per_second: float) -> float:
+def floor(folder: Path, sequences: int, prompt: float, tokens: int, bytes_per_second: float) -> float:
     """Tokens per second if each step took as long as reading weights, keys and values once."""
     weights, per_token = cost(folder)
     a_step = (weights + sequences * (prompt + tokens / 2) * per_token) / bytes_per_second
@@ -165,8 +166,9 @@ def compare(
     with tempfile.TemporaryDirectory() as scratch:
         folder = prepare(name, Path(scratch), arguments.device)
         for sequences in arguments.sequences:
-            prompts = prompts_of(folder, sequences, arguments.group_size, arguments.prompt_tokens)
-            best = floor(folder, sequences, arguments.prompt_tokens, arguments.tokens, speed_of_memory)
+            prompts = prompts_of(folder, sequences, arguments.group_size, *arguments.prompt_tokens)
+            length = float(np.mean([len(each) for each in prompts]))
+            best = floor(folder, sequences, length, arguments.tokens, speed_of_memory)
             row: dict[str, Any] = {"model": name, "sequences": sequences, "floor": best, "sides": {}}
             row["floor_of_products"] = floor_of_products(folder, speed_of_products)
             if arguments.device == "cpu":
@@ -250,7 +252,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", default=["smollm2"], help=f"smollm2, a folder, or random {known}")
     parser.add_argument("--sequences", type=int, nargs="+", default=[1024, 2048])
     parser.add_argument("--tokens", type=int, default=256, help="new ones of each sequence")
-    parser.add_argument("--prompt-tokens", type=int, default=64)
+    parser.add_argument("--prompt-tokens", type=int, nargs="+", default=[64], help="one number, or least and most")
     parser.add_argument("--group-size", type=int, default=8, help="sequences per prompt")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(

@@ -4,9 +4,10 @@
 
 Both take one AdamW step on the same number of tokens. strop holds weights and moments in float32, computes in bfloat16
 and splits the step into micro-batches of `--max-tokens`; transformers holds and computes all in bfloat16, with its
-SDPA attention and full logits, in one batch. A time is the median of `--steps` steps after warming up, the whole step
-with its optimizer and its figures. MFU counts 6 operations per parameter and token against 782 TFLOP/s, the bfloat16
-matrix product measured on an H200.
+default attention (SDPA where the family has it) and full logits, in one batch. A time is the median of `--steps` steps
+after warming up, the whole step with its optimizer and its figures. MFU counts 6 operations per parameter and token
+against 782 TFLOP/s, the bfloat16 matrix product measured on an H200; `mfu_with_attention` also counts attention's: 12
+per layer, width of all heads and pair of tokens of which the later sees the earlier.
 """
 
 from __future__ import annotations
@@ -93,12 +94,14 @@ def measure(build: Callable[[], Callable[[], object]], arguments: argparse.Names
         _profile(step, arguments.profile, name)
     tokens = arguments.sequences * arguments.length
     median = statistics.median(seconds)
+    rate = tokens / median / CEILING
     return {
         "seconds": median,
         "fastest": min(seconds),
         "slowest": max(seconds),
         "tokens_per_second": tokens / median,
-        "mfu": 6 * _num_parameters(arguments) * tokens / median / CEILING,
+        "mfu": 6 * arguments.num_parameters * rate,
+        "mfu_with_attention": (6 * arguments.num_parameters + arguments.attention) * rate,
         "gib": torch.cuda.max_memory_allocated() / 2**30 if is_gpu else 0.0,
     }
 
@@ -125,7 +128,9 @@ def strop_step(folder: Path, arguments: argparse.Namespace) -> Callable[[], obje
     )
     trainer.open(folder, 0)
     arguments.num_parameters = sum(each.numel() for each in trainer.weights().values())
-    batches = batches_of(arguments, int(AutoConfig.from_pretrained(folder).vocab_size))
+    config = AutoConfig.from_pretrained(folder)
+    arguments.attention = _attention(config, arguments.length)
+    batches = batches_of(arguments, int(config.vocab_size))
     objective = Objective((Clip(),))
     # a fresh layout each time, as every step of a run has
     return lambda: trainer.step([replace(batch) for batch in batches], objective)
@@ -133,8 +138,9 @@ def strop_step(folder: Path, arguments: argparse.Namespace) -> Callable[[], obje
 
 def transformers_step(folder: Path, arguments: argparse.Namespace) -> Callable[[], object]:
     dtype = torch.bfloat16 if arguments.device == "cuda" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa").to(arguments.device)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(arguments.device)
     arguments.num_parameters = sum(each.numel() for each in model.parameters())
+    arguments.attention = _attention(model.config, arguments.length)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     shape = (arguments.sequences, arguments.length)
     tokens = torch.randint(0, model.config.vocab_size, shape, device=arguments.device)
@@ -229,16 +235,18 @@ def _folder(model: str, scratch: Path) -> Path:
     return scratch
 
 
-def _num_parameters(arguments: argparse.Namespace) -> int:
-    return int(arguments.num_parameters)
+def _attention(config: Any, length: int) -> float:
+    """Operations of attention per token, forward and backward: half of a sequence is seen in the mean."""
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return float(12 * config.num_hidden_layers * config.num_attention_heads * size * length / 2)
 
 
 def table(found: dict[str, dict[str, float]]) -> str:
-    lines = ["| system | ms/step | tok/s | MFU | peak GiB |", "|---|---|---|---|---|"]
+    lines = ["| system | ms/step | tok/s | MFU | with attention | peak GiB |", "|---|---|---|---|---|---|"]
     for name, of in found.items():
         lines.append(
             f"| {name} | {of['seconds'] * 1e3:.1f} ({of['fastest'] * 1e3:.1f} to {of['slowest'] * 1e3:.1f}) | "
-            f"{of['tokens_per_second']:,.0f} | {of['mfu']:.2f} | {of['gib']:.1f} |"
+            f"{of['tokens_per_second']:,.0f} | {of['mfu']:.2f} | {of['mfu_with_attention']:.2f} | {of['gib']:.1f} |"
         )
     return "\n".join(lines)
 
