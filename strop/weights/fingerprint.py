@@ -51,7 +51,7 @@ def _checksums(tensors: Sequence[Tensor]) -> list[int]:
 
 def _of_one(matrix: Tensor) -> int:
     """In one pass where something compiled can read it."""
-    found = checksum(matrix, _odd(matrix.shape[1], matrix.device).to(torch.int32)) if matrix.numel() else 0
+    found = checksum(matrix) if matrix.numel() else 0
     return int(_checksum(matrix.unsqueeze(0))) if found is None else found
 
 

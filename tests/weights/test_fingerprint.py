@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from strop.kernels.cpu.checksum import checksum, compiled
-from strop.weights.fingerprint import _checksum, _matrix, _odd, fingerprint
+from strop.weights.fingerprint import _checksum, _matrix, fingerprint
 
 _INTEGERS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float64: torch.int64}
 
@@ -58,8 +58,10 @@ def test_tensors_looked_at_together_have_the_numbers_they_have_alone() -> None:
 
 @pytest.mark.skipif(compiled() is None, reason="no compiler here")
 def test_the_compiled_checksum_is_the_plain_one() -> None:
-    for shape in ((4, 9), (7,), (), (2, 3, 5), (192, 512), (1, 100_003), (3001, 33)):
+    for shape in ((4, 9), (7,), (), (2, 3, 5), (192, 512), (1, 100_003), (3001, 33), (700, 300)):
         matrix = _matrix(torch.randn(shape))
-        found = checksum(matrix, _odd(matrix.shape[1], matrix.device).to(torch.int32))
-        assert found == int(_checksum(matrix.unsqueeze(0)))
-    assert checksum(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2, dtype=torch.int32)) is None
+        wide = matrix.new_empty(matrix.shape[0], 2 * matrix.shape[1])[:, : matrix.shape[1]].copy_(matrix)
+        for lying in (matrix, matrix.t().contiguous().t(), wide):
+            assert checksum(lying) == int(_checksum(matrix.unsqueeze(0)))
+    for other in (torch.zeros(2, 2, dtype=torch.int64), torch.zeros(4, 4, dtype=torch.int32)[::2, ::2]):
+        assert checksum(other) is None

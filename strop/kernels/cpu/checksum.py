@@ -6,9 +6,12 @@ import ctypes
 from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from strop.kernels.cpu.build import library
+
+_LEAST = 1 << 17  # elements: for fewer no other thread is woken
 
 
 @cache
@@ -17,13 +20,17 @@ def compiled() -> Any:
     found = library("checksum")
     if found is None:
         return None
-    found.checksum.argtypes = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-    found.checksum.restype = ctypes.c_int64
+    number, pointer = ctypes.c_int64, ctypes.c_void_p
+    found.checksum.argtypes = (number, number, pointer, number, number, ctypes.c_int)
+    found.checksum.restype = number
     return found.checksum
 
 
-def checksum(bits: Tensor, factors: Tensor) -> int | None:
-    """Of contiguous bits [rows, columns] in 4-byte elements, with the columns' factors [columns]; None: not here."""
-    is_plain = bits.element_size() == 4 and bits.is_contiguous() and not bits.is_cuda
+def checksum(bits: Tensor) -> int | None:
+    """Of 4-byte elements [rows, columns] whose neighbours in one of both ways are neighbours; None: not here."""
+    is_plain = bits.element_size() == 4 and 1 in bits.stride() and not bits.is_cuda
     function = compiled() if is_plain else None
-    return None if function is None else int(function(*bits.shape, bits.data_ptr(), factors.data_ptr()))
+    if function is None:
+        return None
+    threads = torch.get_num_threads() if bits.numel() >= _LEAST else 1
+    return int(function(*bits.shape, bits.data_ptr(), *bits.stride(), threads))

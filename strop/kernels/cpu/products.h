@@ -18,12 +18,24 @@ typedef struct {
 
 static int64_t num_panels(int64_t columns) { return (columns + PANEL - 1) / PANEL; }
 
+/* One panel of `count` columns; `count` and one of the strides are known where this is compiled in. */
+static inline __attribute__((always_inline)) void pack_panel(int64_t depth, int64_t count, const float *weight, int64_t row,
+                                                             int64_t column, float *restrict panel) {
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < PANEL; j++) panel[k * PANEL + j] = j < count ? weight[k * row + j * column] : 0;
+}
+
 /* weight [depth, columns] with these strides -> panels */
-void pack(int64_t depth, int64_t columns, const float *weight, int64_t row, int64_t column, float *restrict panels) {
-    for (int64_t p = 0; p < num_panels(columns); p++)
-        for (int64_t k = 0; k < depth; k++)
-            for (int64_t j = p * PANEL; j < (p + 1) * PANEL; j++)
-                *panels++ = j < columns ? weight[k * row + j * column] : 0;
+void pack(int64_t depth, int64_t columns, const float *weight, int64_t row, int64_t column, float *restrict panels,
+          int threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t p = 0; p < num_panels(columns); p++) {
+        const float *from = weight + p * PANEL * column;
+        float *to = panels + p * depth * PANEL;
+        if ((p + 1) * PANEL > columns) pack_panel(depth, columns - p * PANEL, from, row, column, to);
+        else if (column == 1) pack_panel(depth, PANEL, from, row, 1, to);
+        else pack_panel(depth, PANEL, from, row, column, to);
+    }
 }
 
 /* What becomes of a tile's sums: a bias is added to them, and they to what is there. */

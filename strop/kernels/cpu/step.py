@@ -67,7 +67,7 @@ class Steps:
     def __init__(self, compiled: ctypes.CDLL) -> None:
         model, work, table = (ctypes.POINTER(each) for each in (StepModel, StepWork, StepTable))
         self._functions = compiled
-        compiled.pack.argtypes = (_number, _number, _pointer, _number, _number, _pointer)
+        compiled.pack.argtypes = (_number, _number, _pointer, _number, _number, _pointer, ctypes.c_int)
         compiled.room.argtypes = (model, _number)
         compiled.forward.argtypes = (model, work, _pointer, _pointer)
         compiled.append.argtypes = (model, table, _number, _pointer, _pointer, _pointer)
@@ -78,8 +78,8 @@ class Steps:
 
     def pack(self, weight: Tensor, panels: Tensor) -> None:
         """weight [out, in] -> panels [out / PANEL, in, PANEL], or narrower ones in their room."""
-        out, depth = weight.shape
-        self._functions.pack(depth, out, weight.data_ptr(), weight.stride(1), weight.stride(0), panels.data_ptr())
+        (out, depth), (column, row), threads = weight.shape, weight.stride(), torch.get_num_threads()
+        self._functions.pack(depth, out, weight.data_ptr(), row, column, panels.data_ptr(), threads)
 
     def forward(self, model: StepModel, work: StepWork) -> Tensor:
         """Last hidden states [T, hidden] of packed tokens."""
