@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")
@@ -18,6 +19,8 @@ ROOM = 1 << 32  # bytes: the folders of a test go when it passes, so that all to
 
 def pytest_configure() -> None:
     """Folders of tests lie in memory where there is room: each checkpoint waits for the disk ten times."""
+    settings.register_profile("strop", settings.default, deadline=None)  # a busy machine is no failure
+    settings.load_profile("strop")
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

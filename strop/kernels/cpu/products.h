@@ -51,16 +51,16 @@ static inline void put(lanes sums, const float *bias, int adds, float *to, int64
     }
 }
 
-/* WIDE vectors of `rows` rows; `rows` is known where this is compiled in */
-static inline __attribute__((always_inline)) void tile(int rows, int64_t depth, const float *from, int64_t width,
-                                                       const float *panel, lanes sums[TALL][WIDE]) {
+/* WIDE vectors of `rows` rows; `rows` and one of the strides are known where this is compiled in */
+static inline __attribute__((always_inline)) void tile(int rows, int64_t depth, const float *from, int64_t row,
+                                                       int64_t column, const float *panel, lanes sums[TALL][WIDE]) {
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < WIDE; v++) sums[i][v] = (lanes){0};
     for (int64_t k = 0; k < depth; k++) {
         lanes weights[WIDE];
         for (int v = 0; v < WIDE; v++) weights[v] = *(const lanes *)(panel + k * PANEL + v * LANES);
         for (int i = 0; i < rows; i++)
-            for (int v = 0; v < WIDE; v++) sums[i][v] += from[i * width + k] * weights[v];
+            for (int v = 0; v < WIDE; v++) sums[i][v] += from[i * row + k * column] * weights[v];
     }
 }
 
@@ -72,10 +72,10 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, const float *
             lanes sums[TALL][WIDE];
             const float *first = from + i * depth;
             int64_t count = rows - i >= TALL ? TALL : rows - i >= 4 ? 4 : rows - i >= 2 ? 2 : 1;
-            if (count == TALL) tile(TALL, depth, first, depth, panel, sums);
-            else if (count == 4) tile(4, depth, first, depth, panel, sums);
-            else if (count == 2) tile(2, depth, first, depth, panel, sums);
-            else tile(1, depth, first, depth, panel, sums);
+            if (count == TALL) tile(TALL, depth, first, depth, 1, panel, sums);
+            else if (count == 4) tile(4, depth, first, depth, 1, panel, sums);
+            else if (count == 2) tile(2, depth, first, depth, 1, panel, sums);
+            else tile(1, depth, first, depth, 1, panel, sums);
             for (int64_t r = 0; r < count; r++)
                 for (int v = 0; v < WIDE; v++) {
                     int64_t j = p + v * LANES;

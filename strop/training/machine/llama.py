@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.attention import Varlen, takes
+from strop.kernels.cpu.linear import Linear, compiled
 from strop.kernels.linear import keep_sums_whole
 from strop.kernels.logprobs import token_logprobs
 from strop.models.adapters import is_adapted, masters, room_for
@@ -31,10 +32,11 @@ from strop.training.machine.eight_bits import EightBitProjection
 from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.llama_layer import Layer, PassTokens
 from strop.training.machine.norms import NoNorm, NormWeight
-from strop.training.machine.projection import AdaptedProjection, Projection
+from strop.training.machine.projection import AdaptedProjection, PanelProjection, Projection
 from strop.training.machine.rounding import Rounding
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+_SMALL = 64_000_000  # weights
 _HEADS = (16, 32, 64, 128, 256)  # sizes that attention has kernels for on a GPU
 
 
@@ -178,13 +180,20 @@ def _is_linear(module: Any, dtype: torch.dtype) -> bool:
 
 
 def _built(model: Any, dtype: torch.dtype) -> LlamaForward:
-    blocks, rounding = described(model), Rounding(dtype)
+    blocks, rounding = described(model), Rounding(dtype, _products(model, dtype))
     if blocks.embedding.is_cuda:
         keep_sums_whole()
     layers = [_layer(index, blocks, rounding) for index in range(len(blocks.blocks))]
     embedding = (rounding.of([blocks.embedding]), blocks.embedding)
     head = embedding if blocks.head is blocks.embedding else (rounding.of([blocks.head]), blocks.head)
     return LlamaForward(blocks, layers, _weight(blocks.norm, dtype), embedding, head, rounding)
+
+
+def _products(model: Any, dtype: torch.dtype) -> Linear | None:
+    """Those of our own, for models so small that weights may lie there twice more."""
+    weights = list(model.parameters())
+    is_plain = dtype == torch.float32 and all(each.dtype == dtype and not each.is_cuda for each in weights)
+    return compiled() if is_plain and sum(each.numel() for each in weights) <= _SMALL else None
 
 
 def _layer(index: int, blocks: WholeDecoder, rounding: Rounding) -> Layer:
@@ -226,7 +235,10 @@ def _projection(rounding: Rounding, *modules: Any) -> Projection:
     bias = rounding.of(biases) if biases else None
     if isinstance(modules[0], EightBitLinear):
         return EightBitProjection(weights, biases, *rounding.in_eight_bits(weights), bias)
-    return Projection(weights, biases, rounding.of(weights), bias)
+    cast = rounding.of(weights)
+    if rounding.products is not None:
+        return PanelProjection(weights, biases, cast, bias, rounding.in_panels(cast, weights), rounding.products)
+    return Projection(weights, biases, cast, bias)
 
 
 def _norm(norm: Norm | None, dtype: torch.dtype) -> NormWeight | NoNorm:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from strop.kernels.adapted import Adapter, adapted, adapter_pulls, state_pull
+from strop.kernels.cpu.linear import Linear
 from strop.kernels.linear import weight_gradient
 from strop.kernels.nf4 import Packed4
 
@@ -47,11 +48,41 @@ class Projection:
 
     def gradients(self, d_output: Tensor, state: Tensor, middle: Tensor) -> list[Tensor]:
         """Of its parameters, summed in their own type."""
-        dtype, rows = self.weights[0].dtype, [len(weight) for weight in self.weights]
-        found = list(torch.split(weight_gradient(d_output, state, dtype), rows))
+        rows = [len(weight) for weight in self.weights]
+        found = list(torch.split(self._weight_gradient(d_output, state), rows))
         if self.biases:
             found += torch.split(d_output.sum(0, dtype=self.biases[0].dtype), rows)
         return found
+
+    def _weight_gradient(self, d_output: Tensor, state: Tensor) -> Tensor:
+        return weight_gradient(d_output, state, self.weights[0].dtype)
+
+
+class PanelProjection(Projection):
+    """The same in float32 on a CPU, by products of our own, over copies of the weights as each way reads them."""
+
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        cast: Tensor,
+        bias: Tensor | None,
+        panels: tuple[Tensor, Tensor],
+        products: Linear,
+    ) -> None:
+        super().__init__(weights, biases, cast, bias)
+        (self._forward, self._backward), (self._outer, self._inner) = panels, cast.shape
+        self._products = products
+
+    def __call__(self, state: Tensor) -> Tensor:
+        return self._products.product(state.contiguous(), self._forward, self._outer, self.bias)
+
+    def back(self, d_output: Tensor) -> tuple[Tensor, Tensor]:
+        d_output = d_output.contiguous()
+        return self._products.product(d_output, self._backward, self._inner), d_output
+
+    def _weight_gradient(self, d_output: Tensor, state: Tensor) -> Tensor:
+        return self._products.gradient(d_output.contiguous(), state.contiguous())
 
 
 class AdaptedProjection(Projection):

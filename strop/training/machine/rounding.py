@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from strop.kernels.cpu.linear import Linear, panels_for
 from strop.kernels.eight_bits import Eights, encode_squares
 from strop.kernels.nf4 import Scratch
 from strop.models.fused import stacked
@@ -15,12 +16,15 @@ from strop.models.fused import stacked
 class Rounding:
     """Copies of parameters in another type, those of one product as one matrix; made anew when any has changed."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, products: Linear | None = None) -> None:
         self.dtype = dtype
+        self.products = products  # of our own, where weights are read by them
         self.scratch = Scratch(dtype)  # of weights in four bits
         self._sources: list[Tensor] = []
         self._targets: list[Tensor] = []
         self._encoded: list[tuple[Eights, Tensor]] = []
+        self._panels: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._packed: list[Tensor] = []  # weights that lie in panels
         self._versions: list[int] = []
 
     def of(self, weights: Sequence[Tensor]) -> Tensor:
@@ -47,12 +51,28 @@ class Rounding:
         self._encoded += zip(parts, [weight.detach() for weight in weights], strict=True)
         return whole, parts
 
+    def in_panels(self, cast: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What `of` made of these, in the order in which `products` read it forward and backward."""
+        outer, inner = cast.shape
+        panels = panels_for(outer, inner), panels_for(inner, outer)
+        self._panels.append((cast, *panels))
+        self._packed += [weight.detach() for weight in weights]
+        return panels
+
     @torch.no_grad()
     def refresh(self) -> None:
-        versions = [source._version for source in (*self._sources, *(weight for _, weight in self._encoded))]
+        encoded = [weight for _, weight in self._encoded]
+        versions = [source._version for source in (*self._sources, *encoded, *self._packed)]
         if versions != self._versions:
             if self._sources:
                 torch._foreach_copy_(self._targets, self._sources)
             for place, weight in self._encoded:
                 encode_squares(weight, place)
+            self._pack()
             self._versions = versions
+
+    def _pack(self) -> None:
+        for cast, forward, backward in self._panels:
+            assert self.products is not None
+            self.products.pack(cast, forward)
+            self.products.pack(cast.t(), backward)
