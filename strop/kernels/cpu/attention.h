@@ -81,15 +81,6 @@ static void turn(const float *rows, int64_t stride, int64_t count, int64_t size,
     }
 }
 
-static int thread_here(void) {
-#ifdef _OPENMP
-    extern int omp_get_thread_num(void);
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
-
 /* as `exponential`, of numbers that are at most about 0; 0 below -87 */
 INLINE lanes exponentials(lanes x) {
     const float round = 12582912; /* 1.5 * 2^23: added and subtracted, it leaves an integer */

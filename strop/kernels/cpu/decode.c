@@ -4,17 +4,9 @@
    what comes out does not depend on what else is in the batch, nor on the number of threads. */
 
 #include "vectors.h"
+#include "swiglu.h"
 
 enum { MOST_WORK_OF_ONE_THREAD = 1 << 21 }; /* multiplications; waking another thread costs as much */
-
-static inline int thread_here(void) {
-#ifdef _OPENMP
-    extern int omp_get_thread_num(void);
-    return omp_get_thread_num();
-#else
-    return 0;
-#endif
-}
 
 /* what is handed over as a number is known where such a function is used: its loops are unrolled, its sums in registers */
 #define INLINE static inline __attribute__((always_inline))
@@ -78,10 +70,7 @@ void add_norm(int64_t tokens, int64_t width, float *residual, const float *delta
 /* gate_up [T, 2 * width] -> out [T, width] */
 void swiglu(int64_t tokens, int64_t width, const float *gate_up, float *restrict out, int threads) {
 #pragma omp parallel for num_threads(threads) if (tokens * width * 16 > MOST_WORK_OF_ONE_THREAD)
-    for (int64_t t = 0; t < tokens; t++) {
-        const float *gate = gate_up + t * 2 * width, *up = gate + width;
-        for (int64_t i = 0; i < width; i++) out[t * width + i] = gate[i] / (1 + exponential(-gate[i])) * up[i];
-    }
+    for (int64_t t = 0; t < tokens; t++) gated(width, gate_up + t * 2 * width, out + t * width);
 }
 
 /* Normalise one head where the family does, and turn it by its position. */

@@ -4,6 +4,7 @@
    how many there are. */
 
 #include "vectors.h"
+#include "swiglu.h"
 
 enum { BLOCK = 64 }; /* rows that one partial sum spans */
 
@@ -62,27 +63,15 @@ void norm_backward(int64_t rows, int64_t width, const float *d_sum, const float 
 /* gate_up [rows, 2 width] -> product [rows, width] */
 void swiglu_forward(int64_t rows, int64_t width, const float *gate_up, float *restrict product, int threads) {
 #pragma omp parallel for num_threads(threads)
-    for (int64_t t = 0; t < rows; t++) {
-        const float *gate = gate_up + t * 2 * width, *up = gate + width;
-        for (int64_t i = 0; i < width; i++) product[t * width + i] = gate[i] / (1 + exponential(-gate[i])) * up[i];
-    }
+    for (int64_t t = 0; t < rows; t++) gated(width, gate_up + t * 2 * width, product + t * width);
 }
 
-/* with s = sigmoid(g): d silu(g) / dg = s (1 + g (1 - s)) */
+/* the gradient of gate_up, and the product once more */
 void swiglu_backward(int64_t rows, int64_t width, const float *gate_up, const float *d_product,
                      float *restrict d_gate_up, float *restrict product, int threads) {
 #pragma omp parallel for num_threads(threads)
-    for (int64_t t = 0; t < rows; t++) {
-        const float *gate = gate_up + t * 2 * width, *up = gate + width, *pull = d_product + t * width;
-        float *restrict d_gate = d_gate_up + t * 2 * width, *restrict d_up = d_gate + width;
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++) {
-            float chance = 1 / (1 + exponential(-gate[i])), opened = gate[i] * chance;
-            product[t * width + i] = opened * up[i];
-            d_up[i] = pull[i] * opened;
-            d_gate[i] = pull[i] * up[i] * (chance + opened * (1 - chance));
-        }
-    }
+    for (int64_t t = 0; t < rows; t++)
+        gated_back(width, gate_up + t * 2 * width, d_product + t * width, d_gate_up + t * 2 * width, product + t * width);
 }
 
 /* Turn the first `turned` of `heads` heads [rows, heads, size] in place; cosine, sine [rows, size / 2] */

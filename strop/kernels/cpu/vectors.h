@@ -16,6 +16,15 @@
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t flags __attribute__((vector_size(4 * LANES), aligned(4)));
 
+static inline int thread_here(void) {
+#ifdef _OPENMP
+    extern int omp_get_thread_num(void);
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 static inline lanes chosen(flags is_first, lanes first, lanes second) {
     return (lanes)((is_first & (flags)first) | (~is_first & (flags)second));
 }
