@@ -1,11 +1,13 @@
 """A trainer of adapters and its engine on one GPU, over one copy of the weights: memory, speed, delivery, agreement.
 
-    python benchmarks/adapters.py [--model 7b] [--rank 32] [--base nf4] [--attempts 16] [--tokens 1024] [--json]
+    python benchmarks/adapters.py [--model 7b] [--rank 32] [--base nf4] [--attempts 16] [--tokens 1024]
+        [--length 1024] [--sequences 8 16] [--json]
 
 Weights are random, and so are the adapters, so that they act. `peak_gib` is the most that this process ever held while
 `--attempts` replies of `--tokens` tokens were written and scored, and micro-batches of 8 x 1,024 tokens trained on with
 the keys of those replies in place; `tokens_per_second` is training where memory is free: micro-batches of 16 x 1,024
-tokens of which everything is kept. `ratio` is the peak that is wanted over the one that was found.
+tokens of which everything is kept. `ratio` is the peak that is wanted over the one that was found. Long contexts:
+`--attempts 4 --tokens 32640 --length 32768 --sequences 1 1`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from strop.weights.channels.memory import Memory
 
 NEED = {"tokens_per_second": 16_000.0, "delivery_ms": 50.0, "mean_absolute_difference": 1e-5}
 _PEAK = {"plain": 24.0, "nf4": 16.0}  # GiB
-_PROMPT, _SMALL, _LARGE = 64, 8, 16  # tokens, and sequences of a micro-batch
+_PROMPT = 64  # tokens
 
 
 def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, PagedEngine, Memory]:
@@ -50,7 +52,7 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, P
     dtype, longest = "bfloat16" if is_gpu else "float32", arguments.tokens + _PROMPT
     trainer = TorchTrainer(
         learning_rate=1e-5, lora=arguments.rank, device=arguments.device, fused="on", chunk=1024,
-        max_tokens=_SMALL * 1024, checkpointing="on", base=arguments.base,
+        max_tokens=arguments.sequences[0] * arguments.length, checkpointing="on", base=arguments.base,
     )  # fmt: skip
     engine = PagedEngine(
         rows=arguments.attempts, device=arguments.device, dtype=dtype, context=longest,
@@ -150,7 +152,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         replies = await written(engine, prompts, arguments.tokens)
         rate = arguments.attempts * arguments.tokens / (time.perf_counter() - start)
         found = gap(trainer, prompts, replies)
-        small = trained(trainer, vocabulary, _SMALL, arguments)
+        small = trained(trainer, vocabulary, arguments.sequences[0], arguments)
         peak = torch.cuda.max_memory_allocated() / 2**30 if is_gpu else 0.0
         delivery = []
         for step in range(2, 7):
@@ -172,7 +174,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
     result = asyncio.run(everything())
     trainer._opened.forward.is_checkpointed = False
-    return result | {"tokens_per_second": trained(trainer, vocabulary, _LARGE, arguments)}
+    return result | {"tokens_per_second": trained(trainer, vocabulary, arguments.sequences[1], arguments)}
 
 
 def table(found: dict[str, Any], base: str) -> str:
@@ -192,16 +194,18 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--attempts", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=1024)
     parser.add_argument("--length", type=int, default=1024, help="of a sequence that is trained on")
+    sizes = "of a micro-batch of which only the stream is kept, and of one of which everything is"
+    parser.add_argument("--sequences", type=int, nargs=2, default=[8, 16], help=sizes)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--profile", type=int, default=0, help="print this many kernels of a training step")
     output_arguments(parser)
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
-        folder = (
-            Path(arguments.folder) if arguments.folder else prepare(arguments.model, Path(scratch), arguments.device)
-        )
+        longest = max(8192, arguments.length, arguments.tokens + _PROMPT)
+        folder = Path(arguments.folder or prepare(arguments.model, Path(scratch), arguments.device, longest))
         found = measured(folder, arguments)
-    settings = {"model": arguments.model, "rank": arguments.rank, "base": arguments.base}
+    settings = {name: getattr(arguments, name) for name in ("model", "rank", "base", "attempts", "length", "sequences")}
+    settings["reply"] = arguments.tokens
     result = {"benchmark": "adapters", **settings, **found}
     result["ratio"] = _PEAK[arguments.base] / found["peak_gib"] if found["peak_gib"] else 0.0
     publish(result | circumstances(arguments.device), table(found, arguments.base), arguments)

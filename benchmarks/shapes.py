@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, Qwen2Conf
 from strop.models.names import model_folder
 from strop.pocket.tokenizer import CHARACTERS, END, ROLES, TOKEN_IDS, save_tokenizer
 
-_QWEN = {"max_position_embeddings": 8192, "rope_theta": 1e6, "rms_norm_eps": 1e-6, "bos_token_id": None}
+_QWEN = {"rope_theta": 1e6, "rms_norm_eps": 1e-6, "bos_token_id": None}
 # the shapes of Qwen2.5; "tiny" is for tests
 SHAPES: dict[str, dict[str, Any]] = {
     "tiny": {"vocab_size": 107, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
@@ -30,10 +30,13 @@ _IMPOSSIBLE = -30.0  # a logit
 _NEVER = 16  # a token of SmolLM2 that it does not write
 
 
-def prepare(name: str, folder: Path, device: str) -> Path:
-    """A folder whose model practically never ends a reply by itself: SmolLM2, a shape with random weights, or yours."""
+def prepare(name: str, folder: Path, device: str, longest: int = 8192) -> Path:
+    """A folder whose model practically never ends a reply by itself: SmolLM2, a shape with random weights, or yours.
+
+    A shape takes sequences of up to `longest` tokens.
+    """
     if name in SHAPES:
-        return _random(SHAPES[name], folder / name, device)
+        return _random(SHAPES[name] | {"max_position_embeddings": longest}, folder / name, device)
     source, target = model_folder(name), folder / Path(name).name
     target.mkdir(parents=True)
     for path in source.iterdir():
