@@ -1,12 +1,13 @@
 """strop against TRL's GRPOTrainer: the same model, tasks, group size and cores, a few steps each in turn.
 
-    python benchmarks/against_trl.py [--json] [--threads 1 2] [--rounds 5] [--workload even heavy]
+    python benchmarks/against_trl.py [--json] [--threads 1 2] [--rounds 5] [--repetitions 3] [--workload even heavy]
 
 Both train synchronously, one optimizer step per 64 fresh replies (8 tasks x 8). On `even` nearly all replies have 32
 tokens; on `heavy` a reply outlives n tokens with probability 8 / n, so that the longest has 16 times the median. Each
 side is judged by its best thread setting. The `ratio` is strop's samples/s over TRL's on `even`, which is the harder
 one; `ratio_heavy` is that on `heavy`; `two_processes` is strop with lag 4, its engine in a process of its own with one
-thread, right before and right after the others took turns; its trainer too is judged by its best thread setting.
+thread, right before and right after the others took turns; its trainer too is judged by its best thread setting. With
+several `--repetitions` each ratio is their mean, and they stand beside it: hours differ more than rounds do.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _ALONE_STEPS = 24
 
 def main() -> int:
     arguments = _arguments()
-    figures = {name: compare(WORKLOADS[name], arguments.threads, arguments.rounds) for name in arguments.workload}
+    figures = {name: repeated(WORKLOADS[name], arguments) for name in arguments.workload}
     result = {
         "benchmark": "against_trl",
         "ratio": figures[arguments.workload[0]]["ratio"],
@@ -52,6 +53,22 @@ def main() -> int:
     }
     print(json.dumps(result) if arguments.json else table(figures))
     return 0
+
+
+def repeated(workload: Workload, arguments: argparse.Namespace) -> dict[str, Any]:
+    return combined([compare(workload, arguments.threads, arguments.rounds) for _ in range(arguments.repetitions)])
+
+
+def combined(repetitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last one's figures, with the means of all in place of its ratios."""
+    ratios = [each["ratio"] for each in repetitions]
+    apart = [each["two_processes"]["ratio"] for each in repetitions]
+    last = repetitions[-1]
+    return last | {
+        "ratio": round(statistics.fmean(ratios), 3),
+        "ratio_by_repetition": ratios,
+        "two_processes": last["two_processes"] | {"ratio": round(statistics.fmean(apart), 3), "by_repetition": apart},
+    }
 
 
 def compare(workload: Workload, threads: list[int], rounds: int) -> dict[str, Any]:
@@ -153,10 +170,20 @@ def _rows(name: str, of: dict[str, Any]) -> Iterator[str]:
             f"{length['median']:>8.0f}{length['mean']:>7.1f}{length['longest']:>9}"
         )
     low, high = of["ratio_by_round"][0], of["ratio_by_round"][-1]
-    yield f"  ratio {of['ratio']:.2f} (by round {low:.2f} to {high:.2f}; at least {NEED[name]} is wanted)"
+    yield (
+        f"  ratio {of['ratio']:.2f} (by repetition {_listed(of['ratio_by_repetition'])}, by round of the last "
+        f"{low:.2f} to {high:.2f}; at least {NEED[name]} is wanted)"
+    )
     yield f"  ratio of core seconds {of['ratio_of_core_seconds']:.2f}"
     apart = of["two_processes"]
-    yield f"  two processes, lag 4: ratio {apart['ratio']:.2f}, samples/s by threads {apart['samples_per_second']}\n"
+    yield (
+        f"  two processes, lag 4: ratio {apart['ratio']:.2f} (by repetition {_listed(apart['by_repetition'])}), "
+        f"samples/s by threads {apart['samples_per_second']}\n"
+    )
+
+
+def _listed(figures: list[float]) -> str:
+    return ", ".join(f"{figure:.2f}" for figure in figures)
 
 
 def circumstances() -> dict[str, Any]:
@@ -181,6 +208,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="settings that both sides try")
     parser.add_argument("--rounds", type=int, default=0, help="turns of each side (even 8, heavy 6)")
+    parser.add_argument("--repetitions", type=int, default=1, help="of everything, one after the other")
     parser.add_argument("--workload", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS))
     return parser.parse_args()
 

@@ -30,7 +30,17 @@ def benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.F
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(importlib.import_module("machine"), "RESULTS", tmp_path)
     yield importlib.import_module(request.param)  # type: ignore[misc]
-    for name in ("machine", "shapes", "steps_on_a_cpu", "mismatch", "training", "adapters", request.param):
+    for name in (
+        "machine",
+        "shapes",
+        "steps_on_a_cpu",
+        "mismatch",
+        "training",
+        "adapters",
+        "turns",
+        "workload",
+        request.param,
+    ):
         sys.modules.pop(name, None)
 
 
@@ -78,6 +88,24 @@ def test_whole_weights_in_few_bytes_agree_with_their_engine(
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert shown["bytes_per_weight"] == 6 and shown["mean_absolute_difference"] < 1e-5 and shown["ratio"] > 0
     assert shown["gradient_error"] < 0.05 and shown["gradient_error_18"] < 1e-4  # both compute in float32 here
+
+
+@pytest.mark.parametrize("benchmark", ["drafts"], indirect=True)
+def test_a_draft_changes_no_token_and_is_counted(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--model", "tiny", "--sequences", "3", "--tokens", "12", "--rounds", "2", "--device", "cpu", "--json"]
+    benchmark.main(words)
+    shown = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert shown["same"] == shown["replies"] == 6
+    assert len(shown["tokens_per_look"]) == 2 and min(shown["tokens_per_look"]) >= 1
+    assert shown["ratio"] == pytest.approx(shown["rates"]["draft"][1] / shown["rates"]["plain"][1], rel=0.05)
+
+
+@pytest.mark.parametrize("benchmark", ["against_trl"], indirect=True)
+def test_repetitions_are_told_beside_their_mean(benchmark: ModuleType) -> None:
+    first, second = ({"ratio": each, "sides": each, "two_processes": {"ratio": 2 * each}} for each in (2.0, 3.0))
+    found = benchmark.combined([first, second])
+    assert (found["ratio"], found["ratio_by_repetition"], found["sides"]) == (2.5, [2.0, 3.0], 3.0)
+    assert found["two_processes"] == {"ratio": 5.0, "by_repetition": [4.0, 6.0]}
 
 
 @pytest.mark.parametrize("base", ["plain", "nf4"])
