@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.kernels.cpu.linear import Linear, compiled, panels_for
+from strop.kernels.cpu.linear import Linear, compiled
+from strop.kernels.cpu.panels import panels_for
 from strop.models.model import load_model
 from strop.models.names import POCKET
 from strop.training.machine.llama import llama_forward
@@ -26,7 +27,7 @@ def products() -> Linear:
 
 
 def packed(weight: Tensor) -> Tensor:
-    panels = panels_for(*weight.shape).fill_(torch.nan)  # whatever was there
+    panels = panels_for(weight).fill_(torch.nan)  # whatever was there
     products().pack(weight, panels)
     return panels
 
@@ -49,6 +50,15 @@ def test_products_and_gradients_are_those_of_float64(tokens: int, inner: int, ou
 def test_of_no_tokens_nothing_is_learned() -> None:
     assert products().product(torch.zeros(0, 5), packed(torch.ones(3, 5)), 3).shape == (0, 3)
     assert products().gradient(torch.zeros(0, 3), torch.zeros(0, 5)).equal(torch.zeros(3, 5))
+
+
+def test_what_does_not_fit_is_refused_before_it_is_read() -> None:
+    state, panels = torch.randn(6, 5), packed(torch.randn(3, 5))
+    for other in (torch.randn(6, 4), state.double(), torch.randn(5, 6).t()):
+        with pytest.raises(ValueError, match=r"need contiguous float32 of shapes that fit, got \(6, "):
+            products().product(other, panels, 3)
+    with pytest.raises(ValueError, match=r"got \(7, 3\) torch.float32, \(6, 5\) torch.float32"):
+        products().gradient(torch.randn(7, 3), state)
 
 
 def test_bits_depend_neither_on_rows_beside_them_nor_on_threads() -> None:

@@ -19,6 +19,7 @@ from strop.generate.engines.llama_step import LayerParts
 from strop.generate.engines.rows import Rows
 from strop.generate.engines.stops import end_tokens
 from strop.kernels.cpu.decode import Decode, compiled_decode
+from strop.kernels.cpu.panels import panels_for
 from strop.kernels.cpu.step import (
     PackedLinear,
     StepLayer,
@@ -27,7 +28,6 @@ from strop.kernels.cpu.step import (
     StepTable,
     StepWork,
     compiled_steps,
-    panels_for,
 )
 from strop.types import IntArray
 
@@ -46,7 +46,7 @@ class WholeStep(CompiledLlama):
         self._head: Tensor = model.get_output_embeddings().weight.detach()
         linears = [product[0] for layer in self._layers for product in _products(layer)]
         self._weights = [*linears, self._head]
-        self._panels = panels_for(self._weights)
+        self._panels = [panels_for(weight) for weight in self._weights]
         self._layer_array = (StepLayer * len(self._layers))(*map(self._layer, range(len(self._layers))))
         self._model = self._whole()
         self._memory: KeyValues | None = None  # whose keys these are

@@ -112,8 +112,6 @@ static void hide(const Strip *strip, float *scores) {
         for (int64_t r = 0; r <= j - strip->seen; r++) scores[j * STRIP + r] = -INFINITY;
 }
 
-INLINE lanes higher(lanes one, lanes other) { return chosen(one > other, one, other); }
-
 /* scores [keys, LANES of STRIP] -> their exponentials below the highest; highest and sums: [LANES] */
 INLINE void weigh(float *scores, int64_t keys, float scale, float *highest, float *totals) {
     lanes top = *(lanes *)scores, second = top, sum = {0}; /* two highest: one would wait for itself */

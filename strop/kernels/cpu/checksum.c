@@ -30,8 +30,8 @@ int64_t checksum(int64_t rows, int64_t columns, const uint32_t *bits, int64_t ro
     } else {
 #pragma omp parallel for num_threads(threads) reduction(+ : total) if (threads > 1)
         for (int64_t i = 0; i < rows; i += TOGETHER) {
-            int64_t count = rows - i < TOGETHER ? rows - i : TOGETHER;
-            total += count == TOGETHER ? across(i, TOGETHER, columns, bits + i, column) : across(i, count, columns, bits + i, column);
+            if (rows - i >= TOGETHER) total += across(i, TOGETHER, columns, bits + i, column);
+            else total += across(i, rows - i, columns, bits + i, column);
         }
     }
     return (int64_t)total;

@@ -34,8 +34,6 @@ static inline float sum(lanes x) {
     return x[0] + x[1];
 }
 
-static inline lanes higher(lanes one, lanes other) { return chosen(one > other, one, other); }
-
 static inline float highest(lanes x) {
     x = higher(x, HALVES(x));
     x = higher(x, QUARTERS(x));

@@ -12,7 +12,7 @@ enum { ROWS = 64, DEPTH = 256 }; /* that go together; tokens that one sum spans 
 void linear(int64_t rows, int64_t depth, int64_t columns, const float *from, const float *panels, const float *bias,
             float *to, int threads) {
     Linear weights = {panels, bias};
-#pragma omp parallel for num_threads(threads) if (threads > 1)
+#pragma omp parallel for num_threads(threads) if (threads > 1 && rows > ROWS)
     for (int64_t i = 0; i < rows; i += ROWS)
         multiply(rows - i < ROWS ? rows - i : ROWS, depth, columns, from + i * depth, weights, 0, to + i * columns);
 }

@@ -10,29 +10,24 @@ import torch
 from torch import Tensor
 
 from strop.kernels.cpu.build import library
+from strop.kernels.cpu.panels import packing, padded
 
-_PANEL, _DEPTH = 32, 256  # columns of the widest panel, as in products.h, and tokens that one sum spans
+_DEPTH = 256  # tokens that one sum spans, as in linear.c
 
 
 class Linear:
     """Compiled functions with their signatures."""
 
     def __init__(self, compiled: ctypes.CDLL) -> None:
+        self._functions, self.pack = compiled, packing(compiled)
         number, pointer, threads = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
-        self._functions = compiled
-        compiled.pack.argtypes = (number, number, pointer, number, number, pointer, threads)
         compiled.linear.argtypes = (*[number] * 3, *[pointer] * 4, threads)
         compiled.linear_gradient.argtypes = (*[number] * 3, *[pointer] * 4, threads)
-        for function in (compiled.pack, compiled.linear, compiled.linear_gradient):
-            function.restype = None
-
-    def pack(self, weight: Tensor, panels: Tensor) -> None:
-        """weight [columns, depth], however it lies, into the room that `panels_for` made."""
-        (columns, depth), (column, row), threads = weight.shape, weight.stride(), torch.get_num_threads()
-        self._functions.pack(depth, columns, weight.data_ptr(), row, column, panels.data_ptr(), threads)
+        compiled.linear.restype = compiled.linear_gradient.restype = None
 
     def product(self, state: Tensor, panels: Tensor, columns: int, bias: Tensor | None = None) -> Tensor:
         """state [T, depth] -> [T, columns]."""
+        _check(state.shape[1] * padded(columns) == panels.numel(), state)
         output = state.new_empty(len(state), columns)
         pointers = (state.data_ptr(), panels.data_ptr(), None if bias is None else bias.data_ptr(), output.data_ptr())
         self._functions.linear(*state.shape, columns, *pointers, torch.get_num_threads())
@@ -41,19 +36,18 @@ class Linear:
     def gradient(self, d_output: Tensor, state: Tensor) -> Tensor:
         """d_output [T, O], state [T, I] -> [O, I]."""
         (tokens, outer), inner = d_output.shape, state.shape[1]
-        found, scratch = state.new_empty(outer, inner), state.new_empty(min(_DEPTH, tokens), _padded(inner))
+        _check(tokens == len(state), d_output, state)
+        found, scratch = state.new_empty(outer, inner), state.new_empty(min(_DEPTH, tokens), padded(inner))
         pointers = (each.data_ptr() for each in (d_output, state, found, scratch))
         self._functions.linear_gradient(tokens, outer, inner, *pointers, torch.get_num_threads())
         return found
 
 
-def panels_for(columns: int, depth: int) -> Tensor:
-    """Room for a weight [columns, depth]."""
-    return torch.empty(_padded(columns), depth)
-
-
-def _padded(columns: int) -> int:
-    return -(-columns // _PANEL) * _PANEL
+def _check(fits: bool, *tensors: Tensor) -> None:
+    """C reads what it is told to: other shapes and types would be read as what they are not."""
+    if not fits or any(each.dtype != torch.float32 or not each.is_contiguous() for each in tensors):
+        told = ", ".join(f"{tuple(each.shape)} {each.dtype}" for each in tensors)
+        raise ValueError(f"products on a CPU need contiguous float32 of shapes that fit, got {told}")
 
 
 @cache

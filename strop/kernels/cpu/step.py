@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from strop.kernels.cpu.build import library
+from strop.kernels.cpu.panels import packing
 from strop.types import IntArray
 
-PANEL = 32  # columns of the widest that products.h makes
 _number, _pointer, _real = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 
 
@@ -66,20 +65,14 @@ class Steps:
 
     def __init__(self, compiled: ctypes.CDLL) -> None:
         model, work, table = (ctypes.POINTER(each) for each in (StepModel, StepWork, StepTable))
-        self._functions = compiled
-        compiled.pack.argtypes = (_number, _number, _pointer, _number, _number, _pointer, ctypes.c_int)
+        self._functions, self.pack = compiled, packing(compiled)
         compiled.room.argtypes = (model, _number)
         compiled.forward.argtypes = (model, work, _pointer, _pointer)
         compiled.append.argtypes = (model, table, _number, _pointer, _pointer, _pointer)
         compiled.write_rows.argtypes = (model, table, work, _number, *[_pointer] * 4)
-        compiled.pack.restype = compiled.forward.restype = None
+        compiled.forward.restype = None
         compiled.room.restype = compiled.append.restype = compiled.write_rows.restype = _number
         self._scratch = torch.empty(0)
-
-    def pack(self, weight: Tensor, panels: Tensor) -> None:
-        """weight [out, in] -> panels [out / PANEL, in, PANEL], or narrower ones in their room."""
-        (out, depth), (column, row), threads = weight.shape, weight.stride(), torch.get_num_threads()
-        self._functions.pack(depth, out, weight.data_ptr(), row, column, panels.data_ptr(), threads)
 
     def forward(self, model: StepModel, work: StepWork) -> Tensor:
         """Last hidden states [T, hidden] of packed tokens."""
@@ -106,11 +99,6 @@ class Steps:
         if len(self._scratch) < needed:
             self._scratch = torch.empty(needed)
         return self._scratch.data_ptr()
-
-
-def panels_for(weights: Sequence[Tensor]) -> list[Tensor]:
-    """Room for each weight [out, in] in panels."""
-    return [weight.new_empty(-(-weight.shape[0] // PANEL), weight.shape[1], PANEL) for weight in weights]
 
 
 def compiled_steps() -> Steps | None:

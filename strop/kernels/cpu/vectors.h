@@ -29,6 +29,8 @@ static inline lanes chosen(flags is_first, lanes first, lanes second) {
     return (lanes)((is_first & (flags)first) | (~is_first & (flags)second));
 }
 
+static inline lanes higher(lanes one, lanes other) { return chosen(one > other, one, other); }
+
 /* Argument reduction to |rest| <= ln(2) / 2 in two steps, then the series to degree 6: within 2 ulp. NaN stays NaN. */
 static inline float exponential(float x) {
     x = x < -87.0f ? -87.0f : x;

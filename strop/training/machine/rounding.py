@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from strop.kernels.cpu.linear import Linear, panels_for
+from strop.kernels.cpu.linear import Linear
+from strop.kernels.cpu.panels import panels_for
 from strop.kernels.eight_bits import Eights, encode_squares
 from strop.kernels.nf4 import Scratch
 from strop.models.fused import stacked
@@ -53,8 +54,7 @@ class Rounding:
 
     def in_panels(self, cast: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """What `of` made of these, in the order in which `products` read it forward and backward."""
-        outer, inner = cast.shape
-        panels = panels_for(outer, inner), panels_for(inner, outer)
+        panels = panels_for(cast), panels_for(cast.t())
         self._panels.append((cast, *panels))
         self._packed += [weight.detach() for weight in weights]
         return panels
