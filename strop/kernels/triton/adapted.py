@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.kernels.adapted import Adapter
 from strop.kernels.triton.chain import chained, follow, release
-from strop.kernels.triton.in_order import fetch_columns, summed, tile_of
+from strop.kernels.triton.in_order import summed, tile_of
 from strop.kernels.triton.swiglu import opened
 
 _RANKS = 16  # of A that one program sums: no fewer fit a matrix unit
@@ -69,11 +69,11 @@ def _sums(
     RANKS: tl.constexpr, TOGETHER: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr, INNER: tl.constexpr, IS_CHAINED: tl.constexpr,
 ):  # fmt: skip
+    follow(IS_CHAINED)
     program = tl.program_id(0)
     row = tl.arange(0, ROWS)
     exists = (row < count)[None, :]
     if program < thin:  # they are the first: whoever waits for few programs waits least
-        follow(IS_CHAINED)
         rank = program * TOGETHER + tl.arange(0, TOGETHER)
         at = tl.minimum(rank, RANKS - 1)
         inner = summed(state, down, row, at, count, size, size, 1, ROWS, TOGETHER, INNER)
@@ -82,9 +82,6 @@ def _sums(
         tl.store(middle + row[None, :] * RANKS + rank[:, None], inner.to(middle.dtype.element_ty), kept)
     else:
         column = (program - thin) * COLUMNS + tl.arange(0, COLUMNS)
-        if IS_CHAINED:
-            fetch_columns(weight, (program - thin) * COLUMNS, COLUMNS // 2, WIDE, size, stride, step)
-        follow(IS_CHAINED)
         found = summed(state, weight, row, column, count, size, stride, step, ROWS, COLUMNS, INNER)
         release(IS_CHAINED)
         tl.store(sums + row[None, :] * WIDE + column[:, None], found, exists)

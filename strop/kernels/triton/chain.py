@@ -2,8 +2,7 @@
 
 Between two kernels of a graph the memory stands still for a few microseconds: one ends, the next is brought, its first
 loads are under way. One that is chained is brought while the one before it runs, and waits there for its end. It may
-read what no kernel writes (weights) before it waits, and nothing else: the first of what it will need it has fetched
-into the second cache meanwhile.
+read what no kernel writes (weights) before it waits, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 MOST = 64  # rows of a step that is chained: with more, kernels are long enough
-AHEAD = tl.constexpr(512)  # lines of 128 bytes that a program fetches before it waits
 
 
 def chained(rows: int, device: torch.device) -> dict[str, Any]:
@@ -30,14 +28,6 @@ def chained(rows: int, device: torch.device) -> dict[str, Any]:
 def capability(device: torch.device) -> tuple[int, int]:
     """Of a GPU, asked once."""
     return torch.cuda.get_device_capability(device)
-
-
-@triton.jit
-def fetch(lines):
-    """Have what lies at these addresses brought into the second cache, and wait for nothing."""
-    tl.inline_asm_elementwise(
-        "prefetch.global.L2 [$1];\nmov.u32 $0, 0;", "=r,l", [lines.to(tl.int64)], tl.int32, is_pure=False, pack=1
-    )
 
 
 @triton.jit

@@ -15,7 +15,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from strop.kernels.eight_bits import BLOCK, HIGHEST, LEAST, Eights
 from strop.kernels.swiglu import CUBE, SLOPE
-from strop.kernels.triton.chain import AHEAD, chained, fetch, follow, release
 
 _BLOCK, _HIGHEST, _LEAST = tl.constexpr(BLOCK), tl.constexpr(HIGHEST), tl.constexpr(LEAST)
 _SLOPE, _CUBE = tl.constexpr(SLOPE), tl.constexpr(CUBE)
@@ -39,7 +38,7 @@ def _encode_into(matrix: Tensor, into: Eights, rows: int, is_square: bool) -> No
     grid = (triton.cdiv(count, rows), len(into.scales))
     _encode[grid](
         matrix, *into[:2], count, size, *matrix.stride(), into.codes.stride(0), into.scales.stride(0),
-        ROWS=rows, IS_SQUARE=is_square, num_warps=8 if is_square else 4, **chained(count, matrix.device),
+        ROWS=rows, IS_SQUARE=is_square, num_warps=8 if is_square else 4,
     )  # fmt: skip
 
 
@@ -58,9 +57,8 @@ def encode_swiglu(gate_up: Tensor, is_gelu: bool) -> Eights:
     found = Eights.empty(count, size, gate_up.device)
     grid = (triton.cdiv(count, _ROWS), len(found.scales))
     _encode_swiglu[grid](
-        gate_up, *found[:2], count, found.codes.stride(0), SIZE=size, ROWS=_ROWS, IS_GELU=is_gelu, num_warps=4,
-        **chained(count, gate_up.device),
-    )  # fmt: skip
+        gate_up, *found[:2], count, found.codes.stride(0), SIZE=size, ROWS=_ROWS, IS_GELU=is_gelu, num_warps=4
+    )
     return found
 
 
@@ -70,10 +68,9 @@ def multiply(one: Eights, other: Eights, bias: Tensor | None, dtype: torch.dtype
     shape = tile_of(count, width)
     grid = (triton.cdiv(count, shape["ROWS"]) * triton.cdiv(width, shape["COLUMNS"]),)
     _multiply[grid](
-        _tiles(one, shape["ROWS"]), one.scales, _tiles(other, shape["COLUMNS"]), other.codes, other.scales, bias,
-        output, count, width, other.codes.shape[1], other.codes.stride(0), len(one.scales), one.scales.stride(0),
-        other.scales.stride(0), HAS_BIAS=bias is not None, IS_SHARED=other.share % shape["COLUMNS"] == 0, **shape,
-        **chained(count, output.device),
+        _tiles(one, shape["ROWS"]), one.scales, _tiles(other, shape["COLUMNS"]), other.scales, bias, output,
+        count, width, len(one.scales), one.scales.stride(0), other.scales.stride(0),
+        HAS_BIAS=bias is not None, IS_SHARED=other.share % shape["COLUMNS"] == 0, **shape,
     )  # fmt: skip
     return output
 
@@ -105,10 +102,8 @@ def _scale_of(highest):
 @triton.jit(do_not_specialize=["count", "scale_stride"])
 def _encode(
     matrix, codes, scales, count, size, row_stride, column_stride, code_stride, scale_stride,
-    ROWS: tl.constexpr, IS_SQUARE: tl.constexpr, IS_CHAINED: tl.constexpr,
+    ROWS: tl.constexpr, IS_SQUARE: tl.constexpr,
 ):  # fmt: skip
-    release(IS_CHAINED)
-    follow(IS_CHAINED)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     block = tl.program_id(1)
     columns = block * _BLOCK + tl.arange(0, _BLOCK)
@@ -143,12 +138,9 @@ def _encode_across(matrix, codes, scales, count, size, row_stride, code_stride, 
 
 @triton.jit(do_not_specialize=["count"])
 def _encode_swiglu(
-    gate_up, codes, scales, count, code_stride, SIZE: tl.constexpr, ROWS: tl.constexpr, IS_GELU: tl.constexpr,
-    IS_CHAINED: tl.constexpr,
-):  # fmt: skip
+    gate_up, codes, scales, count, code_stride, SIZE: tl.constexpr, ROWS: tl.constexpr, IS_GELU: tl.constexpr
+):
     """What `swiglu` gives, with its roundings, without a place for it."""
-    release(IS_CHAINED)
-    follow(IS_CHAINED)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     block = tl.program_id(1)
     columns = block * _BLOCK + tl.arange(0, _BLOCK)
@@ -170,10 +162,8 @@ def _encode_swiglu(
 
 @triton.jit(do_not_specialize=["count", "one_scale_stride"])
 def _multiply(
-    one, one_scales, other, other_codes, other_scales, bias, output, count, width, size, code_stride, blocks,
-    one_scale_stride, other_scale_stride,
+    one, one_scales, other, other_scales, bias, output, count, width, blocks, one_scale_stride, other_scale_stride,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, STAGES: tl.constexpr, HAS_BIAS: tl.constexpr, IS_SHARED: tl.constexpr,
-    IS_CHAINED: tl.constexpr,
 ):  # fmt: skip
     # neighbours read the same columns, which are the more; in groups of 8 rows so that those stay in the cache, too
     program, tall = tl.program_id(0), tl.cdiv(count, ROWS)
@@ -183,10 +173,6 @@ def _multiply(
     top, left = (first + program % across % high) * ROWS, program % across // high * COLUMNS
     rows, columns = top + tl.arange(0, ROWS), left + tl.arange(0, COLUMNS)
     is_row, is_column = rows < count, columns < width
-    if IS_CHAINED:
-        line = tl.minimum(tl.arange(0, AHEAD // COLUMNS) * _BLOCK, size - 1)
-        fetch(other_codes + tl.minimum(columns, width - 1).to(tl.int64)[:, None] * code_stride + line[None, :])
-    follow(IS_CHAINED)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
     # told here, so that scales are fetched ahead like what they scale: each would be waited for otherwise
     for block in tl.range(0, blocks, num_stages=STAGES):
@@ -197,7 +183,6 @@ def _multiply(
         else:
             scale = scale * tl.load(other_scales + block * other_scale_stride + columns, is_column, 0.0)[None, :]
         total = tl.fma(tl.dot(x, y.T), tl.broadcast_to(scale, [ROWS, COLUMNS]), total)
-    release(IS_CHAINED)
     if HAS_BIAS:
         total += tl.load(bias + columns, is_column, 0.0).to(tl.float32)[None, :]
     at = rows.to(tl.int64)[:, None] * width + columns[None, :]

@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from strop.kernels.triton.chain import AHEAD, capability, chained, fetch, follow, release
+from strop.kernels.triton.chain import capability, chained, follow, release
 from strop.kernels.triton.swiglu import opened
 
 FEW = 32  # rows: with more, a library's product is quicker
@@ -103,14 +103,6 @@ def _launch(state: Tensor, weight: Tensor, bias: Tensor | None, output: Tensor, 
 
 
 @triton.jit
-def fetch_columns(weight, first, apart, whole, size, stride, step):
-    """The beginnings of a tile's rows, of so many, where they lie side by side: both halves of a line each."""
-    if stride == 1:
-        inner, half = tl.minimum(tl.arange(0, AHEAD), size - 1), tl.arange(0, 2) * apart
-        fetch(weight + tl.minimum(first + half, whole - 1)[None, :] + inner.to(tl.int64)[:, None] * step)
-
-
-@triton.jit
 def summed(
     state, weight, row, column, count, size, stride, step,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr,
@@ -135,6 +127,7 @@ def _product(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, INNER: tl.constexpr, HAS_BIAS: tl.constexpr, HAS_TAIL: tl.constexpr,
     IS_HIGH: tl.constexpr, IS_GATED: tl.constexpr, IS_GELU: tl.constexpr, IS_CHAINED: tl.constexpr,
 ):  # fmt: skip
+    follow(IS_CHAINED)
     program, place = tl.program_id(0), tl.arange(0, COLUMNS)
     top, tile = program % high, program // high  # neighbours read the same: of the matrix,
     if IS_HIGH:
@@ -144,12 +137,6 @@ def _product(
     column = tile * WIDTH + place % WIDTH + place // WIDTH * outer
     if HAS_TAIL:
         column = tl.minimum(column, outer - 1)
-    if IS_CHAINED:
-        if IS_GATED:
-            fetch_columns(weight, tile * WIDTH, outer, 2 * outer, size, stride, step)
-        else:
-            fetch_columns(weight, tile * WIDTH, COLUMNS // 2, outer, size, stride, step)
-    follow(IS_CHAINED)
     found = summed(state, weight, row, column, count, size, stride, step, ROWS, COLUMNS, INNER)
     release(IS_CHAINED)
     if HAS_BIAS:
