@@ -105,8 +105,17 @@ class DecodeOperations(Protocol):
         """
         ...
 
-    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
-        """Append one token to every active one of these slots [T], and end those that are over."""
+    def write(
+        self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor | None = None
+    ) -> None:
+        """Append one token [T] to every active one of these slots [T], and end those that are over.
+
+        Or the first so many [T] of several [T, N], as far as a slot is not over before.
+        """
+        ...
+
+    def pair(self, state: Tensor, tokens: Tensor, embedding: Tensor, epsilon: float) -> Tensor:
+        """State [T, hidden] and the embedding of a token [T], each normalised, as [T, 2 hidden] in its dtype."""
         ...
 
 
@@ -170,14 +179,33 @@ class Plain:
     def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
         return draw(scores, how, positions, is_truncated)
 
-    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
-        is_active = sheet.is_active[slots]
-        slots, tokens, logprobs = slots[is_active], tokens[is_active], logprobs[is_active]
-        at = sheet.lengths[slots].long()
-        sheet.tokens[slots, at], sheet.logprobs[slots, at] = tokens.int(), logprobs
-        sheet.versions[slots, at] = sheet.version
-        sheet.lengths[slots] += 1
-        sheet.is_active[slots] = (at + 1 < sheet.limits[slots]) & ~torch.isin(tokens, sheet.ends)
+    def write(
+        self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor | None = None
+    ) -> None:
+        if counts is None:
+            return _appended(sheet, slots, tokens, logprobs)
+        for place in range(tokens.shape[1]):
+            is_meant = place < counts
+            _appended(sheet, slots[is_meant], tokens[is_meant, place], logprobs[is_meant, place])
+        return None
+
+    def pair(self, state: Tensor, tokens: Tensor, embedding: Tensor, epsilon: float) -> Tensor:
+        return side_by_side(state, F.embedding(tokens, embedding), epsilon).to(embedding.dtype)
+
+
+def side_by_side(state: Tensor, embedded: Tensor, epsilon: float) -> Tensor:
+    """Two times [T, hidden], each normalised, as [T, 2 hidden] in float32."""
+    return torch.cat([F.rms_norm(each.float(), each.shape[-1:], eps=epsilon) for each in (state, embedded)], -1)
+
+
+def _appended(sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
+    is_active = sheet.is_active[slots]
+    slots, tokens, logprobs = slots[is_active], tokens[is_active], logprobs[is_active]
+    at = sheet.lengths[slots].long()
+    sheet.tokens[slots, at], sheet.logprobs[slots, at] = tokens.int(), logprobs
+    sheet.versions[slots, at] = sheet.version
+    sheet.lengths[slots] += 1
+    sheet.is_active[slots] = (at + 1 < sheet.limits[slots]) & ~torch.isin(tokens, sheet.ends)
 
 
 def _normed(heads: Tensor, weight: Tensor | None, rotation: Rotation) -> Tensor:

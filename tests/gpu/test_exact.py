@@ -24,7 +24,7 @@ from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
 from tests.training.tiny import make_attempt
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
 SIBLINGS = 4
 

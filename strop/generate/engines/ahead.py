@@ -7,66 +7,60 @@ drawn with the random number of its position too: two distributions that are ali
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import torch
 from torch import Tensor
 
 from strop.generate.engines.draft import Draft, Missed, Trace
 from strop.generate.engines.paged_llama import Cache, PagedLlama
 from strop.kernels.decode import DecodeOperations, Sheet, TokenPlaces
+from strop.kernels.draw import Draws
 
 _WINDOW = 128  # newest states of a slot that are kept: of 1,024 slots 0.9 GiB at 7B
-
-Drawn: TypeAlias = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # scores, slots, positions
 
 
 class Ahead:
     """Keeps the model's states beside the sheet of a board, and takes steps of several tokens."""
 
     def __init__(
-        self, draft: Draft, llama: PagedLlama, operations: DecodeOperations, sheet: Sheet, tables: Tensor
+        self, draft: Draft, llama: PagedLlama, operations: DecodeOperations, sheet: Sheet, tables: Tensor, draws: Draws
     ) -> None:
         self.draft, self._llama, self._operations, self._sheet, self._tables = draft, llama, operations, sheet, tables
-        ends = llama.ends()
+        self._draws, ends = draws, llama.ends()
         draft.open(ends)
         slots, self._size = len(sheet.lengths), ends.embedding.shape[1]
         self._idle = slots - 1
         blank = torch.zeros(slots, self._size, dtype=ends.embedding.dtype, device=ends.embedding.device)
         self._states = blank.repeat(_WINDOW, 1).view(slots, _WINDOW, self._size)  # by position, the oldest overwritten
         self._missed = Missed(blank, torch.full_like(sheet.lengths, -1, dtype=torch.int64), blank.clone())
+        self._rows = torch.arange(slots, dtype=torch.int32, device=blank.device)
+        self._ahead = self._rows.new_tensor(range(draft.tokens + 1))
 
     def keep(self, slots: Tensor, positions: Tensor, states: Tensor) -> None:
         """The states after these tokens [T], [T, hidden]."""
         self._states.view(-1, self._size).index_copy_(0, slots.long() * _WINDOW + positions.long() % _WINDOW, states)
 
-    def step(self, slots: Tensor, last: Tensor, cache: Cache, drawn: Drawn) -> None:
+    def step(self, slots: Tensor, last: Tensor, cache: Cache, is_truncated: bool) -> None:
         """Let each of these slots [B], whose last tokens are `last` [B], write as many tokens as are guessed right."""
         sheet, count = self._sheet, self.draft.tokens + 1
-        lengths, is_active = sheet.lengths.index_select(0, slots), sheet.is_active.index_select(0, slots)
-        at = lengths - 1
-        guesses = self._guesses(slots, last, lengths, drawn)  # [B, count - 1]
+        lengths, is_active = sheet.lengths[slots], sheet.is_active[slots]
+        places = lengths.unsqueeze(1) + self._ahead  # [B, count], of what will be drawn
+        guesses = self._guesses(slots, last, places, is_truncated)  # [B, count - 1]
         tokens = torch.cat((last.long().unsqueeze(1), guesses), 1)
-        ahead = torch.arange(count, dtype=torch.int32, device=slots.device)
-        is_room = at.unsqueeze(1) + ahead < sheet.limits.index_select(0, slots).unsqueeze(1)
+        is_room = places <= sheet.limits[slots].unsqueeze(1)
         owners = torch.where(is_room, slots.unsqueeze(1), self._idle).flatten()
-        positions = torch.where(is_room, at.unsqueeze(1) + ahead, 0).flatten()
-        firsts = torch.arange(len(slots), dtype=torch.int32, device=slots.device) * count
-        runs = torch.stack((firsts, at, is_room.sum(1, dtype=torch.int32)), 1)
+        positions = torch.where(is_room, places - 1, 0).flatten()
+        room = is_room.sum(1, dtype=torch.int32)
+        runs = torch.stack((self._rows[: len(slots)] * count, lengths - 1, room), 1)
         where = TokenPlaces(owners.int(), positions, self._tables, runs)
         states = self._llama.states(tokens.flatten(), where, cache)
         self.keep(owners, positions, states)
-        places = (lengths.unsqueeze(1) + ahead).flatten()
-        found, logprobs = drawn(self._llama.scores(states), slots.repeat_interleave(count), places)
-        found, logprobs = found.view(-1, count), logprobs.view(-1, count)
+        how = self._draws.of(slots.repeat_interleave(count))
+        drawn = self._operations.draw(self._llama.scores(states), how, places.flatten(), is_truncated)
+        found, logprobs = (each.view(-1, count) for each in drawn)
         right = (found[:, :-1] == guesses).cumprod(1).sum(1)  # [B], guesses that hold
-        for place in range(count):
-            writing = torch.where(right >= place, slots, self._idle)
-            self._operations.write(sheet, writing, found[:, place], logprobs[:, place])
-        written = (sheet.lengths.index_select(0, slots) - lengths) * is_active
-        self.draft.count(is_active.sum().float(), written.sum().float())
-        is_read = is_active & (right + 1 < runs[:, 2])  # of a guess beyond its limit the model knows nothing
+        self._operations.write(sheet, slots, found, logprobs, right + 1)
+        self.draft.count(is_active, sheet.lengths[slots] - lengths)
+        is_read = is_active & (right + 1 < room)  # of a guess beyond its limit the model knows nothing
         missing = torch.where(is_read, slots, self._idle)
         self._miss(missing, guesses, states.view(len(slots), count, -1), right)
 
@@ -88,21 +82,22 @@ class Ahead:
         self.draft.forget()
         self._missed.tokens.fill_(-1)
 
-    def _guesses(self, slots: Tensor, last: Tensor, lengths: Tensor, drawn: Drawn) -> Tensor:
-        """[B, tokens of the draft]."""
-        before = slots * _WINDOW + (lengths - 2).clamp(min=0) % _WINDOW
-        state, token = self._states.view(-1, self._size).index_select(0, before), last
+    def _guesses(self, slots: Tensor, last: Tensor, places: Tensor, is_truncated: bool) -> Tensor:
+        """[B, tokens of the draft], drawn for these places [B, as many and one]."""
+        before = slots * _WINDOW + (places[:, 0] - 2).clamp(min=0) % _WINDOW
+        state, token, how = self._states.view(-1, self._size)[before].float(), last, self._draws.of(slots)
         guesses = []
-        for place in range(self.draft.tokens):
-            state = self.draft.next_state(state, token)
-            token, _ = drawn(self._llama.scores(state.to(self._states.dtype)), slots, lengths + place)
+        for number in range(self.draft.tokens):
+            state = self.draft.guess(state, token, self._operations)
+            scores = self._llama.scores(state.to(self._states.dtype))
+            token, _ = self._operations.draw(scores, how, places[:, number].contiguous(), is_truncated)
             guesses.append(token)
         return torch.stack(guesses, 1)
 
     def _miss(self, owners: Tensor, guesses: Tensor, states: Tensor, right: Tensor) -> None:
         """Keep the first guess that did not hold for each of its owners [B]; states [B, count, hidden]."""
         first = right.clamp(max=guesses.shape[1] - 1)
-        row = torch.arange(len(owners), device=owners.device)
+        row = self._rows[: len(owners)]
         self._missed.before.index_copy_(0, owners, states[row, first])
         self._missed.tokens.index_copy_(0, owners, guesses[row, first])
         self._missed.after.index_copy_(0, owners, states[row, first + 1])

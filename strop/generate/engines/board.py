@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,7 +103,7 @@ class Board:
 
     def guess_with(self, draft: Draft) -> None:
         """From here on several tokens a step where they are guessed right."""
-        self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables)
+        self.ahead = Ahead(draft, self._llama, self._operations, self.sheet, self.tables, self.draws)
 
     def rest(self) -> None:
         """Give the room for keys back, where it can be: nobody is seated, and no key will be read again."""
@@ -215,22 +214,17 @@ class Board:
     # ---- one step
 
     def _step(self, slots: Tensor, is_guessed: bool, is_truncated: bool) -> None:
-        drawn = partial(self._drawn, is_truncated)
         lengths = self.sheet.lengths[slots]  # on a GPU `index_select` looks up one of up to 16 after the other
         at = lengths - 1
         tokens = self.sheet.tokens[slots, at]
         if self.ahead is not None and is_guessed:
-            return self.ahead.step(slots, tokens, self._cache, drawn)
+            return self.ahead.step(slots, tokens, self._cache, is_truncated)
         where = TokenPlaces(slots.int(), at, self.tables)
         states = self._llama.states(tokens, where, self._cache)
         if self.ahead is not None:
             self.ahead.keep(slots, at, states)
-        self._operations.write(self.sheet, slots, *drawn(self._llama.scores(states), slots, lengths))
-        return None
-
-    def _drawn(self, is_truncated: bool, scores: Tensor, slots: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens and their logprobs [T], with the random numbers of these slots at these positions."""
-        return self._operations.draw(scores, self.draws.of(slots), positions, is_truncated)
+        drawn = self._operations.draw(self._llama.scores(states), self.draws.of(slots), lengths, is_truncated)
+        return self._operations.write(self.sheet, slots, *drawn)
 
     def _graph(self, rows: int, *how: bool) -> Any:
         """The step for so many rows, captured when first asked for."""

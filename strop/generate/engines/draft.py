@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from strop.errors import ConfigurationError
 from strop.kernels.attention import capped
+from strop.kernels.decode import DecodeOperations, side_by_side
 from strop.types import Group, Metrics
 
 _FADE = 0.8  # weight of each guess relative to the one before it
@@ -62,8 +63,7 @@ class Next(nn.Module):
 
     def forward(self, state: Tensor, embedded: Tensor) -> Tensor:
         """[N, hidden], [N, hidden] -> [N, hidden], in float32."""
-        both = torch.cat([F.rms_norm(each.float(), each.shape[-1:], eps=_EPSILON) for each in (state, embedded)], -1)
-        moved: Tensor = self.outer(F.silu(self.inner(both)))
+        moved: Tensor = self.outer(F.silu(self.inner(side_by_side(state, embedded, _EPSILON))))
         return state.float() + moved
 
 
@@ -79,6 +79,7 @@ class Draft:
     pool: int = 64  # completions that lessons are drawn from; new weights empty it
     discarded: float = 0.1  # weight of guesses that were not taken
     _next: Next | None = field(init=False, repr=False, compare=False, default=None)
+    _rounded: list[Tensor] = field(init=False, repr=False, compare=False)  # its weights and biases, as they guess
     _ends: Ends = field(init=False, repr=False, compare=False)
     _optimizer: torch.optim.Optimizer = field(init=False, repr=False, compare=False)
     _chance: torch.Generator = field(init=False, repr=False, compare=False)
@@ -99,6 +100,7 @@ class Draft:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             self._next = Next(size, self.width * size).to(device)
+        self._rounded = [each.detach().to(ends.embedding.dtype, copy=True) for each in self._next.parameters()]
         self._optimizer = torch.optim.AdamW(self._next.parameters(), lr=self.learning_rate, weight_decay=0.0)
         self._chance = torch.Generator(device).manual_seed(0)
         self._counts = torch.zeros(2, dtype=torch.float64, device=device)  # float32 stops at 2^24
@@ -111,9 +113,15 @@ class Draft:
         found: Tensor = self._next(state, F.embedding(tokens, self._ends.embedding))
         return found
 
-    def count(self, looks: Tensor, tokens: Tensor) -> None:
-        """Note how many tokens so many looks of the model gave."""
-        self._counts += torch.stack((looks, tokens))
+    def guess(self, state: Tensor, tokens: Tensor, does: DecodeOperations) -> Tensor:
+        """`next_state` with the operations of a decode step, rounded as the model's own: [N, hidden] in float32."""
+        weight, bias, outer, last = self._rounded
+        both = does.pair(state, tokens, self._ends.embedding, _EPSILON)
+        return state + does.linear(F.silu(does.linear(both, weight, bias)), outer, last)
+
+    def count(self, is_looked: Tensor, tokens: Tensor) -> None:
+        """Note how many tokens [B] looks of the model at these rows gave."""
+        self._counts += torch.stack((is_looked.to(tokens.dtype), tokens)).sum(1, dtype=self._counts.dtype)
 
     def take(self, trace: Trace, missed: Missed) -> None:
         """Keep what was sampled and what was missed, and have a lesson when it is time."""
@@ -153,6 +161,8 @@ class Draft:
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(self._next.parameters(), _CLIP)
         self._optimizer.step()
+        with torch.no_grad():
+            torch._foreach_copy_(self._rounded, list(self._next.parameters()))
         return loss.detach()
 
     def _sampled(self, traces: Sequence[Trace]) -> Tensor:

@@ -103,13 +103,22 @@ class Kernels:
     def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
         return draw.draw(scores, how, positions, is_truncated)
 
-    def write(self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor) -> None:
-        block = min(128, triton.next_power_of_2(len(slots)))
+    def write(
+        self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor | None = None
+    ) -> None:
+        block, most = min(128, triton.next_power_of_2(len(slots))), 1 if counts is None else tokens.shape[1]
         _write[(triton.cdiv(len(slots), block),)](
-            slots, tokens, logprobs, tokens.stride(0), logprobs.stride(0), sheet.tokens, sheet.logprobs, sheet.versions,
-            sheet.version, sheet.lengths, sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends, len(sheet.ends),
-            len(slots), sheet.tokens.shape[1], BLOCK=block, num_warps=4,
+            slots, tokens, logprobs, counts, tokens.stride(0), logprobs.stride(0), sheet.tokens, sheet.logprobs,
+            sheet.versions, sheet.version, sheet.lengths, sheet.limits, sheet.is_active.view(torch.uint8), sheet.ends,
+            len(sheet.ends), len(slots), sheet.tokens.shape[1], MOST=most, BLOCK=block, num_warps=4,
         )  # fmt: skip
+
+    def pair(self, state: Tensor, tokens: Tensor, embedding: Tensor, epsilon: float) -> Tensor:
+        count, size = state.shape
+        both = torch.empty(count, 2 * size, dtype=embedding.dtype, device=state.device)
+        width = triton.next_power_of_2(size)
+        _pair[(count, 2)](state, tokens, embedding, both, epsilon, SIZE=size, WIDTH=width, num_warps=4)
+        return both
 
 
 @triton.jit
@@ -161,21 +170,42 @@ def _store(
 
 @triton.jit
 def _write(
-    slots, drawn, chances, drawn_step, chances_step, tokens, logprobs, versions, version, lengths, limits, is_active,
-    ends, num_ends, count, context, BLOCK: tl.constexpr,
+    slots, drawn, chances, counts, drawn_step, chances_step, tokens, logprobs, versions, version, lengths, limits,
+    is_active, ends, num_ends, count, context, MOST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     exists = row < count
     slot = tl.load(slots + row, mask=exists, other=0)
-    writes = exists & (tl.load(is_active + slot, mask=exists, other=0) != 0)
-    length = tl.load(lengths + slot, mask=writes, other=0)
-    token = tl.load(drawn + row * drawn_step, mask=writes, other=0)
-    place = slot * context + length
-    tl.store(tokens + place, token.to(tl.int32), mask=writes)
-    tl.store(logprobs + place, tl.load(chances + row * chances_step, mask=writes, other=0.0), mask=writes)
-    tl.store(versions + place, tl.load(version) + tl.zeros([BLOCK], tl.int32), mask=writes)
-    tl.store(lengths + slot, length + 1, mask=writes)
-    goes_on = length + 1 < tl.load(limits + slot, mask=writes, other=0)
-    for number in range(num_ends):
-        goes_on = goes_on & (token != tl.load(ends + number))
-    tl.store(is_active + slot, goes_on.to(tl.uint8), mask=writes)
+    is_on = exists & (tl.load(is_active + slot, mask=exists, other=0) != 0)
+    wrote = is_on
+    length = tl.load(lengths + slot, mask=is_on, other=0)
+    limit = tl.load(limits + slot, mask=is_on, other=0)
+    for number in tl.static_range(MOST):
+        writes = is_on
+        if counts is not None:
+            writes = writes & (tl.load(counts + row, mask=exists, other=0) > number)
+        token = tl.load(drawn + row * drawn_step + number, mask=writes, other=0)
+        place = slot * context + length
+        tl.store(tokens + place, token.to(tl.int32), mask=writes)
+        tl.store(logprobs + place, tl.load(chances + row * chances_step + number, mask=writes, other=0.0), mask=writes)
+        tl.store(versions + place, tl.load(version) + tl.zeros([BLOCK], tl.int32), mask=writes)
+        length += writes.to(tl.int32)
+        goes_on = length < limit
+        for end in range(num_ends):
+            goes_on = goes_on & (token != tl.load(ends + end))
+        is_on = is_on & (goes_on | (writes == 0))
+    tl.store(lengths + slot, length, mask=wrote)
+    tl.store(is_active + slot, is_on.to(tl.uint8), mask=wrote)
+
+
+@triton.jit
+def _pair(state, tokens, embedding, both, epsilon, SIZE: tl.constexpr, WIDTH: tl.constexpr):
+    """The first half of a row from its state, the second from its token."""
+    row, half, column = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.arange(0, WIDTH)
+    mask = column < SIZE
+    if half == 0:
+        found = tl.load(state + row * SIZE + column, mask, 0.0).to(tl.float32)
+    else:
+        found = tl.load(embedding + tl.load(tokens + row).to(tl.int64) * SIZE + column, mask, 0.0).to(tl.float32)
+    found *= tl.rsqrt(tl.sum(found * found, 0) / SIZE + epsilon)
+    tl.store(both + (row * 2 + half) * SIZE + column, found.to(both.dtype.element_ty), mask)

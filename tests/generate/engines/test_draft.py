@@ -16,6 +16,7 @@ from strop.errors import ConfigurationError
 from strop.generate.engines import ahead
 from strop.generate.engines.draft import Draft, Ends, Missed, Trace
 from strop.generate.engines.paged import PagedEngine
+from strop.kernels.decode import Plain
 from strop.machines import Stop, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import Sampling
@@ -116,13 +117,13 @@ def test_a_draft_that_knows_the_model_saves_four_looks_of_five(
     draft = Draft(tokens=4, every=1000)
     engine = paged(memoryless, draft, context=120)
     norm, embedding = engine._model.base_model.norm, engine._model.get_input_embeddings()
-    monkeypatch.setattr(draft, "next_state", lambda state, tokens: norm(embedding(tokens.long())).detach())
+    monkeypatch.setattr(draft, "guess", lambda state, tokens, _: norm(embedding(tokens.long())).detach())
     prompts, sampling = prompts_of([4] * 3), Sampling(max_tokens=50)
     found = asked(engine, prompts, sampling)
     assert looks(draft) == 5
     for one, other in zip(found, asked(paged(memoryless, None, context=120), prompts, sampling), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
-    monkeypatch.setattr(draft, "next_state", lambda state, tokens: -norm(embedding(tokens.long())).detach())
+    monkeypatch.setattr(draft, "guess", lambda state, tokens, _: -norm(embedding(tokens.long())).detach())
     assert bool((engine._board.ahead._missed.tokens[:-1] == -1).all()), "who sits there next has missed nothing"
     asked(engine, prompts, Sampling(temperature=0, max_tokens=50))  # the least likely in place of the likeliest
     assert looks(draft) == 1  # a guess that never holds costs a look for every token
@@ -220,6 +221,23 @@ def test_a_lesson_every_so_many_completions_from_the_newest() -> None:
     assert draft.__dict__["lessons"] == [(3, 3), (5, 5)]
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_it_guesses_with_what_it_has_learned(dtype: torch.dtype) -> None:
+    """In the model's own type, and anew after every lesson."""
+    torch.manual_seed(0)
+    draft, ends = Draft(tokens=2), Ends(torch.randn(7, 6).to(dtype), torch.randn(7, 6).to(dtype))
+    draft.open(ends)
+    state, tokens = torch.randn(5, 6), torch.arange(5)
+    traces = [Trace(torch.randn(6, 6).to(dtype), torch.arange(6))]
+    before = draft.guess(state, tokens, Plain())
+    assert torch.equal(before, state)
+    for _ in range(20):
+        draft.lesson(traces, Missed(torch.ones(1, 6), torch.full((1,), -1), torch.ones(1, 6)))
+    known, guessed = draft.next_state(state, tokens), draft.guess(state, tokens, Plain())
+    moved = (known - state).norm()
+    assert moved > 0.1 and (guessed - known).norm() / moved < (1e-5 if dtype == torch.float32 else 0.03)
+
+
 def test_what_is_not_taught_stays() -> None:
     """Weights do not decay: behind an outer layer of zeros the inner one has no gradient, and is as it was."""
     draft = Draft()
@@ -291,9 +309,9 @@ def test_a_guess_beyond_the_limit_is_no_lesson(folders: dict[str, Path]) -> None
 def test_it_counts_on_after_many_tokens() -> None:
     draft = Draft()
     draft.open(Ends(torch.zeros(3, 2), torch.zeros(3, 2)))
-    draft.count(torch.tensor(2.0**24), torch.tensor(2.0**24))
+    draft.count(torch.tensor([2.0**24]), torch.tensor([2.0**24]))
     draft.learn([])
-    draft.count(torch.tensor(1.0), torch.tensor(3.0))
+    draft.count(torch.tensor([True, False]), torch.tensor([3, 0]))
     assert looks(draft) == 3
 
 
@@ -304,9 +322,9 @@ def test_opened_again_it_counts_from_nothing() -> None:
         none = Missed(torch.zeros(1, 2), torch.full((1,), -1), torch.zeros(1, 2))
         draft.take(Trace(torch.ones(2, 2), torch.zeros(2, dtype=torch.int64)), none)
         assert draft._new == 1
-        draft.count(torch.tensor(looked), torch.tensor(wrote))
+        draft.count(torch.tensor([looked]), torch.tensor([wrote]))
         assert looks(draft) == wrote / looked
-        draft.count(torch.tensor(2.0), torch.tensor(6.0))
+        draft.count(torch.tensor([True, True]), torch.tensor([2, 4]))
         assert looks(draft) == 3  # since the last step
 
 
@@ -316,13 +334,13 @@ def test_guesses_begin_with_the_models_own_state(folders: dict[str, Path], monke
     draft, prompt, begun = Draft(tokens=2, every=1000), prompts_of([6])[0], []
     engine, guesses = paged(folders["endless"], draft, rows=1), ahead.Ahead._guesses
 
-    def noted(self: Any, slots: torch.Tensor, last: torch.Tensor, lengths: torch.Tensor, drawn: Any) -> torch.Tensor:
+    def noted(self: Any, slots: torch.Tensor, last: torch.Tensor, places: torch.Tensor, *more: Any) -> torch.Tensor:
         given: list[torch.Tensor] = []
         with pytest.MonkeyPatch.context() as patch:
-            known = draft.next_state
-            patch.setattr(draft, "next_state", lambda state, tokens: given.append(state) or known(state, tokens))
-            found = guesses(self, slots, last, lengths, drawn)
-        begun.append((int(lengths[0]), given[0][0].clone()))
+            known = draft.guess
+            patch.setattr(draft, "guess", lambda state, *rest: given.append(state) or known(state, *rest))
+            found = guesses(self, slots, last, places, *more)
+        begun.append((int(places[0, 0]), given[0][0].clone()))
         return found
 
     monkeypatch.setattr(ahead.Ahead, "_guesses", noted)
