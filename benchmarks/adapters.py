@@ -1,13 +1,13 @@
 """A trainer of adapters and its engine on one GPU, over one copy of the weights: memory, speed, delivery, agreement.
 
     python benchmarks/adapters.py [--model 7b] [--rank 32] [--base nf4] [--attempts 16] [--tokens 1024]
-        [--length 1024] [--sequences 8 16] [--json]
+        [--prompt 64] [--length 1024] [--sequences 8 16] [--json]
 
 Weights are random, and so are the adapters, so that they act. `peak_gib` is the most that this process ever held while
 `--attempts` replies of `--tokens` tokens were written and scored, and micro-batches of 8 x 1,024 tokens trained on with
 the keys of those replies in place; `tokens_per_second` is training where memory is free: micro-batches of 16 x 1,024
 tokens of which everything is kept. `ratio` is the peak that is wanted over the one that was found. Long contexts:
-`--attempts 4 --tokens 32640 --length 32768 --sequences 1 1`.
+`--attempts 4 --prompt 28672 --tokens 4096 --length 32768 --sequences 1 1`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ from strop.weights.channels.memory import Memory
 
 NEED = {"tokens_per_second": 16_000.0, "delivery_ms": 50.0, "mean_absolute_difference": 1e-5}
 _PEAK = {"plain": 24.0, "nf4": 16.0}  # GiB
-_PROMPT = 64  # tokens
 
 
 def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TorchTrainer, PagedEngine, Memory]:
     is_gpu = torch.device(arguments.device).type == "cuda"
-    dtype, longest = "bfloat16" if is_gpu else "float32", arguments.tokens + _PROMPT
+    dtype, longest = "bfloat16" if is_gpu else "float32", arguments.tokens + arguments.prompt
     trainer = TorchTrainer(
         learning_rate=1e-5, lora=arguments.rank, device=arguments.device, fused="on", chunk=1024,
         max_tokens=arguments.sequences[0] * arguments.length, checkpointing="on", base=arguments.base,
@@ -140,7 +139,7 @@ def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     assert channel._lent is not None, "the engine reads weights of its own"
     vocabulary = trainer._opened.model.config.vocab_size
     stream = np.random.default_rng(0)
-    prompts = [stream.integers(1, vocabulary - 1, _PROMPT) for _ in range(arguments.attempts)]
+    prompts = [stream.integers(1, vocabulary - 1, arguments.prompt) for _ in range(arguments.attempts)]
 
     async def everything() -> dict[str, Any]:
         await channel.publish(0)
@@ -192,7 +191,8 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--base", default="plain", choices=list(_PEAK), help="how weights beside adapters are held")
     parser.add_argument("--folder", default="", help="of random weights that are there already")
     parser.add_argument("--attempts", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=1024)
+    parser.add_argument("--prompt", type=int, default=64, help="tokens of a prompt")
+    parser.add_argument("--tokens", type=int, default=1024, help="of a reply")
     parser.add_argument("--length", type=int, default=1024, help="of a sequence that is trained on")
     sizes = "of a micro-batch of which only the stream is kept, and of one of which everything is"
     parser.add_argument("--sequences", type=int, nargs=2, default=[8, 16], help=sizes)
@@ -201,10 +201,11 @@ def main(words: list[str] | None = None) -> int:
     output_arguments(parser)
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
-        longest = max(8192, arguments.length, arguments.tokens + _PROMPT)
+        longest = max(8192, arguments.length, arguments.tokens + arguments.prompt)
         folder = Path(arguments.folder or prepare(arguments.model, Path(scratch), arguments.device, longest))
         found = measured(folder, arguments)
-    settings = {name: getattr(arguments, name) for name in ("model", "rank", "base", "attempts", "length", "sequences")}
+    asked = ("model", "rank", "base", "attempts", "prompt", "length", "sequences")
+    settings = {name: getattr(arguments, name) for name in asked}
     settings["reply"] = arguments.tokens
     result = {"benchmark": "adapters", **settings, **found}
     result["ratio"] = _PEAK[arguments.base] / found["peak_gib"] if found["peak_gib"] else 0.0

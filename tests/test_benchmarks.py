@@ -92,12 +92,14 @@ def test_whole_weights_in_few_bytes_agree_with_their_engine(
 
 @pytest.mark.parametrize("benchmark", ["drafts"], indirect=True)
 def test_a_draft_changes_no_token_and_is_counted(benchmark: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--model", "tiny", "--sequences", "3", "--tokens", "12", "--rounds", "2", "--device", "cpu", "--json"]
-    benchmark.main(words)
+    words = ["--model", "tiny", "--before", "6", "--sequences", "3", "--tokens", "12", "--rounds", "2"]
+    benchmark.main([*words, "--guesses", "1", "3", "--device", "cpu", "--json"])
     shown = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert shown["same"] == shown["replies"] == 6
-    assert len(shown["tokens_per_look"]) == 2 and min(shown["tokens_per_look"]) >= 1
-    assert shown["ratio"] == pytest.approx(shown["rates"]["draft"][1] / shown["rates"]["plain"][1], rel=0.05)
+    assert shown["replies"] == 9 and [each["guesses"] for each in shown["drafts"]] == [1, 3]
+    for each in shown["drafts"]:
+        assert each["same"] == 9 and 1 <= each["tokens_per_look"] <= each["guesses"] + 1
+        assert each["tokens_per_second"] == pytest.approx(sum(each["rates"][1:]) / 2, rel=0.01)
+    assert shown["ratio"] == max(each["ratio"] for each in shown["drafts"])
 
 
 @pytest.mark.parametrize("benchmark", ["against_trl"], indirect=True)
