@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 VLLM := .venv-vllm
+TRITON := .triton
 # one thread per process: two busy processes with two threads each are many times slower than with one
 export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
@@ -10,7 +11,7 @@ export TOKENIZERS_PARALLELISM := false
 # tests start hundreds of processes, and without a cache of what Python compiled each would compile everything anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit slow clients browser vllm benchmark chaos attack mutants pages docs clean
+.PHONY: demo test lint types unit slow acts kernels clients browser vllm benchmark chaos attack mutants pages docs clean
 
 demo: $(VENV)/run
 	$(BIN)/strop train pocket --name demo
@@ -35,6 +36,11 @@ slow: $(VENV)/dev
 # the recipes that take longest to show that their mechanism acts: about four minutes; `make test` has all others
 acts: $(VENV)/dev
 	$(BIN)/pytest -n 3 -m acts
+
+# the kernels of a GPU without one: computed by Triton's interpreter, and compiled for Hopper; about two minutes
+kernels: $(VENV)/dev $(TRITON)/there
+	TRITON_INTERPRET=1 PYTHONPATH=$(TRITON) $(BIN)/pytest -n 2 -m gpu tests/gpu
+	PYTHONPATH=$(TRITON) $(BIN)/python benchmarks/kernel_resources.py
 
 # agents and harnesses of other people, trained as they are: about five minutes on two cores
 clients: $(VENV)/clients
@@ -95,6 +101,11 @@ $(VENV)/browser: $(VENV)/torch pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,browser]'
 	touch $@ $(VENV)/dev $(VENV)/run
 
+# beside the environment, not in it: its interpreter needs an older numpy
+$(TRITON)/there: $(VENV)/torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(TRITON) triton==3.6.0 numpy==2.2.6
+	touch $@
+
 # its wheel asks for packages of pictures and sound that do not fit this torch, and does without them
 $(VLLM)/run: pyproject.toml
 	$(PYTHON) -m venv $(VLLM)
@@ -114,4 +125,4 @@ $(VENV)/docs: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VLLM) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(VLLM) $(TRITON) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache

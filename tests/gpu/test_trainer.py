@@ -87,7 +87,7 @@ def groups_of(vocabulary: int) -> list[Group]:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("has_delta", [True, False])
-@pytest.mark.parametrize(("count", "size"), [(37, 576), (5, 96)])
+@pytest.mark.parametrize(("count", "size"), [(37, 576), (5, 96), (3, 2304)])
 def test_norm(dtype: torch.dtype, has_delta: bool, count: int, size: int) -> None:
     residual, weight = drawn(count, size), (1 + 0.1 * drawn(size)).to(dtype).float()
     delta = drawn(count, size, dtype=dtype, seed=1) if has_delta else None

@@ -13,7 +13,7 @@ from strop.kernels.triton.chain import chained, follow, release
 # ROWS: tokens a program looks at together; more would not fit into registers
 FORWARD = {"ROWS": 4, "num_warps": 4}
 _FEW, _WIDE = 1024, 512  # fewer tokens of wider rows are looked at one by one, which sums them no otherwise
-BACKWARD = {"ROWS": 2, "num_warps": 4}
+BACKWARD, _BACKWARD_WIDE, _WIDEST = {"ROWS": 2, "num_warps": 4}, {"ROWS": 1, "num_warps": 8}, 2048
 PROGRAMS = 528  # of the backward pass, four for each multiprocessor: each sums its part of the weight's gradient
 
 
@@ -44,13 +44,14 @@ def backward(
     offset: float = 0.0,
 ) -> Pulls:  # fmt: skip
     count, size = residual.shape
-    programs = min(PROGRAMS, triton.cdiv(count, BACKWARD["ROWS"]))
+    options = BACKWARD if size <= _WIDEST else _BACKWARD_WIDE  # two rows of more would not fit into registers
+    programs = min(PROGRAMS, triton.cdiv(count, options["ROWS"]))
     d_residual, d_delta, normed = torch.empty_like(residual), torch.empty_like(d_normed), torch.empty_like(d_normed)
     partial = torch.empty(programs, size, dtype=torch.float32, device=residual.device)
     _backward[(programs,)](
         d_sum, d_normed, residual, delta, weight, scale, d_residual, d_delta, normed, partial, count,
         SIZE=size, WIDTH=triton.next_power_of_2(size),
-        HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, OFFSET=offset, **BACKWARD,
+        HAS_SUM=d_sum is not None, HAS_DELTA=delta is not None, OFFSET=offset, **options,
     )  # fmt: skip
     d_weight = torch.empty(size, dtype=torch.float32, device=residual.device)
     _total[(triton.cdiv(size, 16),)](partial, d_weight, programs, SIZE=size, COLUMNS=16, ROWS=128, num_warps=4)
