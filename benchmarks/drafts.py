@@ -1,7 +1,7 @@
 """How much sooner few sequences are written with a draft that learns meanwhile (aurora) than without one.
 
     python benchmarks/drafts.py [--model smollm2] [--before 1024] [--sequences 8] [--tokens 256] [--rounds 8]
-        [--guesses 2 3 4] [--json] [--save NAME]
+        [--guesses 2 3 4] [--draws race] [--json] [--save NAME]
 
 Each draft begins knowing nothing and has lessons from its own engine's replies: first from `--before` of them, written
 128 at a time and without a guess, as in the earlier steps of a run. Then every engine answers the same tasks with the
@@ -43,7 +43,12 @@ class Side:
         dtype = "bfloat16" if arguments.device.startswith("cuda") else "float32"
         self.draft, self._device, self._runner = draft, arguments.device, asyncio.Runner()
         self._engine = PagedEngine(
-            rows=max(arguments.sequences, _TOGETHER), device=arguments.device, dtype=dtype, draft=draft, memory=0.1
+            rows=max(arguments.sequences, _TOGETHER),
+            device=arguments.device,
+            dtype=dtype,
+            draft=draft,
+            memory=0.1,
+            races=arguments.draws == "race",
         )
         self._engine.open(folder)
         self._sampling = Sampling(max_tokens=arguments.tokens)
@@ -125,6 +130,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--before", type=int, default=1024, help="replies that drafts have lessons from first")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--guesses", type=int, nargs="+", default=[2, 3, 4], help="tokens ahead, of a draft each")
+    parser.add_argument("--draws", choices=["race", "chance"], default="race", help="how tokens are drawn, by all")
     output_arguments(parser)
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as scratch:
@@ -133,7 +139,7 @@ def main(words: list[str] | None = None) -> int:
             prepare(arguments.model, Path(scratch), arguments.device) if is_random else model_folder(arguments.model)
         )
         found = compare(folder, arguments)
-    asked = {name: getattr(arguments, name) for name in ("model", "before", "sequences", "tokens", "rounds")}
+    asked = {name: getattr(arguments, name) for name in ("model", "before", "sequences", "tokens", "rounds", "draws")}
     ratio = max(each["ratio"] for each in found["drafts"])
     result = {"benchmark": "drafts", "ratio": ratio, "is_reached": ratio >= NEED, **found, **asked}
     publish(result | circumstances(arguments.device), table(found), arguments)

@@ -16,6 +16,7 @@ from torch import Tensor
 from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
 from strop.kernels.draw import Draws, draw
+from strop.kernels.race import race
 from strop.kernels.swiglu import reference_forward
 
 PAGE = 16  # tokens of one page
@@ -120,7 +121,10 @@ class DecodeOperations(Protocol):
 
 
 class Plain:
-    """`DecodeOperations` on any device."""
+    """`DecodeOperations` on any device; tokens are drawn by one chance each, or by a race."""
+
+    def __init__(self, races: bool = False) -> None:
+        self._drawn = race if races else draw
 
     def add_norm(
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
@@ -177,7 +181,7 @@ class Plain:
         return F.linear(hidden, weight).float()
 
     def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
-        return draw(scores, how, positions, is_truncated)
+        return self._drawn(scores, how, positions, is_truncated)
 
     def write(
         self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor | None = None

@@ -57,9 +57,12 @@ def truncated(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
 
 def uniforms(keys: Tensor, positions: Tensor) -> Tensor:
     """One number in [0, 1) per (key, position): the stream of `engines/random.py`, on the device [N] float64."""
-    streams = _mix(keys + _GOLDEN)
-    bits = _mix(streams + (positions.long() + 1) * _GOLDEN)
-    return _shifted(bits, 11).double() * 2.0**-53
+    return _shifted(streams(keys, positions), 11).double() * 2.0**-53
+
+
+def streams(keys: Tensor, positions: Tensor) -> Tensor:
+    """64 random bits per (key, position) [N] int64."""
+    return _mix(_mix(keys + _GOLDEN) + (positions.long() + 1) * _GOLDEN)
 
 
 def _invert(logprobs: Tensor, chances: Tensor) -> Tensor:

@@ -31,9 +31,9 @@ def test_its_parts() -> None:
     run = aurora(Setting(), guesses=3, rows=5)
     assert isinstance(run.engine, PagedEngine) and run.engine.draft is not None and run.losses == (Clip(),)
     draft = run.engine.draft
-    assert (draft.tokens, draft.rows, draft.discarded, draft.every, draft.pool) == (3, 5, 0.1, 4, 64)
+    assert (draft.tokens, draft.rows, draft.discarded, draft.every, draft.pool) == (3, 5, 0.1, 4, 128)
     plain = aurora(Setting()).engine
-    assert isinstance(plain, PagedEngine) and plain.draft == Draft(tokens=4, rows=64)
+    assert isinstance(plain, PagedEngine) and plain.draft == Draft(tokens=4, rows=64) and plain.races
     assert run.engine.dtype == "float32" and aurora(Setting(device="cuda")).engine.dtype == "bfloat16"
 
 

@@ -2,7 +2,8 @@
 
 Each position is drawn with its own random number, with or without a draft. A guess holds where it is what the model
 draws there, so what is sampled is the very same, token by token, and whoever guesses well only saves looks. A guess is
-drawn with the random number of its position too: two distributions that are alike then mostly give the same token.
+drawn with the random numbers of its position too: two distributions that are alike then often give the same token, and
+where tokens are drawn by a race (`strop.kernels.race`) nearly as often as can be.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """A draft guesses the next tokens from the model's last state, and learns from what the model then said (Aurora).
 
 It has no keys of its own: a state and a token give the next state, and the model's own head reads it. What is taught is
-the model's distribution at every token that was sampled, several guesses deep, and at guesses that were not taken. A
-guess never changes what is sampled, only how soon: so a draft may be of older weights, or know nothing at first.
+the model's distribution at tokens that were sampled, several guesses deep, and at guesses that were not taken; and, as
+it costs so much less, the model's state at more of those tokens (as EAGLE does). Guesses are made with the mean of its
+newest weights. A guess never changes what is sampled, only how soon: so a draft may be of older weights, or know
+nothing at first.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from strop.types import Group, Metrics
 
 _FADE = 0.8  # weight of each guess relative to the one before it
 _CLIP = 2.5  # of the gradient's norm
-_POSITIONS = 256  # tokens of one lesson
+_POSITIONS, _READ = 1024, 256  # tokens of one lesson, and those of them whose distributions are compared
+_DISTANCE = 10.0  # weight of states' squared distance, in squared lengths of states
+_RATE = 0.1  # of the newest weights in the mean
+_FASTEST, _BETAS = 1e-2, (0.9, 0.95)  # highest learning rate, and Adam's: lessons are few
 _EPSILON = 1e-6
 
 
@@ -56,14 +61,14 @@ class Next(nn.Module):
 
     def __init__(self, hidden: int, width: int) -> None:
         super().__init__()
-        self.inner = nn.Linear(2 * hidden, width)
-        self.outer = nn.Linear(width, hidden)
+        self.inner = nn.Linear(2 * hidden, 2 * width, bias=False)
+        self.outer = nn.Linear(width, hidden, bias=False)
         nn.init.zeros_(self.outer.weight)
-        nn.init.zeros_(self.outer.bias)
 
     def forward(self, state: Tensor, embedded: Tensor) -> Tensor:
         """[N, hidden], [N, hidden] -> [N, hidden], in float32."""
-        moved: Tensor = self.outer(F.silu(self.inner(side_by_side(state, embedded, _EPSILON))))
+        gate, up = self.inner(side_by_side(state, embedded, _EPSILON)).chunk(2, -1)
+        moved: Tensor = self.outer(F.silu(gate) * up)
         return state.float() + moved
 
 
@@ -73,13 +78,15 @@ class Draft:
 
     tokens: int = 4
     rows: int = 32  # with more the model is busy enough without guesses
-    width: int = 4  # hidden units, in widths of the model
-    learning_rate: float = 3e-3
+    width: int = 3  # hidden units, in widths of the model
+    learning_rate: float = 0.6  # over the model's width, as products of more numbers move further
     every: int = 4  # completions between two lessons
-    pool: int = 64  # completions that lessons are drawn from; new weights empty it
+    pool: int = 128  # completions that lessons are drawn from; new weights empty it
     discarded: float = 0.1  # weight of guesses that were not taken
     _next: Next | None = field(init=False, repr=False, compare=False, default=None)
-    _rounded: list[Tensor] = field(init=False, repr=False, compare=False)  # its weights and biases, as they guess
+    _mean: list[Tensor] = field(init=False, repr=False, compare=False)  # of its weights
+    _rounded: list[Tensor] = field(init=False, repr=False, compare=False)  # the same as they guess
+    _lessons: int = field(init=False, repr=False, compare=False, default=0)
     _ends: Ends = field(init=False, repr=False, compare=False)
     _optimizer: torch.optim.Optimizer = field(init=False, repr=False, compare=False)
     _chance: torch.Generator = field(init=False, repr=False, compare=False)
@@ -100,12 +107,14 @@ class Draft:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             self._next = Next(size, self.width * size).to(device)
-        self._rounded = [each.detach().to(ends.embedding.dtype, copy=True) for each in self._next.parameters()]
-        self._optimizer = torch.optim.AdamW(self._next.parameters(), lr=self.learning_rate, weight_decay=0.0)
+        self._mean = [each.detach().clone() for each in self._next.parameters()]
+        self._rounded = [each.to(ends.embedding.dtype, copy=True) for each in self._mean]
+        rate = min(_FASTEST, self.learning_rate / size)
+        self._optimizer = torch.optim.Adam(self._next.parameters(), lr=rate, betas=_BETAS)
         self._chance = torch.Generator(device).manual_seed(0)
         self._counts = torch.zeros(2, dtype=torch.float64, device=device)  # float32 stops at 2^24
         self._traces, self._missed = deque(maxlen=self.pool), deque(maxlen=self.pool)
-        self._new, self._seen = 0, (0.0, 0.0)
+        self._new, self._lessons, self._seen = 0, 0, (0.0, 0.0)
 
     def next_state(self, state: Tensor, tokens: Tensor) -> Tensor:
         """[N, hidden] and [N] -> [N, hidden]."""
@@ -114,10 +123,10 @@ class Draft:
         return found
 
     def guess(self, state: Tensor, tokens: Tensor, does: DecodeOperations) -> Tensor:
-        """`next_state` with the operations of a decode step, rounded as the model's own: [N, hidden] in float32."""
-        weight, bias, outer, last = self._rounded
+        """`next_state` of the mean, with the operations of a decode step and rounded as they are: in float32."""
+        inner, outer = self._rounded
         both = does.pair(state, tokens, self._ends.embedding, _EPSILON)
-        return state + does.linear(F.silu(does.linear(both, weight, bias)), outer, last)
+        return state + does.linear(does.gated(both, inner, None, None, is_gelu=False), outer, None)
 
     def count(self, is_looked: Tensor, tokens: Tensor) -> None:
         """Note how many tokens [B] looks of the model at these rows gave."""
@@ -156,28 +165,34 @@ class Draft:
         if self.discarded and len(missed.tokens):
             is_there = missed.tokens >= 0
             guessed = self.next_state(missed.before, missed.tokens.clamp(min=0))
-            apart = self._divergence(missed.after, guessed).where(is_there, 0.0)
-            loss = loss + self.discarded * apart.sum() / is_there.sum().clamp(min=1)
+            loss = loss + self.discarded * _mean_where(is_there, self._divergence(missed.after, guessed))
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(self._next.parameters(), _CLIP)
         self._optimizer.step()
-        with torch.no_grad():
-            torch._foreach_copy_(self._rounded, list(self._next.parameters()))
+        self._average(list(self._next.parameters()))
         return loss.detach()
 
+    @torch.no_grad()
+    def _average(self, weights: list[Tensor]) -> None:
+        """Of all weights so far while they are few, of the newest more than of older ones later."""
+        self._lessons += 1
+        torch._foreach_lerp_(self._mean, weights, max(_RATE, 1 / (self._lessons + 1)))
+        torch._foreach_copy_(self._rounded, self._mean)
+
     def _sampled(self, traces: Sequence[Trace]) -> Tensor:
-        """Sum over depths of the mean divergence, from states of sampled tokens drawn at random."""
+        """Sum over depths of what is apart in the mean, from states of sampled tokens drawn at random."""
         states, tokens = (torch.cat(each) for each in zip(*traces, strict=True))
-        until = accumulate(len(trace.tokens) for trace in traces)
-        ends = torch.cat([torch.full_like(trace.tokens, end) for trace, end in zip(traces, until, strict=True)])
+        ends = _ends_of([len(trace.tokens) for trace in traces], tokens.device)
         at = torch.randint(len(tokens), (_POSITIONS,), generator=self._chance, device=tokens.device)
         ends, state, last = ends[at], states[at], len(tokens) - 1
+        length = state.float().square().sum(-1).mean()  # squared
         total = states.new_zeros((), dtype=torch.float32)
         for depth in range(self.tokens):
             state = self.next_state(state, tokens[(at + depth).clamp(max=last)])
-            is_there = at + depth + 1 < ends
-            apart = self._divergence(states[(at + depth + 1).clamp(max=last)], state).where(is_there, 0.0)
-            total = total + _FADE**depth * apart.sum() / is_there.sum().clamp(min=1)
+            aim, is_there = states[(at + depth + 1).clamp(max=last)], at + depth + 1 < ends
+            apart = _mean_where(is_there[:_READ], self._divergence(aim[:_READ], state[:_READ]))
+            far = _mean_where(is_there, (state - aim.float()).square().sum(-1)) / length
+            total = total + _FADE**depth * (apart + _DISTANCE * far)
         return total
 
     def _divergence(self, state: Tensor, guessed: Tensor) -> Tensor:
@@ -186,3 +201,14 @@ class Draft:
         scores = (F.linear(each.to(head.dtype), head).float() for each in (state, guessed))
         target, ours = (capped(each, cap).log_softmax(-1) for each in scores)
         return (target.exp() * (target - ours)).sum(-1)
+
+
+def _mean_where(is_there: Tensor, found: Tensor) -> Tensor:
+    """Of those that are there [N]; 0 if none is."""
+    return found.where(is_there, 0.0).sum() / is_there.sum().clamp(min=1)
+
+
+def _ends_of(sizes: Sequence[int], device: torch.device) -> Tensor:
+    """Where the trace of each token ends, traces one behind the other: [N]. Waits for no device."""
+    ends, counts = (torch.tensor(each).to(device, non_blocking=True) for each in (list(accumulate(sizes)), sizes))
+    return ends.repeat_interleave(counts, output_size=sum(sizes))

@@ -54,6 +54,7 @@ class PagedEngine(Engine):
     memory: float = 0.4  # share of the device's memory for keys
     steps: int = 8  # decode steps between two looks of the host
     draft: Draft | None = None  # guesses ahead where few sequences are decoded
+    races: bool = False  # tokens are drawn by a race, other ones of the same distribution: a draft guesses those better
     products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, as the trainer's
     takes_turns: bool = field(init=False, repr=False, compare=False, default=False)  # with a trainer on its device
     version: int = field(init=False, repr=False, compare=False, default=0)
@@ -82,7 +83,7 @@ class PagedEngine(Engine):
             print(f"warning: {model} takes the slow path of generation: {reason}", file=sys.stderr)
             self._slow = TorchEngine(self.rows, self.device, self.dtype, self.keep_cache, self.products)
             return self._slow.open(model)
-        operations, context = operations_on(self.device), context_of(self, self._model)
+        operations, context = operations_on(self.device, self.races), context_of(self, self._model)
         llama = PagedLlama(self._model, operations, context)
         self._weights = parameters(self._model) if lent is None else llama.adapters(self._model)
         pages = Pages(num_pages(self.rows, self.cache_tokens, self.memory, self.device, llama.page_bytes(), context))

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _LONGEST = 8192  # tokens of a context, where the model allows more and nobody asked for more
 
 
-def operations_on(device: str) -> DecodeOperations:
+def operations_on(device: str, races: bool) -> DecodeOperations:
     """Kernels where there is a GPU for them."""
     if torch.device(device).type != "cuda":
-        return Plain()
+        return Plain(races)
     from strop.kernels.triton.decode import Kernels
 
-    return Kernels()
+    return Kernels(races)
 
 
 def num_pages(rows: int, cache_tokens: int, memory: float, device: str, page_bytes: int, context: int) -> int:

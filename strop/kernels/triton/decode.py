@@ -18,16 +18,17 @@ from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 from strop.kernels.linear import keep_sums_whole
 from strop.kernels.triton import adapted as few_adapted
-from strop.kernels.triton import draw, in_order, norm, paged_attention, swiglu
+from strop.kernels.triton import draw, in_order, norm, paged_attention, race, swiglu
 from strop.kernels.triton.chain import chained, follow, release
 from strop.kernels.triton.head_norms import factors, mean_squares
 
 
 class Kernels:
-    """`decode.DecodeOperations` on a GPU."""
+    """`decode.DecodeOperations` on a GPU; tokens are drawn by one chance each, or by a race."""
 
-    def __init__(self) -> None:
+    def __init__(self, races: bool = False) -> None:
         keep_sums_whole()
+        self._drawn = race.race if races else draw.draw
         self._is_own: dict[tuple[int | bool, ...], bool] = {}  # of shapes that were tried, who multiplies
 
     def add_norm(
@@ -101,7 +102,7 @@ class Kernels:
         return torch.mm(hidden, weight.t(), out_dtype=torch.float32)  # bf16 scores would be rounded by up to 0.06
 
     def draw(self, scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
-        return draw.draw(scores, how, positions, is_truncated)
+        return self._drawn(scores, how, positions, is_truncated)
 
     def write(
         self, sheet: Sheet, slots: Tensor, tokens: Tensor, logprobs: Tensor, counts: Tensor | None = None

@@ -13,39 +13,58 @@ from torch import Tensor
 from strop.kernels.draw import Draws
 from strop.kernels.triton.cut import cut, divided, is_dropped
 
-_VOCABULARY = 2048  # scores of one program
+VOCABULARY = 2048  # scores of one program
 
 
 def draw(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
     """Tokens and their logprobs [T]."""
     rows, size = scores.shape
-    blocks = triton.cdiv(size, _VOCABULARY)
+    blocks = triton.cdiv(size, VOCABULARY)
     figures = scores.new_empty(2, rows, blocks)
     likeliest = scores.new_empty(rows, blocks, dtype=torch.int32)
     tokens, logprobs = scores.new_empty(rows, dtype=torch.int64), scores.new_empty(rows)
     count = rows * blocks
-    _weigh[(rows, blocks)](scores, how.temperature, figures, likeliest, size, count, BLOCK=_VOCABULARY, num_warps=4)
-    cuts, lasts = cut(scores, how, figures, _VOCABULARY) if is_truncated else (logprobs, tokens)  # or never read
+    weigh(scores, how, figures, likeliest)
+    cuts, lasts = cut(scores, how, figures, VOCABULARY) if is_truncated else (logprobs, tokens)  # or never read
     _draw[(rows,)](
         scores, how.temperature, how.keys, positions, figures, likeliest, cuts, lasts, tokens, logprobs, size, blocks,
-        count, IS_CUT=is_truncated, BLOCK=_VOCABULARY, BLOCKS=triton.next_power_of_2(blocks), num_warps=4,
+        count, IS_CUT=is_truncated, BLOCK=VOCABULARY, BLOCKS=triton.next_power_of_2(blocks), num_warps=4,
     )  # fmt: skip
     return tokens, logprobs
 
 
+def weigh(scores: Tensor, how: Draws, figures: Tensor, likeliest: Tensor) -> None:
+    """Blocks of rows, into figures [2, T, blocks] and likeliest [T, blocks]."""
+    (rows, size), blocks = scores.shape, figures.shape[2]
+    _weigh[(rows, blocks)](
+        scores, how.temperature, figures, likeliest, size, rows * blocks, BLOCK=VOCABULARY, num_warps=4
+    )
+
+
 @triton.jit
 def _weigh(scores, temperature, figures, likeliest, size, count, BLOCK: tl.constexpr):
-    """Of one block of a row: its highest score, what the others weigh relative to it, and where it stands."""
     row = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     index = block * BLOCK + tl.arange(0, BLOCK)
     score = divided(scores + row * size, index, size, tl.load(temperature + row))
+    weighed_block(score, figures, likeliest, row * tl.num_programs(1) + block, count, block * BLOCK)
+
+
+@triton.jit
+def weighed_block(score, figures, likeliest, target, count, first):
+    """Of one block of a row: its highest score, what the others weigh relative to it, and where it stands."""
     highest, place = tl.max(score, 0, return_indices=True)
     safe = tl.where(highest == float("-inf"), 0.0, highest)
-    target = row * tl.num_programs(1) + block
     tl.store(figures + target, highest)
     tl.store(figures + count + target, tl.sum(tl.exp(score - safe), 0))
-    tl.store(likeliest + target, place + block * BLOCK)
+    tl.store(likeliest + target, place + first)
+
+
+@triton.jit
+def stream_of(keys, positions, row):
+    """64 random bits of this row's key at its position."""
+    stream = _mix(tl.load(keys + row).to(tl.uint64, bitcast=True) + 0x9E3779B97F4A7C15)
+    return _mix(stream + (tl.load(positions + row).to(tl.uint64) + 1) * 0x9E3779B97F4A7C15)
 
 
 @triton.jit
@@ -70,11 +89,7 @@ def _draw(
     mass = (weight * tl.exp(highest - top)).to(tl.float64)
     mass = tl.where(exists, mass, 0.0)
     total = tl.sum(mass, 0)
-    # the stream of this key at this position
-    stream = _mix(tl.load(keys + row).to(tl.uint64, bitcast=True) + 0x9E3779B97F4A7C15)
-    position = tl.load(positions + row).to(tl.uint64)
-    bits = _mix(stream + (position + 1) * 0x9E3779B97F4A7C15)
-    chance = (bits >> 11).to(tl.float64) * 1.1102230246251565e-16
+    chance = (stream_of(keys, positions, row) >> 11).to(tl.float64) * 1.1102230246251565e-16
     target = chance * 0.9999999999999998 * total
     cumulated = tl.cumsum(mass, 0)
     block = tl.minimum(tl.sum(((cumulated <= target) & exists).to(tl.int32), 0), blocks - 1)
