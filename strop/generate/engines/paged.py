@@ -221,11 +221,8 @@ class PagedEngine(Engine):
         still = [request for request in requests if self._seating.holds(request)]
         for request, length in zip(requests, look.lengths.tolist(), strict=True):
             request.known = max(request.known, length)
-        ended = {
-            request
-            for request, goes_on in zip(requests, is_active, strict=True)
-            if not goes_on and self._seating.holds(request)
-        }
+        over = {request for request, goes_on in zip(requests, is_active, strict=True) if not goes_on}
+        ended = over.intersection(still)
         watched = [request for request in still if request.sampling.stop and request not in ended]
         if watched:
             ended |= self._stopped_by_string(watched)
