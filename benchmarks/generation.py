@@ -1,14 +1,16 @@
 """Tokens per second of generation with logprobs: strop's engine, transformers' `generate`, and vLLM if it is here.
 
     python benchmarks/generation.py [--models smollm2 0.5b 1.5b 7b] [--sequences 1024 2048] [--tokens 256]
-        [--prompt-tokens 64 | 256 768] [--group-size 8] [--peers transformers vllm vllm_engine parts plain] [--json]
-        [--save NAME]
+        [--prompt-tokens 64 | 256 768] [--group-size 8] [--json] [--save NAME]
+        [--peers transformers vllm vllm_engine fp8 race parts plain]
 
 Every prompt is asked for `--group-size` times, as in RL; all sequences are asked for at once and none ends early. A
 time is the best of `--rounds` after one that is not counted, prompts included; strop begins each with an empty cache.
 strop and vLLM give the logprob of every sampled token, transformers gives none. `vllm` is vLLM as it comes,
-`vllm_engine` is strop with engine=vllm: side by side they show what drawing by key and stepping in process cost. The
-floor is what reading all weights and all keys and values once per step would take at the memory bandwidth, which is
+`vllm_engine` is strop with engine=vllm: side by side they show what drawing by key and stepping in process cost. `fp8`
+is strop's own engine with products of eight bits, and `race` draws tokens by a race.
+
+The floor is what reading all weights and all keys and values once per step would take at the memory bandwidth, which is
 measured by a copy unless given. With many sequences matrix products take longer than that: the second floor is theirs
 alone, at the measured speed of a large one. `ratio` is strop over the best peer for the first model and number of
 sequences.
@@ -68,6 +70,17 @@ def strop_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) 
     return engine_side(engine, folder, prompts, tokens)
 
 
+def fp8_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
+    dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
+    engine = PagedEngine(rows=len(prompts), device=device, dtype=dtype, products="fp8")
+    return engine_side(engine, folder, prompts, tokens)
+
+
+def race_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
+    dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
+    return engine_side(PagedEngine(rows=len(prompts), device=device, dtype=dtype, races=True), folder, prompts, tokens)
+
+
 def vllm_engine_side(folder: Path, prompts: list[IntArray], tokens: int, device: str) -> Generate:
     dtype = "bfloat16" if torch.device(device).type == "cuda" else "float32"
     engine = VllmEngine(rows=len(prompts), device=device, dtype=dtype, memory=0.5)
@@ -123,6 +136,8 @@ SIDES: dict[str, Callable[[Path, list[IntArray], int, str], Generate]] = {
     "strop": strop_side,
     "parts": parts_side,
     "plain": plain_side,
+    "fp8": fp8_side,
+    "race": race_side,
     "transformers": transformers_side,
     "vllm": vllm_side,
     "vllm_engine": vllm_engine_side,
@@ -161,8 +176,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Every side with every number of sequences on one model."""
     rows = []
-    own_steps = ("parts", "plain")
-    peers = [each for each in arguments.peers if each in own_steps or importlib.util.find_spec(each.partition("_")[0])]
+    own = ("parts", "plain", "fp8", "race")
+    peers = [each for each in arguments.peers if each in own or importlib.util.find_spec(each.partition("_")[0])]
     with tempfile.TemporaryDirectory() as scratch:
         folder = prepare(name, Path(scratch), arguments.device)
         for sequences in arguments.sequences:
@@ -178,10 +193,10 @@ def compare(
             for side in ("strop", *peers) if arguments.device != "cpu" else ():
                 row["sides"][side] = _measured(side, folder, prompts, arguments)
             print(name, sequences, row["sides"], row.get("outside"), file=sys.stderr)
-            own = row["sides"]["strop"].get("tokens_per_second", 0.0)
-            row["share_of_floor"], row["share_of_products"] = own / best, own / row["floor_of_products"]
+            rate = row["sides"]["strop"].get("tokens_per_second", 0.0)
+            row["share_of_floor"], row["share_of_products"] = rate / best, rate / row["floor_of_products"]
             others = [row["sides"][peer].get("tokens_per_second", 0.0) for peer in peers]
-            row["ratio"] = own / max(others) if others else None
+            row["ratio"] = rate / max(others) if others else None
             rows.append(row)
     return rows
 

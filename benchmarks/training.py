@@ -1,6 +1,6 @@
 """One training step on one GPU: strop beside plain transformers, on the same shapes.
 
-    python benchmarks/training.py [--model FOLDER|random:smollm2] [--sequences 64] [--length 512] [--check] [--json]
+    python benchmarks/training.py [--model FOLDER|random:1.5b] [--sequences 64] [--length 512] [--check] [--json]
 
 Both take one AdamW step on the same number of tokens. strop holds weights and moments in float32, computes in bfloat16
 and splits the step into micro-batches of `--max-tokens`; transformers holds and computes all in bfloat16, with its
@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from shapes import prepare
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from strop.training.batch import Batch
@@ -60,7 +61,7 @@ SHAPES = {
 def main() -> int:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = _folder(arguments.model, Path(scratch))
+        folder = _folder(arguments.model, Path(scratch), arguments.device)
         sides: dict[str, Callable[[], Callable[[], object]]] = {
             "strop": lambda: strop_step(folder, arguments),
             "transformers": lambda: transformers_step(folder, arguments),
@@ -227,11 +228,14 @@ def _profile(step: Callable[[], object], count: int, name: str) -> None:
         )
 
 
-def _folder(model: str, scratch: Path) -> Path:
+def _folder(model: str, scratch: Path, device: str) -> Path:
     if not model.startswith("random:"):
         return Path(model)
+    name = model.removeprefix("random:")
+    if name not in SHAPES:
+        return prepare(name, scratch, device)
     torch.manual_seed(0)
-    LlamaForCausalLM(LlamaConfig(**SHAPES[model.removeprefix("random:")])).save_pretrained(scratch)
+    LlamaForCausalLM(LlamaConfig(**SHAPES[name])).save_pretrained(scratch)
     return scratch
 
 
@@ -266,7 +270,9 @@ def circumstances(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="random:smollm2")
+    parser.add_argument(
+        "--model", default="random:smollm2", help="a folder, or random weights: random:smollm2, 0.5b, 1.5b or 7b"
+    )
     parser.add_argument("--sequences", type=int, default=64)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--max-tokens", type=int, default=32768)

@@ -299,3 +299,36 @@ def test_the_endpoint_is_asked_for_every_turn_and_breaks_none(benchmark: ModuleT
     measured = asyncio.run(benchmark.measure(3, 4))
     assert measured["breaks"] == 0 and measured["ratio"] == pytest.approx(2.0 / measured["milliseconds"])
     assert measured["share_of_a_core"] == pytest.approx(measured["milliseconds"] / 1000 * 3 / 10)
+
+
+@pytest.mark.parametrize("benchmark", ["on_one_gpu"], indirect=True)
+def test_measurements_within_a_time(
+    benchmark: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each keeps what it says; one that fails, takes too long or does not fit leaves the others alone."""
+    words = {
+        "good": (5, "print('noise'); print('{\"ratio\": 1.5, \"is_reached\": true}')"),
+        "bad": (5, "raise SystemExit('no such thing')"),
+        "slow": (1, "import time; time.sleep(60)"),
+        "late": (900, "print('{}')"),
+        "other": (5, "print('3 passed')"),
+    }
+    made = {name: benchmark.Measurement(seconds, ("-c", program)) for name, (seconds, program) in words.items()}
+    monkeypatch.setattr(benchmark, "MEASUREMENTS", made)
+    for time in ("first", "second"):
+        benchmark.measure_all(list(made), tmp_path / "to", 60)
+        said = capsys.readouterr().out
+        assert ("good: done" if time == "first" else "good: there already") in said
+        assert "bad: failed with 1: no such thing" in said and "slow: ended after 2 s" in said
+        assert "late: not begun" in said
+    assert sorted(path.stem for path in (tmp_path / "to").glob("*.json")) == ["good", "other"]
+    assert "| good | 1.500 | True |" in benchmark.table(tmp_path / "to")
+
+
+@pytest.mark.parametrize("benchmark", ["on_one_gpu"], indirect=True)
+def test_every_measurement_is_a_command_that_is_understood(benchmark: ModuleType) -> None:
+    """Its script has all of the options that it is given."""
+    for each in benchmark.MEASUREMENTS.values():
+        if each.words[0].endswith(".py"):
+            source = (FOLDER / each.words[0]).read_text() + (FOLDER / "machine.py").read_text()
+            assert all(f'"{word}"' in source for word in each.words if word.startswith("--")), each
