@@ -41,12 +41,14 @@ def replies(engine: PagedEngine, folder: Path, prompts: list[IntArray], tokens: 
     return asyncio.run(everything())
 
 
-def test_a_draft_changes_no_token(tmp_path: Path) -> None:
+@pytest.mark.parametrize("races", [False, True])
+@pytest.mark.parametrize("count", [6, 20])  # of which tokens read keys one by one, or share what they read
+def test_a_draft_changes_no_token(tmp_path: Path, count: int, races: bool) -> None:
     folder = folder_of(tmp_path, intermediate_size=512, **SMALL)
-    prompts = prompts_of(6)
-    alone = replies(PagedEngine(rows=8, memory=0.05), folder, prompts, 90)
+    prompts = prompts_of(count)
+    alone = replies(PagedEngine(rows=24, memory=0.05, races=races), folder, prompts, 90)
     draft = Draft(tokens=3, every=2)
-    guessed = replies(PagedEngine(rows=8, memory=0.05, draft=draft), folder, prompts, 90)
+    guessed = replies(PagedEngine(rows=24, memory=0.05, draft=draft, races=races), folder, prompts, 90)
     for one, other in zip(alone, guessed, strict=True):
         assert np.array_equal(one.tokens, other.tokens)
         assert np.allclose(one.logprobs, other.logprobs, atol=1e-5)

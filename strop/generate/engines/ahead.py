@@ -17,6 +17,7 @@ from strop.kernels.decode import DecodeOperations, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 
 _WINDOW = 128  # newest states of a slot that are kept: of 1,024 slots 0.9 GiB at 7B
+_FEW = 64  # tokens of a step that read keys one by one, by as many programs; more of them share what they read
 
 
 class Ahead:
@@ -51,7 +52,9 @@ class Ahead:
         owners = torch.where(is_room, slots.unsqueeze(1), self._idle).flatten()
         positions = torch.where(is_room, places - 1, 0).flatten()
         room = is_room.sum(1, dtype=torch.int32)
-        runs = torch.stack((self._rows[: len(slots)] * count, lengths - 1, room), 1)
+        runs = None
+        if len(owners) > _FEW:
+            runs = torch.stack((self._rows[: len(slots)] * count, lengths - 1, room), 1)
         where = TokenPlaces(owners.int(), positions, self._tables, runs)
         states = self._llama.states(tokens.flatten(), where, cache)
         self.keep(owners, positions, states)

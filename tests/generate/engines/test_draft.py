@@ -54,16 +54,35 @@ def looks(draft: Draft) -> float:
         Sampling(max_tokens=1),
     ],
 )
-def test_the_very_same_tokens(folders: dict[str, Path], family: str, sampling: Sampling) -> None:
+@pytest.mark.parametrize("races", [False, True])
+def test_the_very_same_tokens(folders: dict[str, Path], family: str, sampling: Sampling, races: bool) -> None:
     prompts = prompts_of(LENGTHS)
     draft = Draft(tokens=3, every=1)
-    quick, slow = paged(folders[family], draft), paged(folders[family], None)
+    quick, slow = paged(folders[family], draft, races=races), paged(folders[family], None, races=races)
     for _ in range(2):  # the second time it has learned something
         pairs = zip(asked(quick, prompts, sampling), asked(slow, prompts, sampling), strict=True)
         for one, other in pairs:
             assert one.tokens.tolist() == other.tokens.tolist() and one.stop is other.stop
             np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
     assert 1 <= looks(draft) <= 4
+
+
+@pytest.mark.parametrize(("count", "is_shared"), [(4, False), (17, True)])
+def test_tokens_of_few_sequences_read_keys_one_by_one(
+    folders: dict[str, Path], count: int, is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of so few, one program for each sequence and head would leave a GPU idle."""
+    engine = paged(folders["endless"], Draft(tokens=3), rows=17)
+    runs, states = [], engine._board._llama.states
+
+    def noted(tokens: torch.Tensor, where: Any, cache: Any) -> torch.Tensor:
+        runs.append((len(tokens), where.runs))
+        return states(tokens, where, cache)
+
+    monkeypatch.setattr(engine._board._llama, "states", noted)
+    asked(engine, prompts_of([9] * count), Sampling(max_tokens=9))
+    looked = [each for size, each in runs if size == 4 * count]
+    assert looked and all((each is not None) == is_shared for each in looked)
 
 
 def test_keys_are_never_written_beyond_what_a_request_holds(folders: dict[str, Path]) -> None:
