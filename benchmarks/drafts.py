@@ -34,6 +34,7 @@ from strop.types import IntArray, Sampling
 
 NEED = 1.3
 _TOGETHER = 128  # replies written at once before the measurement
+_PROMPT = 256  # tokens at most
 
 
 class Side:
