@@ -49,6 +49,7 @@ class Side:
             dtype=dtype,
             draft=draft,
             memory=0.1,
+            context=arguments.tokens + _PROMPT,
             races=arguments.draws == "race",
         )
         self._engine.open(folder)
