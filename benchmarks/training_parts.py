@@ -1,8 +1,8 @@
 """Where a training step's time goes: each kernel and each matrix product alone, in bytes/s and operations/s.
 
-    python benchmarks/training_parts.py [--tokens 16384] [--length 512] [--tune]
+    python benchmarks/training_parts.py [--tokens 16384] [--length 512] [--tune] [--tune-backward 12 2 128]
 
-The shapes are SmolLM2-135M's.
+The shapes are SmolLM2-135M's; attention's way back is tuned for heads of queries, of keys, and their size.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=16384)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--tune-backward", type=int, nargs=3, metavar=("QUERIES", "KEYS", "SIZE"))
     arguments = parser.parse_args()
+    if arguments.tune_backward:
+        return tune_backward(arguments.tokens, arguments.length, attention.Heads(*arguments.tune_backward))
     if arguments.tune:
         return tune(arguments.tokens, arguments.length)
     kernels(arguments.tokens)
@@ -84,6 +87,35 @@ def attentions(tokens: int, length: int) -> None:
         lambda: attention.attend_back(pull, fused, output, level, HEADS, plan, 0.125),
         operations=2.5 * work,
     )
+
+
+def tune_backward(tokens: int, length: int, heads: attention.Heads) -> None:
+    """Attention's way back with other shapes of one kernel at a time; the first line is how it is."""
+    from itertools import product as every
+
+    from strop.kernels.triton import attention_back
+
+    fused, pull = drawn(tokens, heads.width), drawn(tokens, heads.queries * heads.size)
+    work = 5 * tokens * length * heads.queries * heads.size
+    usual = attention_back.options_of
+
+    def tried(name: str) -> None:
+        plan = attention.Varlen(np.full(tokens // length, length), np.arange(tokens), "cuda")
+        output, level = attention.attend(fused, heads, plan, 0.1)
+        report(name, lambda: attention.attend_back(pull, fused, output, level, heads, plan, 0.1), operations=work)
+
+    tried("as it is")
+    for kind, block in (("OF_QUERIES", "QUERY_BLOCK"), ("OF_KEYS", "KEY_BLOCK")):
+        chosen = getattr(attention_back, kind)
+        for rows, step, warps, stages in every((64, 128), (32, 64), (4, 8), (1, 2, 3)):
+            options = {"STEP": step, "num_warps": warps, "num_stages": stages}
+            attention_back.options_of = lambda found, heads, c=chosen, o=options: (
+                o if found is c else usual(found, heads)
+            )
+            setattr(attention, block, rows)
+            tried(f"{kind} block {rows} {options}")
+        attention_back.options_of = usual
+        setattr(attention, block, 64)
 
 
 def tune(tokens: int, length: int) -> None:
