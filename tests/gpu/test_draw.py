@@ -63,3 +63,21 @@ def test_what_is_no_number_is_seen_in_the_logprob() -> None:
     how = Draws(torch.ones(2), torch.tensor([5, 5]), torch.tensor([0.9, 0.9]), torch.arange(2))
     _, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int(), True)
     assert logprobs.isfinite().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("vocabulary", [23, 2047, 4097])
+def test_a_row_without_a_number_gives_a_token_all_the_same(vocabulary: int) -> None:
+    """The next step looks it up before the host has seen that something is wrong."""
+    how = Draws(torch.tensor([1.0, 0.0]), torch.tensor([0, 0]), torch.ones(2), torch.arange(2))
+    scores = torch.full((2, vocabulary), float("nan"), device=DEVICE)
+    tokens, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int(), False)
+    assert bool(((tokens >= 0) & (tokens < vocabulary)).all()) and not logprobs.isfinite().any()
+
+
+def test_logprobs_of_large_scores_are_as_exact() -> None:
+    scores = torch.randn(16, 23, generator=torch.Generator().manual_seed(0)) + 3000
+    ones, none = torch.ones(16), torch.zeros(16, dtype=torch.int64)
+    how, positions = Draws(ones, none, ones, torch.arange(16)), torch.arange(16).int()
+    tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE), False)
+    exact = scores.double().log_softmax(-1).gather(1, tokens.cpu().unsqueeze(1)).squeeze(1)
+    assert float((logprobs.cpu() - exact).abs().max()) < 2e-6

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
+from strop.kernels import race as race_file
 from strop.kernels.draw import Draws, draw
 from strop.kernels.race import race, times
 from tests.kernels.enumerated import kept, mixed, tied_scores
@@ -70,6 +72,11 @@ def test_times_are_exponential_and_nobody_knows_them_from_others() -> None:
         assert abs(float(torch.corrcoef(torch.stack((one.flatten(), other.flatten())))[0, 1])) < 0.01
 
 
+def test_the_shortest_time_is_above_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race_file, "_stirred", torch.zeros_like)
+    assert float(times(torch.tensor([5]), torch.tensor([0]), 1)) == pytest.approx(2.0**-33, rel=1e-9)
+
+
 def test_two_that_are_alike_mostly_draw_the_same() -> None:
     """As often as the theory of races says (the sum over i of 1 / sum over j of max(p_j / p_i, q_j / q_i))."""
     torch.manual_seed(0)
@@ -84,3 +91,12 @@ def test_two_that_are_alike_mostly_draw_the_same() -> None:
     agree = float((1 / torch.maximum(p / p[:, None], q / q[:, None]).sum(1)).sum())
     assert abs(ways["race"] - agree) < 0.02 and agree > 0.6
     assert ways["chance"] < 0.4 * agree, ways
+
+
+def test_what_is_no_number_is_seen_in_the_logprob() -> None:
+    scores = torch.zeros(3, 6)
+    scores[:2, 4] = float("nan")
+    how = Draws(torch.tensor([1.0, 0.0, 0.0]), torch.zeros(3, dtype=torch.int64), torch.ones(3), torch.arange(3))
+    for is_truncated in (False, True):
+        _, logprobs = race(scores, how, torch.arange(3), is_truncated)
+        assert logprobs.isfinite().tolist() == [False, False, True]

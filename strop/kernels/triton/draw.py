@@ -104,8 +104,9 @@ def _draw(
     last = tl.max(tl.where(part > 0, inner, 0), 0)  # sums in another order may end a hair before the target
     passed = tl.minimum(passed, last)
     chosen = tl.sum(tl.where(inner == passed, score, 0.0), 0)
-    logprob = chosen - (top + tl.log(total).to(tl.float32))
-    greedy = tl.load(likeliest + row * blocks + best)
+    logprob = chosen - top - tl.log(total).to(tl.float32)
+    # in a row without a number the padding wins; what is drawn must stay a token until the host has seen it
+    greedy = tl.minimum(tl.load(likeliest + row * blocks + tl.minimum(best, blocks - 1)), size - 1)
     is_greedy = heat == 0
     tl.store(tokens + row, tl.where(is_greedy, greedy, block * BLOCK + passed).to(tl.int64))
     tl.store(logprobs + row, tl.where(is_greedy & (total == total), 0.0, logprob))

@@ -32,7 +32,7 @@ def race(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> t
         rows * blocks, IS_CUT=is_truncated, **shape,
     )  # fmt: skip
     _finish[(rows,)](
-        how.temperature, figures, likeliest, firsts, places, tokens, logprobs, blocks, rows * blocks,
+        how.temperature, figures, likeliest, firsts, places, tokens, logprobs, size, blocks, rows * blocks,
         BLOCKS=shape["BLOCKS"], num_warps=1,
     )  # fmt: skip
     return tokens, logprobs
@@ -86,7 +86,9 @@ def _run(
 
 
 @triton.jit
-def _finish(temperature, figures, likeliest, firsts, places, tokens, logprobs, blocks, count, BLOCKS: tl.constexpr):
+def _finish(
+    temperature, figures, likeliest, firsts, places, tokens, logprobs, size, blocks, count, BLOCKS: tl.constexpr
+):
     row, number = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCKS)
     exists, at = number < blocks, row * blocks + number
     highest = tl.load(figures + at, mask=exists, other=float("-inf"))
@@ -94,8 +96,10 @@ def _finish(temperature, figures, likeliest, firsts, places, tokens, logprobs, b
     top, best = tl.max(highest, 0, return_indices=True)
     total = tl.sum(tl.where(exists, (weight * tl.exp(highest - top)).to(tl.float64), 0.0), 0)
     _, first = tl.max(tl.load(firsts + at, mask=exists, other=float("-inf")), 0, return_indices=True)
-    logprob = tl.load(firsts + count + row * blocks + first) - (top + tl.log(total).to(tl.float32))
+    # in a row without a number the padding wins; what is drawn must stay a token until the host has seen it
+    first, best = tl.minimum(first, blocks - 1), tl.minimum(best, blocks - 1)
+    logprob = tl.load(firsts + count + row * blocks + first) - top - tl.log(total).to(tl.float32)
     is_greedy = tl.load(temperature + row) == 0
     chosen = tl.where(is_greedy, tl.load(likeliest + row * blocks + best), tl.load(places + row * blocks + first))
-    tl.store(tokens + row, chosen.to(tl.int64))
+    tl.store(tokens + row, tl.minimum(chosen, size - 1).to(tl.int64))
     tl.store(logprobs + row, tl.where(is_greedy & (total == total), 0.0, logprob))

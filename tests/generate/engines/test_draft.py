@@ -140,8 +140,14 @@ def test_a_draft_that_knows_the_model_saves_four_looks_of_five(
     prompts, sampling = prompts_of([4] * 3), Sampling(max_tokens=50)
     found = asked(engine, prompts, sampling)
     assert looks(draft) == 5
+    assert {int(each.tokens) for each in draft._missed} == {-1}
+    asked(engine, prompts, Sampling(max_tokens=3))  # a limit in the middle of the guesses
+    assert {int(each.tokens) for each in draft._missed} == {-1}
+    draft.learn([])
     for one, other in zip(found, asked(paged(memoryless, None, context=120), prompts, sampling), strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
+    asked(engine, prompts, Sampling(top_k=1, max_tokens=50))
+    assert looks(draft) == 5  # guesses have the limits of what they guess
     monkeypatch.setattr(draft, "guess", lambda state, tokens, _: -norm(embedding(tokens.long())).detach())
     assert bool((engine._board.ahead._missed.tokens[:-1] == -1).all()), "who sits there next has missed nothing"
     asked(engine, prompts, Sampling(temperature=0, max_tokens=50))  # the least likely in place of the likeliest
@@ -290,6 +296,38 @@ def test_wider_models_teach_more_slowly(width: int, rate: float) -> None:
     draft = Draft(width=1)
     draft.open(Ends(torch.zeros(3, width), torch.zeros(3, width)))
     assert draft._optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+    assert draft._optimizer.param_groups[0]["betas"] == (0.9, 0.95)
+
+
+def test_a_draft_begins_alike_and_leaves_chance_to_others() -> None:
+    ends = Ends(torch.randn(7, 6), torch.randn(7, 6))
+    begun = []
+    for seed in (3, 4):
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        draft = Draft()
+        draft.open(ends)
+        assert torch.equal(torch.get_rng_state(), before) and draft._next is not None
+        begun.append(draft._next.inner.weight.detach().clone())
+    assert torch.equal(*begun) and bool(begun[0].any())
+
+
+def test_each_lesson_has_its_own_gradient() -> None:
+    """Whoever asks for it has gradients switched off."""
+    draft = Draft(tokens=2)
+    draft.open(Ends(torch.randn(7, 6), torch.randn(7, 6)))
+    assert draft._next is not None
+    draft._next.outer.weight.data.normal_()
+    draft._optimizer.param_groups[0]["lr"] = 0.0
+    traces, none = [Trace(torch.randn(6, 6), torch.arange(6))], torch.ones(1, 6)
+    found = []
+    for _ in range(2):
+        draft._chance.manual_seed(5)
+        with torch.no_grad():
+            draft.lesson(traces, Missed(none, torch.full((1,), -1), none))
+        assert draft._next.inner.weight.grad is not None
+        found.append(draft._next.inner.weight.grad.clone())
+    assert torch.equal(*found) and bool(found[0].any())
 
 
 def test_what_is_not_taught_stays() -> None:
@@ -312,6 +350,8 @@ def test_a_model_that_caps_its_scores_tells_its_draft(folders: dict[str, Path]) 
 def test_figures_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="tokens, rows, width, every and pool >= 1"):
         Draft(tokens=0)
+    with pytest.raises(ConfigurationError, match="at most 64 tokens ahead, got 65"):
+        Draft(tokens=65)
 
 
 class Noting(Draft):
@@ -360,6 +400,42 @@ def test_a_guess_beyond_the_limit_is_no_lesson(folders: dict[str, Path]) -> None
     assert min(float((each - missed.after[0]).abs().max()) for each in after) < 1e-3
 
 
+def test_the_last_place_that_can_be_written_is_looked_at(folders: dict[str, Path]) -> None:
+    draft = Noting(tokens=3, every=1000)
+    asked(paged(folders["endless"], draft), prompts_of([5, 6, 7, 8]), Sampling(max_tokens=1))
+    assert any(int(missed.tokens) >= 0 for _, missed in draft.__dict__["given"])
+
+
+def test_who_has_ended_misses_nothing(folders: dict[str, Path]) -> None:
+    engine = paged(folders["endless"], Draft(tokens=3, every=1000))
+    asyncio.run(engine.sample(prompts_of([5])[0], Sampling(max_tokens=9), 0))
+    board = engine._board
+    slot = int((board.sheet.lengths > 1).nonzero()[0])
+    board.sheet.limits[slot] += 20  # as if a token had ended it, not its limit
+    with torch.inference_mode():
+        for _ in range(4):
+            board._step(torch.tensor([slot]), True, False)
+    assert int(board.ahead._missed.tokens[slot]) == -1
+
+
+def test_states_beyond_a_stop_string_are_not_taken_for_those_before(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot that has run on has overwritten as many of its oldest states."""
+    monkeypatch.setattr(ahead, "_WINDOW", 16)
+    draft, prompt = Noting(tokens=3, every=1000), prompts_of([6])[0]
+    engine = paged(folders["endless"], draft, steps=3)
+    free = asyncio.run(engine.sample(prompt, Sampling(max_tokens=60), 0)).tokens.tolist()
+    text = "".join(chr(ord("a") + t - 4) if 4 <= t < 30 else "#" for t in free)
+    place = next(i for i in range(25, 50) if "#" not in text[i : i + 2] and text.find(text[i : i + 2]) == i)
+    reply = asyncio.run(engine.sample(prompt, Sampling(max_tokens=60, stop=(text[place : place + 2],)), 0))
+    trace, _ = draft.__dict__["given"][-1]
+    tokens, count = [*prompt.tolist(), *reply.tokens.tolist()], len(trace.tokens)
+    assert count < 11 and trace.tokens.tolist() == tokens[len(tokens) - count :]
+    states = states_of(load_reference(folders["endless"]), tokens)[-count - 1 : -1]
+    torch.testing.assert_close(trace.states, states, atol=1e-3, rtol=0)
+
+
 def test_it_counts_on_after_many_tokens() -> None:
     draft = Draft()
     draft.open(Ends(torch.zeros(3, 2), torch.zeros(3, 2)))
@@ -375,7 +451,8 @@ def test_opened_again_it_counts_from_nothing() -> None:
         draft.open(Ends(torch.ones(3, 2), torch.ones(3, 2)))
         none = Missed(torch.zeros(1, 2), torch.full((1,), -1), torch.zeros(1, 2))
         draft.take(Trace(torch.ones(2, 2), torch.zeros(2, dtype=torch.int64)), none)
-        assert draft._new == 1
+        assert draft._new == 1 and draft._lessons == 0
+        draft._lessons = 7
         draft.count(torch.tensor([looked]), torch.tensor([wrote]))
         assert looks(draft) == wrote / looked
         draft.count(torch.tensor([True, True]), torch.tensor([2, 4]))
