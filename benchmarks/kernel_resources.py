@@ -10,6 +10,7 @@ neither can one that does not compile. `ratio` is the share of kernels that spil
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import subprocess
 import sys
@@ -24,17 +25,22 @@ import torch
 from machine import circumstances, output_arguments, publish
 from shapes import SHAPES
 from torch import Tensor
-from triton.backends import nvidia
-from triton.backends.compiler import GPUTarget
-from triton.runtime.driver import driver
-from triton.runtime.jit import JITFunction
 
 from strop.kernels.attention import Heads, Varlen
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
 from strop.kernels.eight_bits import BLOCK, Eights
-from strop.kernels.triton import attention, attention_back, chain, eight_bits, head, in_order, norm, swiglu
-from strop.kernels.triton.decode import Kernels
+
+if importlib.util.find_spec("triton") is None:
+    raise SystemExit("kernel_resources.py needs Triton, which is not here: `make kernels` brings it and runs this")
+
+from triton.backends import nvidia  # noqa: E402
+from triton.backends.compiler import GPUTarget  # noqa: E402
+from triton.runtime.driver import driver  # noqa: E402
+from triton.runtime.jit import JITFunction  # noqa: E402
+
+from strop.kernels.triton import attention, attention_back, chain, eight_bits, head, in_order, norm, swiglu  # noqa: E402
+from strop.kernels.triton.decode import Kernels  # noqa: E402
 
 MOST_SHARED = 227 * 1024  # bytes that a program may have on Hopper
 BF16, F32, INT = torch.bfloat16, torch.float32, torch.int32
