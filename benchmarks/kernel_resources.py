@@ -34,13 +34,13 @@ from strop.kernels.eight_bits import BLOCK, Eights
 if importlib.util.find_spec("triton") is None:
     raise SystemExit("kernel_resources.py needs Triton, which is not here: `make kernels` brings it and runs this")
 
-from triton.backends import nvidia  # noqa: E402
-from triton.backends.compiler import GPUTarget  # noqa: E402
-from triton.runtime.driver import driver  # noqa: E402
-from triton.runtime.jit import JITFunction  # noqa: E402
+from triton.backends import nvidia
+from triton.backends.compiler import GPUTarget
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
 
-from strop.kernels.triton import attention, attention_back, chain, eight_bits, head, in_order, norm, swiglu  # noqa: E402
-from strop.kernels.triton.decode import Kernels  # noqa: E402
+from strop.kernels.triton import attention, attention_back, chain, eight_bits, head, in_order, norm, swiglu
+from strop.kernels.triton.decode import Kernels
 
 MOST_SHARED = 227 * 1024  # bytes that a program may have on Hopper
 BF16, F32, INT = torch.bfloat16, torch.float32, torch.int32
