@@ -7,8 +7,8 @@ Each draft begins knowing nothing and has lessons from its own engine's replies:
 128 at a time and without a guess, as in the earlier steps of a run. Then every engine answers the same tasks with the
 same keys, round by round in turn, and drafts go on learning. Tokens must be those of the engine without a draft: `same`
 counts such replies. `ratio` is tokens per second with the quickest draft over those without; wanted is 1.3 with 8
-sequences of SmolLM2 on a GPU. A model that was trained for its tasks is surer of what it says, and is guessed better:
-name the folder of its checkpoint.
+sequences of SmolLM2 on a GPU. A model that was trained for its tasks is surer of what it says, and should be easier to
+guess: name the folder of its checkpoint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All figures of one GPU, one measurement after the other, within so many seconds; what is there already is not redone.
 
-    python benchmarks/on_one_gpu.py --to FOLDER [--only 7b drafts ...] [--seconds 560] [--list]
+    python benchmarks/on_one_gpu.py --to FOLDER [--only 7b_16 drafts ...] [--seconds 560] [--list]
 
 Each is a command in a process of its own. Its JSON object lands in FOLDER/NAME.json and all it printed in
 FOLDER/NAME.log. One whose usual time does not fit into what is left is not begun, and one that takes twice that is
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -54,10 +56,8 @@ MEASUREMENTS = {
     "7b_16": Measurement(60, generation("7b", 16, 256, *_MIXED, "--peers", "fp8", "race")),
     "7b_256": Measurement(110, generation("7b", 256, 2048, *_MIXED, "--rounds", "1")),
     "smollm2_1024": Measurement(40, generation("smollm2", 1024, 256, "--peers", "race")),
-    "training_1024": Measurement(
-        50, ("training.py", "--model", "random:1.5b", "--sequences", "32", "--length", "1024")
-    ),
-    "training_4096": Measurement(50, ("training.py", "--model", "random:1.5b", "--sequences", "8", "--length", "4096")),
+    "training_1024": Measurement(50, training(32, 1024)),
+    "training_4096": Measurement(50, training(8, 4096)),
     "adapters": Measurement(70, ("adapters.py",)),
     "adapters_nf4": Measurement(90, ("adapters.py", "--base", "nf4")),
     "adapters_long": Measurement(120, ("adapters.py", *_LONG)),
@@ -65,7 +65,7 @@ MEASUREMENTS = {
     "whole": Measurement(80, ("whole.py",)),
     # adapters and eight bits beside full training; ended too early, it goes on where it was when it is asked for again
     "learning": Measurement(
-        560, ("-m", "strop", "compare", *_ARMS, "--seeds", "3", "--jobs", "3", "--tokens", "1500000", "--name", "arms")
+        540, ("-m", "strop", "compare", *_ARMS, "--seeds", "3", "--jobs", "3", "--tokens", "1500000", "--name", "arms")
     ),
     "1.5b_256": Measurement(60, generation("1.5b", 256, 4096, *_MIXED, "--rounds", "1")),
     "7b_1024": Measurement(70, generation("7b", 1024, 256, "--peers", "fp8")),
@@ -75,9 +75,13 @@ MEASUREMENTS = {
 def measure(name: str, folder: Path, limit: float) -> str:
     """Run it, keep what it says, and tell how it ended."""
     with (folder / f"{name}.log").open("w+") as log:
+        command = MEASUREMENTS[name].command
+        done = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            done = subprocess.run(MEASUREMENTS[name].command, stdout=log, stderr=subprocess.STDOUT, timeout=limit)
+            done.wait(limit)
         except subprocess.TimeoutExpired:
+            os.killpg(done.pid, signal.SIGKILL)  # and what it started, which would hold the GPU's memory
+            done.wait()
             return f"ended after {limit:.0f} s"
         log.seek(0)
         lines = log.read().splitlines()

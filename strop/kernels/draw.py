@@ -6,6 +6,7 @@ how far their scores lie below the highest one, in float32, here as in the kerne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -29,12 +30,19 @@ class Draws(NamedTuple):
 
 def draw(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
     """Tokens and their logprobs [T] from scores [T, V] at these positions [T]; a greedy token's logprob is 0."""
+    return drawn_by(lambda logprobs: _invert(logprobs, uniforms(how.keys, positions)), scores, how, is_truncated)
+
+
+def drawn_by(
+    choose: Callable[[Tensor], Tensor], scores: Tensor, how: Draws, is_truncated: bool
+) -> tuple[Tensor, Tensor]:
+    """What `draw` gives, of the token that is chosen from logprobs [T, V] where none is greedy."""
     is_greedy = how.temperature == 0
     scores = scores / how.temperature.where(~is_greedy, 1.0).unsqueeze(1)
     if is_truncated:
         scores = truncated(scores, how.top_k, how.top_p)
     logprobs = scores.log_softmax(-1)
-    tokens = torch.where(is_greedy, scores.argmax(-1), _invert(logprobs, uniforms(how.keys, positions)))
+    tokens = torch.where(is_greedy, scores.argmax(-1), choose(logprobs))
     chosen = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
     return tokens, torch.where(is_greedy & chosen.isfinite(), 0.0, chosen)
 

@@ -11,22 +11,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from strop.kernels.draw import Draws, streams, truncated
+from strop.kernels.draw import Draws, drawn_by, streams
 
 _WORD = 2**32 - 1
 
 
 def race(scores: Tensor, how: Draws, positions: Tensor, is_truncated: bool) -> tuple[Tensor, Tensor]:
     """Tokens and their logprobs [T] from scores [T, V] at these positions [T]; a greedy token's logprob is 0."""
-    is_greedy = how.temperature == 0
-    scores = scores / how.temperature.where(~is_greedy, 1.0).unsqueeze(1)
-    if is_truncated:
-        scores = truncated(scores, how.top_k, how.top_p)
-    logprobs = scores.log_softmax(-1)
-    first = (scores.double() - times(how.keys, positions, scores.shape[1]).log()).argmax(-1)
-    tokens = torch.where(is_greedy, scores.argmax(-1), first)
-    chosen = logprobs.gather(1, tokens.unsqueeze(1)).squeeze(1)
-    return tokens, torch.where(is_greedy & chosen.isfinite(), 0.0, chosen)
+    late = times(how.keys, positions, scores.shape[1]).log()
+    return drawn_by(lambda logprobs: (logprobs.double() - late).argmax(-1), scores, how, is_truncated)
 
 
 def times(keys: Tensor, positions: Tensor, size: int) -> Tensor:

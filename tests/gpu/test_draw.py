@@ -5,8 +5,12 @@ On a GPU, or in Triton's own interpreter: `TRITON_INTERPRET=1 pytest tests/gpu/t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import pytest
 import torch
+from torch import Tensor
 
 from strop.kernels import draw
 from strop.kernels.draw import Draws
@@ -17,6 +21,10 @@ pytestmark = pytest.mark.gpu
 DEVICE = triton_device()
 
 from strop.kernels.triton import draw as triton_draw  # noqa: E402
+from strop.kernels.triton import race as triton_race  # noqa: E402
+
+Rule: TypeAlias = Callable[[Tensor, Draws, Tensor, bool], tuple[Tensor, Tensor]]
+BOTH = pytest.mark.parametrize("rule", [triton_draw.draw, triton_race.race])
 
 ROWS = 80 if IS_INTERPRETED else 320
 
@@ -57,27 +65,31 @@ def test_large_vocabularies(vocabulary: int, spread: float) -> None:
     torch.testing.assert_close(logprobs[is_same], expected[is_same], atol=2e-5, rtol=1e-5)
 
 
-def test_what_is_no_number_is_seen_in_the_logprob() -> None:
+@BOTH
+@pytest.mark.parametrize("is_truncated", [False, True])
+def test_what_is_no_number_is_seen_in_the_logprob(rule: Rule, is_truncated: bool) -> None:
     scores = torch.zeros(2, 3000, device=DEVICE)
     scores[0, 2500] = float("nan")
     how = Draws(torch.ones(2), torch.tensor([5, 5]), torch.tensor([0.9, 0.9]), torch.arange(2))
-    _, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int(), True)
+    _, logprobs = rule(scores, on_device(how), torch.arange(2, device=DEVICE).int(), is_truncated)
     assert logprobs.isfinite().tolist() == [False, True]
 
 
+@BOTH
 @pytest.mark.parametrize("vocabulary", [23, 2047, 4097])
-def test_a_row_without_a_number_gives_a_token_all_the_same(vocabulary: int) -> None:
+def test_a_row_without_a_number_gives_a_token_all_the_same(rule: Rule, vocabulary: int) -> None:
     """The next step looks it up before the host has seen that something is wrong."""
     how = Draws(torch.tensor([1.0, 0.0]), torch.tensor([0, 0]), torch.ones(2), torch.arange(2))
     scores = torch.full((2, vocabulary), float("nan"), device=DEVICE)
-    tokens, logprobs = triton_draw.draw(scores, on_device(how), torch.arange(2, device=DEVICE).int(), False)
+    tokens, logprobs = rule(scores, on_device(how), torch.arange(2, device=DEVICE).int(), False)
     assert bool(((tokens >= 0) & (tokens < vocabulary)).all()) and not logprobs.isfinite().any()
 
 
-def test_logprobs_of_large_scores_are_as_exact() -> None:
+@BOTH
+def test_logprobs_of_large_scores_are_as_exact(rule: Rule) -> None:
     scores = torch.randn(16, 23, generator=torch.Generator().manual_seed(0)) + 3000
     ones, none = torch.ones(16), torch.zeros(16, dtype=torch.int64)
     how, positions = Draws(ones, none, ones, torch.arange(16)), torch.arange(16).int()
-    tokens, logprobs = triton_draw.draw(scores.to(DEVICE), on_device(how), positions.to(DEVICE), False)
+    tokens, logprobs = rule(scores.to(DEVICE), on_device(how), positions.to(DEVICE), False)
     exact = scores.double().log_softmax(-1).gather(1, tokens.cpu().unsqueeze(1)).squeeze(1)
     assert float((logprobs.cpu() - exact).abs().max()) < 2e-6

@@ -60,30 +60,3 @@ def test_times_of_every_size() -> None:
             scores.to(DEVICE), on_device(how), torch.zeros(1, dtype=torch.int32, device=DEVICE), False
         )
         assert tokens.tolist() == want.tolist() and float(logprobs[0]) == pytest.approx(float(expected[0]), abs=1e-4)
-
-
-def test_what_is_no_number_is_seen_in_the_logprob() -> None:
-    scores = torch.zeros(2, 3000, device=DEVICE)
-    scores[0, 2500] = float("nan")
-    for is_truncated in (False, True):
-        how = Draws(torch.ones(2), torch.tensor([5, 5]), torch.tensor([0.9, 0.9]), torch.arange(2))
-        _, logprobs = triton_race.race(scores, on_device(how), torch.arange(2, device=DEVICE).int(), is_truncated)
-        assert logprobs.isfinite().tolist() == [False, True]
-
-
-@pytest.mark.parametrize("vocabulary", [23, 2047, 4097])
-def test_a_row_without_a_number_gives_a_token_all_the_same(vocabulary: int) -> None:
-    """The next step looks it up before the host has seen that something is wrong."""
-    how = Draws(torch.tensor([1.0, 0.0]), torch.tensor([0, 0]), torch.ones(2), torch.arange(2))
-    scores = torch.full((2, vocabulary), float("nan"), device=DEVICE)
-    tokens, logprobs = triton_race.race(scores, on_device(how), torch.arange(2, device=DEVICE).int(), False)
-    assert bool(((tokens >= 0) & (tokens < vocabulary)).all()) and not logprobs.isfinite().any()
-
-
-def test_logprobs_of_large_scores_are_as_exact() -> None:
-    scores = torch.randn(16, 23, generator=torch.Generator().manual_seed(0)) + 3000
-    ones, none = torch.ones(16), torch.zeros(16, dtype=torch.int64)
-    how, positions = Draws(ones, none, ones, torch.arange(16)), torch.arange(16).int()
-    tokens, logprobs = triton_race.race(scores.to(DEVICE), on_device(how), positions.to(DEVICE), False)
-    exact = scores.double().log_softmax(-1).gather(1, tokens.cpu().unsqueeze(1)).squeeze(1)
-    assert float((logprobs.cpu() - exact).abs().max()) < 2e-6

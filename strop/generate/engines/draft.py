@@ -31,7 +31,7 @@ _DISTANCE = 10.0  # weight of states' squared distance, in squared lengths of st
 _RATE = 0.1  # of the newest weights in the mean
 _FASTEST, _BETAS = 1e-2, (0.9, 0.95)  # highest learning rate, and Adam's: lessons are few
 _EPSILON = 1e-6
-MOST = 64  # guesses
+_MOST = 64  # guesses
 
 
 class Trace(NamedTuple):
@@ -100,8 +100,8 @@ class Draft:
     def __post_init__(self) -> None:
         if min(self.tokens, self.rows, self.width, self.every, self.pool) < 1 or self.discarded < 0:
             raise ConfigurationError("Draft needs tokens, rows, width, every and pool >= 1, and discarded >= 0")
-        if self.tokens > MOST:  # of 128 states that are kept lessons need some
-            raise ConfigurationError(f"a Draft guesses at most {MOST} tokens ahead, got {self.tokens}")
+        if self.tokens > _MOST:  # of 128 states that are kept lessons need some
+            raise ConfigurationError(f"a Draft guesses at most {_MOST} tokens ahead, got {self.tokens}")
 
     def open(self, ends: Ends) -> None:
         """Begin anew, with a draft that knows nothing."""
