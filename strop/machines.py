@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from strop.training.batch import Batch, Output
+    from strop.training.canvases import Glance, WrittenCanvas
     from strop.training.needs import Need, Note
 
     fact = property  # a fact about a mechanism: a property with a default
@@ -35,6 +36,9 @@ Objective: TypeAlias = "Callable[[Output, Batch], tuple[Tensor, Metrics]]"
 
 
 EXPERTS = "experts"  # in `aux`: those that each token of the context went through, from 1 on, layer by layer
+# in `aux`, of tokens that filled a canvas of masks: the step that each came in, how many places were left behind the
+# reply, and whether it had ended, so that those hold its last token from then on
+ORDER = "order"
 
 
 class Stop(Enum):
@@ -142,6 +146,14 @@ class Trainer(Protocol):
         ...
 
     def resume(self, folder: Path) -> None: ...
+
+
+class View(Protocol):
+    """What of a reply is hidden from a model that fills masks, when it is asked about its tokens?"""
+
+    is_random: ClassVar[bool] = False  # every epoch hides something else, from the policies before it as well
+
+    def __call__(self, canvas: WrittenCanvas) -> list[Glance]: ...
 
 
 class Channel(Protocol):

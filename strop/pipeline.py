@@ -16,11 +16,10 @@ from strop.filter.verdicts import passes
 from strop.observe.laps import Laps
 from strop.observe.rescore import rescored
 from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
-from strop.training.families import families, optimizer_steps
+from strop.training.families import families, packed_steps
 from strop.training.learners import teach
 from strop.training.notes import notes_needed
 from strop.training.objective import Objective
-from strop.training.pack import pack
 from strop.training.stream import Stream
 from strop.types import Group, Metrics, Task, Trajectory
 
@@ -160,10 +159,9 @@ def learn(run: Run, drawn: Sequence[Group], version: int, learners: Sequence[Lea
         run.values.predict(groups)
     run.advantage(groups)
     objective = Objective(run.losses, run.correction)
-    most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
-    packed = [pack(part, run.reduction, version, most, scope, aux) for part in optimizer_steps(groups, run.minibatches)]
-    run.trainer.annotate([batch for batches in packed for batch in batches], objective.needs)
+    packed = packed_steps(run, groups, objective, version)
+    run.trainer.annotate(list(dict.fromkeys(batch for batches in packed for batch in batches)), objective.needs)
     proof = rescored(run, packed[0], version, groups)
-    rows = [run.trainer.step(batches, objective) for _ in range(run.epochs) for batches in packed]
+    rows = [run.trainer.step(batches, objective) for batches in packed]
     metrics = proof | {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
     return metrics | teach(learners, groups)

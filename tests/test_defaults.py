@@ -2,9 +2,10 @@
 
 The table beside this file (`defaults.json`) holds each class of these rooms in one line; a new one may come in without:
 strop.training.losses, strop.training.advantages, strop.training.corrections, strop.training.reductions,
-strop.training.values, strop.training.trainers, strop.training.step_scales, strop.filter.gates, strop.filter.rewards,
-strop.replay, strop.environments, strop.generate.strategies, strop.generate.guidances, strop.models, strop.control,
-strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers and strop.control.writers ;
+strop.training.values, strop.training.views, strop.training.trainers, strop.training.step_scales, strop.filter.gates,
+strop.filter.rewards, strop.replay, strop.environments, strop.generate.strategies, strop.generate.guidances,
+strop.models, strop.control, strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers
+and strop.control.writers ;
 to renew it on purpose, and look at what `git diff` says:
 python -m tests.test_defaults
 """
@@ -26,6 +27,7 @@ ROOMS = (
         "training.corrections",
         "training.reductions",
         "training.values",
+        "training.views",
         "training.trainers",
     ),
     *("training.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),

@@ -188,8 +188,10 @@ def test_curricula_differ_in_what_chooses_alone() -> None:
     assert (target.name, target.level, target.num_tasks()) == ("countdown", 4, None)
 
 
-# a teacher, a pool, a judge, peers, two teachers
-_TRAINS_FIRST = {EFFECTS / f"{key}.py" for key in ("kdrl", "rlep", "par", "sapo", "teacher-forcing-rewards")}
+# a teacher, a pool, a judge, peers, two teachers, a model that fills masks
+_TRAINS_FIRST = {
+    EFFECTS / f"{key}.py" for key in ("kdrl", "rlep", "par", "sapo", "teacher-forcing-rewards", "d1", "tracerl")
+}
 
 
 @pytest.mark.parametrize("path", sorted(set(EFFECTS.glob("*.py")) - {EFFECTS / "lag_sweep.py"} - _TRAINS_FIRST))

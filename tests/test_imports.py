@@ -38,7 +38,7 @@ ROOMS = {
     "generate/advisers", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
     "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
     "control/writers", "replay", "training/advantages", "training/corrections", "training/losses",
-    "training/reductions", "weights/channels", "training/step_scales", "training/losses/imitation",
+    "training/reductions", "training/views", "weights/channels", "training/step_scales", "training/losses/imitation",
     "training/losses/outside", "training/losses/pairs", "training/losses/preferences",
     "filter/rewards/conversation", "filter/rewards/judged",
     "filter/rewards/tools",

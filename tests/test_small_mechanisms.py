@@ -14,7 +14,7 @@ MECHANISMS = [
     ("strop.training.losses.gspo", "Gspo(low=0.0003, high=0.0004, weight=1.0)"),
     ("strop.training.losses.likelihood", "Likelihood(weight=1.0)"),
     ("strop.training.losses.pairs.dpo", "Dpo(beta=0.1, weight=1.0, against='reference', apart=0.0)"),
-    ("strop.training.losses.kl", "Kl(estimator='k2', weight=0.04)"),
+    ("strop.training.losses.kl", "Kl(estimator='k2', weight=0.04, policy='reference')"),
     ("strop.training.losses.entropy", "Entropy(weight=0.01)"),
     (
         "strop.training.losses.decoupled",

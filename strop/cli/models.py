@@ -6,8 +6,10 @@ from pathlib import Path
 
 from strop.errors import ModelError, nearest
 from strop.generate.engines.choice import engine_on
+from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.policy import Policy
 from strop.models.folder import check_model_folder, longest_sequence, read_config
+from strop.models.masks import fills_masks
 from strop.models.names import model_folder
 from strop.recipes.chosen_model import chosen_model
 from strop.types import Sampling
@@ -27,6 +29,6 @@ def find_model(name: str) -> Path:
 
 def open_policy(folder: Path, sampling: Sampling, device: str = "cpu") -> Policy:
     """The model in an engine, with as much context as it has positions, within reason."""
-    engine = engine_on(device)
+    engine = DiffusionEngine(device=device) if fills_masks(folder) else engine_on(device)
     engine.open(folder)
     return Policy.load(folder, engine, sampling, min(longest_sequence(read_config(folder)) or _CONTEXT, _CONTEXT))

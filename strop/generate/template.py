@@ -99,8 +99,11 @@ class Template:
         return np.array(found, dtype=np.int64)
 
     def text(self, reply: IntArray) -> str:
-        """A reply as text, without the token that ended it."""
-        return self.decode(reply[:-1] if len(reply) and int(reply[-1]) in self.ends else reply)
+        """A reply as text, without the token that ended it, or several where a model pads with it."""
+        size = len(reply)
+        while size and int(reply[size - 1]) in self.ends:
+            size -= 1
+        return self.decode(reply[:size])
 
 
 def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools: Sequence[Tool] = ()) -> str:

@@ -64,7 +64,7 @@ def truncated(scores: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
 
 
 def uniforms(keys: Tensor, positions: Tensor) -> Tensor:
-    """One number in [0, 1) per (key, position): the stream of `engines/random.py`, on the device [N] float64."""
+    """One number in [0, 1) per (key, position): the stream of `random.py`, on the device [N] float64."""
     return _shifted(streams(keys, positions), 11).double() * 2.0**-53
 
 

@@ -57,6 +57,13 @@ def register() -> None:
     AttentionInterface.register(NAME, _attention)
 
 
+def within(sizes: Tensor, length: int, window: int | None) -> Tensor:
+    """What tokens of segments see that see each other, whichever comes first: [B, 1, Q or 1, K] bool."""
+    index = torch.arange(length, device=sizes.device)
+    is_real = (index < sizes.unsqueeze(1))[:, None, None]
+    return is_real if window is None else is_real & ((index.unsqueeze(1) - index).abs() < window)
+
+
 def visible(query_positions: Tensor, key_positions: Tensor, window: int | None) -> Tensor:
     """Causal mask, limited to a sliding window where the layer has one: [..., Q, K] bool."""
     distance = query_positions.unsqueeze(-1) - key_positions.unsqueeze(-2)
@@ -88,17 +95,22 @@ def masked_attention(
 
 
 class Packed:
-    """Each segment of a packed row sees itself alone.
+    """Each segment of a packed row sees itself alone: each token what stands before it, or where `is_mutual` all of it.
 
-    Segments of similar length are padded to blocks; because padding stands on the right and attention is causal,
-    no real token ever sees it, and the rest of the network never computes it. `places` says which of the tokens given
-    to the network each token of the segments is, where they share some: every one of them is some segment's.
+    Segments of similar length are padded to blocks; because padding stands on the right and attention is causal (or
+    masked), no real token ever sees it, and the rest of the network never computes it. `places` says which of the
+    tokens given to the network each token of the segments is, where they share some: every one is some segment's.
     """
 
     def __init__(
-        self, lengths: Sequence[int] | IntArray, device: torch.device | str = "cpu", places: IntArray | None = None
+        self,
+        lengths: Sequence[int] | IntArray,
+        device: torch.device | str = "cpu",
+        places: IntArray | None = None,
+        is_mutual: bool = False,
     ) -> None:
         sizes = np.asarray(lengths, dtype=np.int64)
+        self._mutual: list[Tensor | None] = []  # sizes of each block's segments, where they see each other
         starts = np.cumsum(sizes) - sizes
         self.blocks: list[tuple[int, int, Tensor | None]] = []  # segments, padded length, [segments * length] indices
         inverse = np.empty(int(sizes.sum()), dtype=np.int64)
@@ -112,6 +124,7 @@ class Packed:
             offset += index.size
             index = index if places is None else places[index]
             self.blocks.append((*index.shape, torch.from_numpy(index.reshape(-1)).to(device)))
+            self._mutual.append(torch.from_numpy(sizes[members]).to(device) if is_mutual else None)
         if places is not None:
             inverse = inverse[np.unique(places, return_index=True)[1]]
         # equal lengths in order need no gathering at all
@@ -124,12 +137,13 @@ class Packed:
         self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None, cap: float | None
     ) -> Tensor:
         outputs = []
-        for count, length, index in self.blocks:
+        for (count, length, index), sizes in zip(self.blocks, self._mutual, strict=True):
             q, k, v = (
                 (t if index is None else t.index_select(0, index)).view(count, length, *t.shape[1:]).transpose(1, 2)
                 for t in (query, key, value)
             )
-            output = masked_attention(q, k, v, self._mask(length, window, query.device), scale, cap)
+            mask = self._mask(length, window, query.device) if sizes is None else within(sizes, length, window)
+            output = masked_attention(q, k, v, mask, scale, cap)
             outputs.append(output.transpose(1, 2).flatten(0, 1))
         return outputs[0] if self.inverse is None else torch.cat(outputs).index_select(0, self.inverse)
 

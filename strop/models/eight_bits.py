@@ -25,6 +25,7 @@ from strop.kernels.eight_bits import (
     multiply,
     reference_multiply,
 )
+from strop.models.masks import refuse_masks
 from strop.models.model import load_model
 
 PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply
@@ -123,6 +124,7 @@ def plain_products(model: Any) -> Iterator[None]:
 def load_held(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:
     """As an engine holds it: in eight bits there is nothing else of its layers' weights, let go one after the other."""
     check_products("an engine", products)
+    refuse_masks(folder)
     model = load_model(folder, dtype, device)
     found = _linear(model) if products == "fp8" else []
     while found:

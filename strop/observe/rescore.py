@@ -15,8 +15,8 @@ from torch import Tensor
 
 from strop.abilities import Multiplies, Typed, inside
 from strop.errors import DeliveryError
-from strop.machines import Engine
-from strop.training.batch import Batch
+from strop.machines import Engine, View
+from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.needs import Logprobs
 from strop.types import Group, Metrics, Origin
 
@@ -58,10 +58,13 @@ def scorable(batch: Batch) -> Tensor:
 
 
 def _scored(run: Run, batch: Batch) -> Tensor:
-    """[T], by the current weights, on a copy of the batch, so that no loss sees logprobs it did not ask for."""
-    if "proximal" in batch.logprobs:
+    """[T], by the current weights, on a copy of the batch, so that no loss sees logprobs it did not ask for.
+
+    Where tokens filled masks they are read in the order in which they came, whatever a loss is shown of them.
+    """
+    if "proximal" in batch.logprobs and not inside(run.trainer, View):
         return batch.logprobs["proximal"]
-    again = replace(batch)
+    again = replace(batch, view=AS_SAMPLED)
     run.trainer.annotate([again], frozenset({Logprobs("proximal")}))
     return again.logprobs["proximal"]
 

@@ -19,6 +19,7 @@ from strop.models.names import model_folder
 from strop.models.same import same_weights
 from strop.roles import Advantage, Correction, Gate, Loss
 from strop.run import Run
+from strop.start.filling import problems as problems_of_filling
 from strop.start.products import problems as problems_of_products
 from strop.start.room import problems as problems_of_room
 from strop.start.supply import shortage
@@ -264,6 +265,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _group_size,
     _streaming,
     problems_of_products,
+    problems_of_filling,
     _sampling,
     _corrections,
     _annotations,

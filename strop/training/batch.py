@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ORIGINS = tuple(Origin)
+AS_SAMPLED = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,7 @@ class Batch:
     voice_names: tuple[str, ...] = ("",)  # see `Sampling.voice`
     voices: Tensor | None = None  # [T] int64, places in `voice_names`, by turn; None: all have the first
     version: int = 0  # the weights the step starts from
+    view: int = 0  # which draw of a `View` it is seen by; AS_SAMPLED: none, but as its tokens came
     step_tokens: int = 0  # written tokens of the whole step, over all its batches
     returns: Tensor | None = None  # [T]
     values: Tensor | None = None  # [T]

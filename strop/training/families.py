@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from strop.abilities import inside
+from strop.machines import View
+from strop.training.batch import Batch
+from strop.training.objective import Objective
+from strop.training.pack import pack
 from strop.types import Group, Origin, Trajectory
+
+if TYPE_CHECKING:
+    from strop.run import Run
 
 
 def families(groups: Sequence[Group]) -> list[Group]:
@@ -33,6 +42,16 @@ def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Grou
     size = -(-len(own) // minibatches)
     parts = [list(own[first : first + size]) for first in range(0, len(own), size)]
     return [*parts, taught] if taught and len(own) < len(groups) else parts
+
+
+def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, version: int) -> list[list[Batch]]:
+    """The batches of every optimizer step, one epoch after the other; each its own where a view hides by chance."""
+    most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
+    parts = optimizer_steps(groups, run.minibatches)
+    steps = [pack(part, run.reduction, version, most, scope, aux) for part in parts]
+    if not any(view.is_random for view in inside(run.trainer, View)):
+        return steps * run.epochs
+    return [[replace(batch, view=epoch) for batch in batches] for epoch in range(run.epochs) for batches in steps]
 
 
 def is_taught(group: Group) -> bool:

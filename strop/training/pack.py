@@ -11,7 +11,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from strop.errors import ConfigurationError
-from strop.machines import EXPERTS
+from strop.machines import EXPERTS, ORDER
 from strop.roles import Reduction
 from strop.training.batch import ORIGINS, Batch
 from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn
@@ -170,7 +170,7 @@ def _observed_share(contexts: Contexts) -> FloatArray:
 
 def _replayed(attempts: Sequence[Trajectory]) -> frozenset[str]:
     """What training computes with again, whoever asks for it or not."""
-    return frozenset({EXPERTS for attempt in attempts for turn in attempt.turns if EXPERTS in turn.aux})
+    return frozenset(name for attempt in attempts for turn in attempt.turns for name in turn.aux) & {EXPERTS, ORDER}
 
 
 def _aux(name: str, attempts: Sequence[Trajectory]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from tests.docs.pages import DOCS, blocks_of, execute
 EXECUTED = {
     "asynchronous-runs": 3,
     "coming-from-trl": 4,
+    "fill-masks": 1,
     "grpo-in-one-file": 1,
     "health": 1,
     "one-gpu-and-adapters": 3,

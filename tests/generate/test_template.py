@@ -36,3 +36,11 @@ def test_another_way_of_encoding_is_not_passed_by(tmp_path: Path) -> None:
     template.tokenizer.__class__ = Shouting
     template.__dict__.pop("_backend", None)
     assert template.encode("a").tolist() == plain
+
+
+def test_a_reply_that_is_padded_with_ends_has_no_mark_of_them() -> None:
+    template = Template.load(model_folder("pocket"))
+    reply = template.encode("<think>1</think>2<|end|><|end|><|end|>")
+    assert template.text(reply) == template.text(reply[:-2]) == "<think>1</think>2"
+    inner = template.encode("a<|end|>b<|end|>")
+    assert template.text(inner) == "a<|end|>b" and template.text(inner[:0]) == template.text(inner[-1:]) == ""

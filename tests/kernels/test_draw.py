@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from strop.generate.engines.random import uniforms
 from strop.kernels.draw import Draws, draw
+from strop.kernels.random import uniforms
 from tests.kernels.enumerated import drawn, mixed, tied_scores
 
 

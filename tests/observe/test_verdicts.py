@@ -262,6 +262,8 @@ def test_replies_with_marks_of_other_roles() -> None:
     assert (
         found("tokenizer or template doubts", History([], attempts=talks[1:] + talks[-1:], specials=SPECIALS)) is None
     )
+    padded = [asked("1+1", "2", "2<|end|><|end|>")] * 8  # ends behind an end are those of a canvas
+    assert found("tokenizer or template doubts", History([], attempts=padded, specials=SPECIALS)) is None
     silent = found("tokenizer or template doubts", History([], attempts=[asked("1+1", "2", " ")] * 8))
     assert silent is not None and "8 of 8 replies are empty" in silent.evidence
     doubled = [asked("<|user|>1", "2", "2")] * 8

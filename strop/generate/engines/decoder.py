@@ -21,11 +21,11 @@ from strop.generate.engines.cache import (
 )
 from strop.generate.engines.compiled_llama import CompiledLlama
 from strop.generate.engines.lining_up import lined_up, moved_together
-from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.rows import Rows
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.whole_step import WholeStep
 from strop.generate.engines.work import Work
+from strop.kernels.random import as_key, uniforms
 from strop.models.model import context_length, logits
 from strop.types import IntArray, Sampling
 

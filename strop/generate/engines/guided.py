@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
 from strop.generate.engines.torch import copy_weights, read_weights
 from strop.generate.guidance import Guidance
+from strop.kernels.random import as_key, uniforms
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.headed import Headed
 from strop.models.model import parameters

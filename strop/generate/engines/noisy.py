@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.generate.engines.random import as_key, uniforms
 from strop.generate.voices import NOISE
+from strop.kernels.random import as_key, uniforms
 from strop.machines import Completion, Engine, WeightVersion
 from strop.types import IntArray, Sampling
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from strop.generate.engines.board import Seat
 from strop.generate.engines.paged_request import Request
 from strop.generate.engines.pages import Pages, digests_of, pages_for, stem_of
-from strop.generate.engines.random import as_key
 from strop.kernels.decode import PAGE
+from strop.kernels.random import as_key
 
 
 class Seating:

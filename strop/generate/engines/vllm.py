@@ -27,6 +27,7 @@ from strop.generate.engines.torch import check_fits, check_request, named_dtype,
 from strop.generate.engines.vllm_request import VllmRequest
 from strop.generate.engines.vllm_start import problem_of_device, problem_of_vllm, started
 from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.models.masks import refuse_masks
 from strop.models.model import context_length, parameters
 from strop.models.reading import skeleton
 from strop.types import IntArray, Sampling
@@ -76,6 +77,7 @@ class VllmEngine(Engine):
             raise ConfigurationError(
                 f"an engine needs rows >= 1 and tensor_parallel >= 1, got {self.rows} and {self.tensor_parallel}"
             )
+        refuse_masks(model)
         dtype = named_dtype(self.dtype)
         if problem := problem_of_vllm() or problem_of_device(self.device, self.tensor_parallel):
             raise ConfigurationError(problem)

@@ -16,8 +16,8 @@ import numpy as np
 from torch import Tensor
 from vllm.v1.sample.logits_processor import LogitsProcessor, MoveDirectionality
 
-from strop.generate.engines.random import as_key, uniforms
 from strop.generate.engines.sampling import draw
+from strop.kernels.random import as_key, uniforms
 
 
 @dataclass(frozen=True, eq=False)

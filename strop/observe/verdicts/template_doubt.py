@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from strop.observe.history import History
 from strop.observe.verdicts import HealthRule, RunVerdict
-from strop.types import Trajectory
+from strop.types import IntArray, Trajectory
 
 _MANY = 0.3  # of the attempts that are read
 _LEAST = 8  # attempts
@@ -36,9 +38,16 @@ class TemplateDoubt(HealthRule):
 
 
 def _mark_within(attempt: Trajectory, marks: dict[int, str]) -> int | None:
-    """A special token of the prompt that the policy wrote itself, before the end of a reply."""
+    """A special token of the prompt that the policy wrote itself, before the end of a reply, which may be repeated."""
     known = marks.keys() & set(attempt.turns[0].prompt.tolist())
-    return next((token for turn in attempt.turns for token in turn.tokens[:-1].tolist() if token in known), None)
+    inner = (turn.tokens[: len(turn.tokens) - _repeated(turn.tokens)] for turn in attempt.turns)
+    return next((token for tokens in inner for token in tokens.tolist() if token in known), None)
+
+
+def _repeated(tokens: IntArray) -> int:
+    """How often the last token stands at the end, one behind the other."""
+    differs = np.flatnonzero(tokens != tokens[-1]) if len(tokens) else np.zeros(0)
+    return len(tokens) - (int(differs[-1]) + 1 if len(differs) else 0)
 
 
 def _is_empty(attempt: Trajectory) -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
+from strop.training.arithmetic.ratios import FROZEN, check_policy
 from strop.training.batch import Batch, Output
 from strop.training.needs import Logprobs, Need
 from strop.types import Metrics
@@ -27,22 +28,27 @@ _ESTIMATORS = ("k1", "k2", "k3")
 
 @dataclass(frozen=True)
 class Kl(Loss):
-    """A penalty for leaving the reference; the defaults are GRPO's (2402.03300)."""
+    """A penalty for leaving the reference, or another policy; the defaults are GRPO's (2402.03300)."""
 
     estimator: str = "k3"  # k1, k2 or k3
     weight: float = 0.04  # of this loss beside others
+    policy: str = "reference"  # that is not to be left; proximal: the weights before the step
 
-    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
     scope: ClassVar[str] = "attempt"
 
     def __post_init__(self) -> None:
+        check_policy(self.policy, ("reference", *FROZEN), self)
         if self.estimator not in _ESTIMATORS:
             raise ConfigurationError(f"Kl has no estimator {self.estimator!r}: {nearest(self.estimator, _ESTIMATORS)}")
 
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.policy)})
+
     def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
-        distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))  # [T]
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of(self.policy))  # [T]
         loss = torch.where(batch.trainable, self._estimate(distance), 0.0)
-        return loss, {"reference_kl": batch.figure(distance)}  # k1: its mean is the KL whatever is minimized
+        return loss, {f"{self.policy}_kl": batch.figure(distance)}  # k1: its mean is the KL whatever is minimized
 
     def _estimate(self, distance: Tensor) -> Tensor:
         if self.estimator == "k1":

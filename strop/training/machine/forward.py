@@ -19,6 +19,7 @@ from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
 from strop.training.machine.logprobs import PolicyOutput
 from strop.training.machine.sequences import Sequences
+from strop.training.machine.viewed import Reading, Viewed
 from strop.types import Metrics
 
 
@@ -31,6 +32,7 @@ class Forward:
     chunk: int  # rows of logits that exist at once
     fused: str = "off"  # on: kernels of our own where the family has them; auto: where they pay
     is_checkpointed: bool = False  # layers are computed again going backward, instead of kept
+    reading: Reading | None = None  # of a model that fills masks; None: from left to right
     _layouts: WeakKeyDictionary[Batch, _Layout] = field(default_factory=WeakKeyDictionary)
     _quick: WeakKeyDictionary[Any, LlamaForward | None] = field(default_factory=WeakKeyDictionary)  # by model
 
@@ -81,6 +83,8 @@ class Forward:
     @property
     def wants_quick(self) -> bool:
         pays = self.dtype == "bfloat16" if self._is_gpu else compiled() is not None
+        if self.reading is not None:
+            return False  # kernels of our own read from left to right
         return self.fused == "on" or (self.fused == "auto" and pays)
 
     @property
@@ -107,18 +111,21 @@ class Forward:
     def _layout(self, batch: Batch) -> _Layout:
         """Worked out once per batch, for annotate and for every epoch."""
         if (layout := self._layouts.get(batch)) is None:
-            lengths = [size for size in batch.segments.bincount().tolist() if size]
-            routes = batch.aux.get(EXPERTS)
-            sequences = Sequences(batch.tokens, batch.positions, lengths, self.device, routes)
-            layout = self._layouts[batch] = _Layout(sequences, batch.trainable, self.device)
+            layout = self._layouts[batch] = _Layout(self._sequences(batch), batch.trainable, self.device)
         return layout
+
+    def _sequences(self, batch: Batch) -> Sequences | Viewed:
+        if self.reading is not None:
+            return Viewed(batch, self.reading, self.device)
+        lengths = [size for size in batch.segments.bincount().tolist() if size]
+        return Sequences(batch.tokens, batch.positions, lengths, self.device, batch.aux.get(EXPERTS))
 
 
 @dataclass(eq=False)
 class _Layout:
     """How a batch's tokens lie, on the device."""
 
-    sequences: Sequences
+    sequences: Sequences | Viewed
     trainable: Tensor  # [T]
     device: str
 

@@ -15,6 +15,7 @@ from strop.models.model import logits
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward
 from strop.training.machine.sequences import Sequences
+from strop.training.machine.viewed import Viewed
 
 
 class PolicyOutput:
@@ -32,7 +33,7 @@ class PolicyOutput:
         batch: Batch,
         chunk: int,
         rows: Tensor | None = None,
-        sequences: Sequences | None = None,
+        sequences: Sequences | Viewed | None = None,
         quick: LlamaForward | None = None,
     ) -> None:
         self.model = model
@@ -62,7 +63,7 @@ class PolicyOutput:
 
     def before(self, rows: Tensor) -> Tensor:
         """The states in which these tokens were chosen: [R, hidden]."""
-        places = rows - 1 if self.sequences is None else self.sequences.places.index_select(0, rows - 1)
+        places = rows - 1 if self.sequences is None else self.sequences.before(rows)
         return self._computed.index_select(0, places)
 
     def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
@@ -91,7 +92,9 @@ class PolicyOutput:
     def _both(self) -> Tensor:
         """Logprob and entropy in one pass over the output layer: [R, 2]."""
         if self.quick is None:
-            return self._over_rows(_logprob_and_entropy, self.rows)
+            found = self._over_rows(_logprob_and_entropy, self.rows)
+            weights = None if self.sequences is None else self.sequences.weights
+            return found if weights is None else found * weights.index_select(0, self.rows).unsqueeze(1)
         hidden = self.before(self.rows)
         tokens, temperature = (each.index_select(0, self.rows) for each in (self.batch.tokens, self.batch.temperature))
         return torch.stack(self.quick.logprobs(hidden, tokens, temperature, self.chunk), 1)

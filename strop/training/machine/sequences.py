@@ -66,6 +66,12 @@ class Sequences:
     def num_computed(self) -> int:
         return len(self._tokens)
 
+    weights: Tensor | None = None  # every token counts once
+
+    def before(self, rows: Tensor) -> Tensor:
+        """Where the states lie in which these tokens were chosen: [R]."""
+        return self.places.index_select(0, rows - 1)
+
     def hidden_states(self, model: Any) -> Tensor:
         """[T, hidden]; those of each segment's last token mean nothing."""
         return self.computed(model).index_select(0, self.places)

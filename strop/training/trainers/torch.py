@@ -14,7 +14,7 @@ from torch import Tensor
 
 from strop.abilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
-from strop.machines import Objective, Trainer
+from strop.machines import Objective, Trainer, View
 from strop.models.adapters import Unadapted
 from strop.models.eight_bits import rounding
 from strop.models.model import head_of, logits, parameters
@@ -61,6 +61,7 @@ class TorchTrainer(Trainer):
     lora: int = 0  # rank of adapters that learn in place of the weights, 10 times as fast; 0: none
     base: str = "plain"  # weights beside adapters: plain, or nf4: in four bits
     products: str = "plain"  # of layers: plain, or fp8: of 8-bit numbers, forward and backward, as the engine's
+    view: View | None = None  # how a model that fills masks reads replies; None: from left to right
     bytes_per_weight: int = 0  # that learns, without adapters: 18 (all in float32), 10 or 6; 0: as many as fit
 
     borrowed: Lent | None = field(default=None, init=False, repr=False, compare=False)

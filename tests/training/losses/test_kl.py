@@ -10,6 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.losses.kl import Kl
+from strop.training.needs import Logprobs
 from tests.building import Said, make_batch, say, written
 
 REFERENCE = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)
@@ -80,3 +81,15 @@ def test_one_token_by_hand(estimator: str, value: float) -> None:
 def test_refuses_an_unknown_estimator() -> None:
     with pytest.raises(ConfigurationError, match="k4"):
         Kl("k4")
+
+
+def test_another_policy_may_be_stayed_near() -> None:
+    """k3 = exp(-d) - 1 + d with d = log(0.5 / 0.25), from the policy before the step and not from the reference."""
+    batch = make_batch([[0.0]], reference=[[log(0.125)]])
+    batch.fill("proximal", batch.logprobs["reference"] + log(2.0) * batch.trainable)
+    loss, figures = Kl("k3", policy="proximal")(say([[log(0.5)]]), batch)
+    assert written(batch, loss) == pytest.approx([0.5 - 1 + log(2)])
+    assert figures["proximal_kl"] == pytest.approx(log(2))
+    assert Kl(policy="proximal").needs == frozenset({Logprobs("proximal")}) and Kl().needs == {Logprobs("reference")}
+    with pytest.raises(ConfigurationError, match="knows no policy"):
+        Kl(policy="behaviour")

@@ -1,0 +1,51 @@
+"""TraceRL (2509.06949): tokens judged in the order they were filled in, against one estimate with all of them hidden.
+
+All arms begin with one model: the bundled one after 200 steps on masked demonstrations, kept in runs/fillers. Credit is
+the group's in all of them, so that only what is read differs.
+Papers: tracerl
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.effects import Experiment
+from strop.effects.fillers import PLACES, WORLD, filler
+from strop.filter.rewards.coin import Coin
+from strop.recipes.filling import reading
+from strop.recipes.objective.tracerl import tracerl
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.training.views.all_hidden import AllHidden
+
+
+def _setting(setting: Setting) -> Setting:
+    sizes = {"max_tokens": PLACES, "heldout_tasks": 384, "learning_rate": 1e-4}
+    return replace(setting, world=WORLD, model=filler(setting.device), **sizes)
+
+
+def treatment(setting: Setting) -> Run:
+    """Eight steps of filling share a glance."""
+    return tracerl(_setting(setting), critic=False, shown=0)
+
+
+def control(setting: Setting) -> Run:
+    """One glance at each reply, with all of it hidden."""
+    chosen = _setting(setting)
+    return replace(tracerl(chosen, critic=False, shown=0), trainer=reading(chosen, AllHidden(0.0)))
+
+
+def negative(setting: Setting) -> Run:
+    """A coin decides which attempts are right."""
+    return replace(treatment(setting), rewards=(Coin(),))
+
+
+experiment = Experiment(
+    key="tracerl",
+    claim="At equal generated tokens, judging tokens in the order they came in reaches a higher held-out accuracy than "
+    "an estimate that hides the whole reply.",
+    treatment=treatment,
+    control=control,
+    negative=negative,
+    tokens=200_000,
+)

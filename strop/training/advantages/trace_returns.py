@@ -1,0 +1,75 @@
+"""Credit along the steps in which a canvas was filled (TraceRL, 2509.06949): every step is one action of its tokens.
+
+Papers: tracerl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError
+from strop.machines import ORDER
+from strop.roles import Advantage
+from strop.types import Group, IntArray, Trajectory
+
+
+@dataclass(frozen=True)
+class TraceReturns(Advantage):
+    """Of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), and its return r_j + discount *
+    return_(t+1); V, A and return of a step are the means over its tokens.
+
+    The attempt's reward stands on every token of its last step. Steps are merged as the view merges them.
+    """
+
+    discount: float = 1.0  # from step to step
+    trace: float = 1.0  # lambda: 1 trusts rewards alone, 0 the critic alone
+    merged: int = 8  # neighbouring steps that count as one, as in `InOrder`
+
+    needs_values: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.merged < 1 or not (0 <= self.discount <= 1 and 0 <= self.trace <= 1):
+            raise ConfigurationError(f"TraceReturns needs merged >= 1, discount and trace from 0 to 1, got {self}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            if attempt.values is None or len(attempt.values) != attempt.num_tokens:
+                raise ConfigurationError(f"TraceReturns needs a value for each token of {attempt.id}: add CanvasCritic")
+            if not attempt.num_tokens:
+                attempt.advantages = attempt.returns = np.zeros(0, dtype=np.float32)
+                continue
+            values = attempt.values.astype(np.float64)
+            advantages, returns = self._along(steps_of(attempt, self.merged), values, attempt.reward)
+            attempt.advantages, attempt.returns = advantages.astype(np.float32), returns.astype(np.float32)
+
+    def _along(
+        self, steps: IntArray, values: NDArray[np.float64], reward: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Advantage and return of each token, from the last step to the first: [N] each."""
+        advantages, returns = np.zeros(len(steps)), np.zeros(len(steps))
+        paid, value, advantage, later = reward, 0.0, 0.0, 0.0  # V, A and the return of the step that follows
+        for step in np.unique(steps)[::-1]:
+            own = steps == step
+            advantages[own] = paid - values[own] + self.discount * (value + self.trace * advantage)
+            returns[own] = paid + self.discount * later
+            value, advantage, later = values[own].mean(), advantages[own].mean(), returns[own].mean()
+            paid = 0.0
+        return advantages, returns
+
+
+def steps_of(attempt: Trajectory, merged: int) -> IntArray:
+    """The step of each written token, from 0 on over all turns: [N]; a turn that no canvas holds is one step."""
+    found: list[IntArray] = []
+    first = 0
+    for turn in attempt.turns:
+        size = len(turn.tokens)
+        order = turn.aux[ORDER][len(turn.prompt) :, 0] if ORDER in turn.aux else np.zeros(size, dtype=np.int64)
+        steps = np.unique(order, return_inverse=True)[1].reshape(-1) // merged + first
+        found.append(steps.astype(np.int64))
+        first = int(steps.max(initial=first - 1)) + 1
+    return np.concatenate(found)

@@ -1,0 +1,77 @@
+"""Replies as a model that fills masks wrote them: what stood before, tokens with the steps they came in, the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.kernels.random import as_key, uniforms
+from strop.machines import ORDER
+from strop.training.batch import Batch
+from strop.types import IntArray
+
+NEVER = np.iinfo(np.int64).max  # the step of a place that stayed masked
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenCanvas:
+    """A reply of N tokens on a canvas of L places."""
+
+    tokens: IntArray  # [L], what was read before, the reply, and what stood behind it
+    order: IntArray  # [L], the step that each came in; 0: before the first
+    start: int  # of the reply
+    stop: int  # behind it
+    key: int  # of its random numbers
+
+    def chances(self, stream: int = 0) -> NDArray[np.float64]:
+        """A random number in [0, 1) for each place: [L]; the same however a step is split."""
+        count = len(self.tokens)
+        return uniforms(np.full(count, as_key(self.key)), np.arange(count) + stream * (1 << 32))
+
+    @property
+    def is_reply(self) -> NDArray[np.bool_]:
+        """[L]"""
+        places = np.arange(len(self.tokens))
+        return (places >= self.start) & (places < self.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Glance:
+    """One forward pass over a canvas."""
+
+    hidden: NDArray[np.bool_]  # [L], what is masked
+    judged: NDArray[np.bool_]  # [L], tokens of the reply that are asked about, all of them hidden
+    weight: float = 1.0  # of their logprobs
+
+
+def canvases(batch: Batch, seed: int) -> Iterator[tuple[int, WrittenCanvas]]:
+    """Every reply of a batch, with the place of its first token there."""
+    tokens, written = batch.tokens.cpu().numpy(), batch.trainable.cpu().numpy()
+    segments, attempts = batch.segments.cpu().numpy(), batch.attempts.cpu().numpy()
+    notes = batch.aux[ORDER].cpu().numpy().astype(np.int64) if ORDER in batch.aux else np.zeros((len(tokens), 3), int)
+    changes = np.flatnonzero(np.diff(2 * segments + written)) + 1
+    for first, stop in pairwise([0, *changes.tolist(), len(tokens)]):
+        if written[first]:
+            start = int(np.searchsorted(segments, segments[first]))  # of its context
+            name = f"{seed}/{batch.version}/{batch.view}/{batch.attempt_ids[attempts[first]]}/{first - start}"
+            yield first, _filled(tokens[start:stop], notes[start:stop], first - start, _key(name))
+
+
+def _filled(tokens: IntArray, notes: IntArray, start: int, key: int) -> WrittenCanvas:
+    """With the places behind the reply: those of one that ended came with its last token."""
+    behind, is_ended = int(notes[-1, 1]), bool(notes[-1, 2])
+    order = notes[:, 0].copy()
+    order[:start] = 0
+    came = order[-1] if is_ended else NEVER
+    return WrittenCanvas(
+        np.append(tokens, np.full(behind, tokens[-1])), np.append(order, np.full(behind, came)), start, len(tokens), key
+    )
+
+
+def _key(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

@@ -1,0 +1,1 @@
+"""What of a reply is hidden from a model that fills masks?"""

@@ -1,0 +1,37 @@
+"""How a model learns to fill masks (LLaDA, 2502.09992): a share t of the reply is hidden, and judged 1 / t times.
+
+The expectation over t, uniform from 0 to 1, is a lower bound of the reply's log-likelihood.
+Papers: d1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.errors import ConfigurationError
+from strop.machines import View
+from strop.training.canvases import Glance, WrittenCanvas
+
+
+@dataclass(frozen=True)
+class Corrupted(View):
+    """Each token of the reply is hidden with chance t, which is drawn for the reply; what stands behind it always is.
+
+    Shares below `least` are not drawn: one hidden token would weigh as much as a whole batch.
+    """
+
+    least: float = 0.001  # of all t
+
+    is_random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least < 1:
+            raise ConfigurationError(f"Corrupted needs 0 < least < 1, got {self.least}")
+
+    def __call__(self, canvas: WrittenCanvas) -> list[Glance]:
+        share = self.least + (1 - self.least) * float(canvas.chances(1)[0])
+        is_reply, chosen = canvas.is_reply, canvas.chances() < share
+        hidden = chosen & is_reply
+        hidden[canvas.stop :] = True
+        return [Glance(hidden, chosen & is_reply, 1 / share)]

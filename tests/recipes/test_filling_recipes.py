@@ -1,0 +1,149 @@
+"""d1 and TraceRL: the whole way from the bundled model to one that fills masks and learns by reward.
+
+Papers: d1, tracerl
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strop.cli.models import open_policy
+from strop.disk.folder import read_rows
+from strop.errors import ConfigurationError, ModelError
+from strop.filter.rewards.coin import Coin
+from strop.generate.engines.diffusion import DiffusionEngine
+from strop.generate.engines.torch import TorchEngine
+from strop.generate.strategies.padded import Padded
+from strop.recipes.classics.grpo import grpo
+from strop.recipes.classics.ppo import ppo
+from strop.recipes.objective.d1 import d1
+from strop.recipes.objective.tracerl import tracerl
+from strop.recipes.setting import Setting
+from strop.start.launch import launch
+from strop.start.preflight import check
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.trace_returns import TraceReturns
+from strop.training.losses.clip import Clip
+from strop.training.losses.kl import Kl
+from strop.training.needs import Logprobs
+from strop.training.pack import pack
+from strop.training.reductions.token_mean import TokenMean
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.values.canvas_critic import CanvasCritic
+from strop.training.views.all_hidden import AllHidden
+from strop.training.views.corrupted import Corrupted
+from strop.training.views.in_order import InOrder
+from strop.types import Group, Message, Outcome, Sampling, Start, Task, Trajectory
+from tests.models import save_pocket_like
+from tests.recipes.going_on import SIZES, acts_and_goes_on
+
+SMALL = {"steps": 2, "groups_per_step": 2, "group_size": 3, "heldout_tasks": 4, "max_tokens": 12, "checkpoint_every": 1}
+
+
+def small(model: Path, **fields: object) -> Setting:
+    return Setting(world="arithmetic:1", model=str(model), **{**SMALL, **fields})  # type: ignore[arg-type]
+
+
+def test_the_parts_of_d1() -> None:
+    run = d1(Setting(max_tokens=32))
+    assert isinstance(run.trainer, TorchTrainer) and run.trainer.view == AllHidden(0.15)
+    assert run.trainer.clip_norm == 0.2 and run.epochs == 12 and run.minibatches == 1
+    assert run.losses == (Clip(0.5, 0.5, anchor="proximal"), Kl("k3", 0.04)) and isinstance(run.advantage, GroupMean)
+    assert isinstance(run.engine, DiffusionEngine) and (run.engine.least, run.engine.sure) == (2, 1.0)
+    warmup = run.warmup
+    assert warmup is not None and isinstance(warmup.trainer, TorchTrainer) and warmup.trainer.view == Corrupted()
+    assert isinstance(warmup.strategy, Padded) and warmup.strategy.size == 32
+    assert d1(Setting(), shown=0).warmup is None
+
+
+def test_the_parts_of_tracerl() -> None:
+    run = tracerl(merged=4)
+    assert isinstance(run.trainer, TorchTrainer) and run.trainer.view == InOrder(4)
+    assert run.advantage == TraceReturns(1.0, 1.0, merged=4)
+    assert isinstance(run.values, CanvasCritic) and run.values.view == InOrder(4)
+    assert run.losses == (Clip(0.2, 0.2, anchor="proximal"), Kl("k3", 0.01, policy="proximal"))
+    assert isinstance(run.engine, DiffusionEngine) and (run.engine.least, run.engine.sure) == (1, 0.9)
+    assert tracerl(critic=False).values is None
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model, shown a little, then d1."""
+    root = tmp_path_factory.mktemp("runs")
+    model = save_pocket_like(root / "model", layers=2)
+    launch(d1(small(model), epochs=2, shown=3), root, "d1")
+    return root / "d1"
+
+
+def test_tokens_are_proven_in_the_order_they_came_in(trained: Path) -> None:
+    rows = read_rows(trained / "metrics.jsonl")
+    proofs = [row["rescored_difference"] for row in rows if "rescored_difference" in row]
+    assert proofs and max(proofs) < 1e-5
+    assert all(row["drift"] > 0.01 for row in rows if "drift" in row)  # the estimate is another number
+
+
+def test_what_comes_of_it_says_what_it_is_and_is_opened_so(trained: Path) -> None:
+    folder = trained / "checkpoints" / "step-2"
+    assert json.loads((folder / "config.json").read_text())["mask_token_id"] == 0
+    assert isinstance(open_policy(folder, Sampling()).engine, DiffusionEngine)
+    with pytest.raises(ModelError, match="fills masks"):
+        TorchEngine().open(folder)
+    with pytest.raises(ConfigurationError, match="fills masks"):
+        check(grpo(Setting(model=str(folder))))
+
+
+@pytest.mark.parametrize("kind", ["d1", "tracerl"])
+def test_it_acts_and_goes_on_to_the_same_bits(kind: str, tmp_path: Path) -> None:
+    """A coin pays, since a random model is never right."""
+    setting = Setting(world="arithmetic:1", model=str(save_pocket_like(tmp_path / "model")), **SIZES)  # type: ignore[arg-type]
+    run = d1(setting, epochs=2, shown=2) if kind == "d1" else tracerl(setting, shown=2, minibatches=2)
+    figures = ("kl", "reference_kl") if kind == "d1" else ("kl", "proximal_kl", "credit_within")
+    rows = acts_and_goes_on(replace(run, rewards=(Coin(),), gates=()), tmp_path, dict.fromkeys(figures, 0.0))
+    assert kind == "d1" or all(row["value_grad_norm"] > 0 for row in rows)
+
+
+def test_engine_and_trainer_belong_together() -> None:
+    run = d1(Setting(), shown=0)
+    with pytest.raises(ConfigurationError, match="belong together"):
+        check(replace(run, engine=TorchEngine()))
+    with pytest.raises(ConfigurationError, match="belong together"):
+        check(replace(run, trainer=TorchTrainer()))
+    with pytest.raises(ConfigurationError, match="an end token alone"):
+        check(replace(run, sampling=replace(run.sampling, stop=("</think>",))))
+    with pytest.raises(ConfigurationError, match="take CanvasCritic"):
+        check(replace(run, values=ppo(Setting()).values))
+
+
+def test_several_turns_fill_several_canvases(tmp_path: Path) -> None:
+    """What was heard stands before the next canvas, when it is filled and when it is judged; one reply is begun."""
+    model = save_pocket_like(tmp_path, layers=2)
+    policy = open_policy(model_that_fills(model), Sampling(max_tokens=10, temperature=0.8))
+    task = Task((Message("user", "1+1=?"),), "2", "test")
+    talk = policy.dialogue(task, Start("a", 5))
+
+    async def said() -> None:
+        await talk.reply()
+        talk.hear([Message("user", "again")])
+        talk.begin("so")
+        await talk.reply(Sampling(max_tokens=7))
+
+    asyncio.run(said())
+    attempt = Trajectory("a", task, talk.turns, Outcome.FINISHED)
+    attempt.credit(1.0)
+    trainer = TorchTrainer(view=InOrder(1))
+    trainer.open(model, 0)
+    (batch,) = pack([Group(0, task, [attempt])], TokenMean(), 0, 4096)
+    trainer.annotate([batch], frozenset({Logprobs("proximal")}))
+    difference = (batch.logprobs["proximal"] - batch.behavior_logprobs)[batch.trainable]
+    assert len(difference) == attempt.num_tokens > 2 and float(difference.abs().max()) < 1e-5
+
+
+def model_that_fills(folder: Path) -> Path:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "mask_token_id": 0}))
+    return folder
