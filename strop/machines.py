@@ -74,6 +74,7 @@ class Engine(Protocol):
     """Who produces tokens?"""
 
     has_weights: ClassVar[bool] = True  # or its logprobs are invented
+    goes_on: ClassVar[bool] = True  # a reply asked for in pieces is the same reply; or each is one of its own
 
     def open(self, model: Path) -> None:
         """Read the architecture and the first weights from a Hugging Face folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from strop.errors import ModelError, nearest
@@ -9,7 +10,7 @@ from strop.generate.engines.choice import engine_on
 from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.policy import Policy
 from strop.models.folder import check_model_folder, longest_sequence, read_config
-from strop.models.masks import fills_masks
+from strop.models.masks import canvas_places, fills_masks
 from strop.models.names import model_folder
 from strop.recipes.chosen_model import chosen_model
 from strop.types import Sampling
@@ -31,4 +32,6 @@ def open_policy(folder: Path, sampling: Sampling, device: str = "cpu") -> Policy
     """The model in an engine, with as much context as it has positions, within reason."""
     engine = DiffusionEngine(device=device) if fills_masks(folder) else engine_on(device)
     engine.open(folder)
+    if places := canvas_places(folder):  # in a larger one such a model is lost
+        sampling = replace(sampling, max_tokens=min(sampling.max_tokens, places))
     return Policy.load(folder, engine, sampling, min(longest_sequence(read_config(folder)) or _CONTEXT, _CONTEXT))

@@ -11,6 +11,7 @@ from strop.errors import ModelError
 from strop.models.folder import read_json
 
 _FIELD = "mask_token_id"  # of config.json, as models of masked diffusion have it
+_PLACES = "canvas_places"  # of config.json, our own
 
 
 def fills_masks(folder: Path) -> bool:
@@ -44,6 +45,12 @@ def mask_token(folder: Path) -> int:
     return int(found)
 
 
-def mark(model: Any, mask: int) -> None:
-    """Whoever reads the model's folder later will know that it fills masks."""
-    model.config.mask_token_id = mask
+def canvas_places(folder: Path) -> int | None:
+    """How many places the largest canvas had that the model learned from; None: nobody wrote that down."""
+    return read_json(folder / "config.json").get(_PLACES)
+
+
+def mark(model: Any, mask: int, places: int = 0) -> None:
+    """Whoever reads the model's folder later will know that it fills masks, and canvases of which size it knows."""
+    known = max(places, model.config.to_dict().get(_PLACES) or 0)
+    model.config.update({_FIELD: mask} | ({_PLACES: known} if known else {}))

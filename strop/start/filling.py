@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strop.abilities import inside
 from strop.generate.engines.diffusion import DiffusionEngine
+from strop.generate.engines.in_pieces import InPieces
 from strop.machines import Engine, View
 from strop.models.masks import fills_masks
 from strop.models.names import model_folder
@@ -26,6 +27,8 @@ def problems(run: Run) -> list[str]:
         found.append(f"the model {run.model} fills masks (mask_token_id in config.json): train it with d1 or tracerl")
     if any(filling) and run.sampling.stop:
         found.append("DiffusionEngine ends a reply with an end token alone, and sampling.stop names texts")
+    if any(filling) and inside(run.engine, InPieces):
+        found.append("the engine is asked for replies in pieces, and a canvas of masks is filled in one")
     if any(filling) and run.values is not None and not inside(run.values, View):
         found.append(f"{type(run.values).__name__} reads replies from left to right: take CanvasCritic")
     return found

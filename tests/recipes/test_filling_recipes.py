@@ -16,6 +16,7 @@ from strop.cli.models import open_policy
 from strop.disk.folder import read_rows
 from strop.errors import ConfigurationError, ModelError
 from strop.filter.rewards.coin import Coin
+from strop.generate.engines.annealed_temperature import AnnealedTemperature
 from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.generate.strategies.padded import Padded
@@ -89,8 +90,10 @@ def test_tokens_are_proven_in_the_order_they_came_in(trained: Path) -> None:
 
 def test_what_comes_of_it_says_what_it_is_and_is_opened_so(trained: Path) -> None:
     folder = trained / "checkpoints" / "step-2"
-    assert json.loads((folder / "config.json").read_text())["mask_token_id"] == 0
-    assert isinstance(open_policy(folder, Sampling()).engine, DiffusionEngine)
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["mask_token_id"], config["canvas_places"]) == (0, 12)
+    policy = open_policy(folder, Sampling(max_tokens=128))
+    assert isinstance(policy.engine, DiffusionEngine) and policy.sampling.max_tokens == 12
     with pytest.raises(ModelError, match="fills masks"):
         TorchEngine().open(folder)
     with pytest.raises(ConfigurationError, match="fills masks"):
@@ -115,6 +118,8 @@ def test_engine_and_trainer_belong_together() -> None:
         check(replace(run, trainer=TorchTrainer()))
     with pytest.raises(ConfigurationError, match="an end token alone"):
         check(replace(run, sampling=replace(run.sampling, stop=("</think>",))))
+    with pytest.raises(ConfigurationError, match="in pieces"):
+        check(replace(run, engine=AnnealedTemperature(run.engine)))
     with pytest.raises(ConfigurationError, match="take CanvasCritic"):
         check(replace(run, values=ppo(Setting()).values))
 
@@ -147,3 +152,25 @@ def model_that_fills(folder: Path) -> Path:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "mask_token_id": 0}))
     return folder
+
+
+def test_whoever_listens_hears_the_reply_that_one_request_gets(tmp_path: Path) -> None:
+    """In pieces each would be a canvas of its own, with as much room as the piece."""
+    policy = open_policy(model_that_fills(save_pocket_like(tmp_path)), Sampling(max_tokens=20))
+    task = Task((Message("user", "1+1=?"),), "2", "test")
+    heard: list[int] = []
+    plain, told = (policy.dialogue(task, Start("a", 5)) for _ in range(2))
+    asyncio.run(plain.reply())
+    asyncio.run(told.reply(tell=lambda tokens: heard.extend(tokens.tolist())))
+    assert told.last.tokens.tolist() == plain.last.tokens.tolist() == heard
+    with pytest.raises(ConfigurationError, match="come back midway"):
+        asyncio.run(policy.dialogue(task, Start("a", 5, pause=3)).reply())
+
+
+def test_several_ranks_read_canvases_too(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    run = tracerl(small(model, steps=1, ranks=2, checkpoint_every=1), shown=0, minibatches=1)
+    launch(replace(run, gates=()), tmp_path, "ranks")
+    proofs = [row["rescored_difference"] for row in read_rows(tmp_path / "ranks/metrics.jsonl") if row["step"] == 1]
+    assert proofs[0] < 1e-5
+    assert json.loads((tmp_path / "ranks/checkpoints/step-1/config.json").read_text())["mask_token_id"] == 0

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -52,6 +52,8 @@ class DiffusionEngine(Engine):
     _ends: IntArray = field(init=False, repr=False, compare=False)
     _canvases: list[Canvas] = field(init=False, repr=False, compare=False, default_factory=list)
     _pump: asyncio.Task[None] | None = field(init=False, repr=False, compare=False, default=None)
+
+    goes_on: ClassVar[bool] = False  # a canvas says how much room there is
 
     def __post_init__(self) -> None:
         if min(self.rows, self.block, self.least) < 1 or not 0 < self.sure <= 1:

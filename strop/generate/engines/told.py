@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from strop.abilities import inside
 from strop.generate.engines.in_pieces import InPieces
 from strop.generate.engines.joined import joined
-from strop.machines import Completion
+from strop.machines import Completion, Engine
 from strop.types import IntArray, Sampling
 
 _TOKENS = 8  # of a piece: a few a second are told each on its own, and quick engines are not asked for each token
@@ -24,6 +25,10 @@ class Told(InPieces):
     tell: Callable[[IntArray], None] = field(default=unheard, repr=False)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
+        if not all(each.goes_on for each in inside(self.inner, Engine)):
+            whole = await self.inner.sample(prompt, sampling, key)
+            self.hear(whole)
+            return whole
         return joined(*await self.pieces(prompt, sampling, key, lambda at: replace(sampling, max_tokens=_TOKENS)))
 
     def hear(self, piece: Completion) -> None:

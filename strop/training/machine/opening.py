@@ -11,7 +11,6 @@ from torch import Tensor
 
 from strop.models.eight_bits import in_eight_bits
 from strop.models.frugal import FLOAT32, HOLDINGS
-from strop.models.masks import mark, mask_token, refuse_masks
 from strop.models.model import load_model
 from strop.training.machine.at_once import LARGEST, AtOnce
 from strop.training.machine.averaged import Average
@@ -20,7 +19,7 @@ from strop.training.machine.forward import Forward
 from strop.training.machine.lora import learning, load_adapters, open_adapted
 from strop.training.machine.old_logprobs import Snapshots
 from strop.training.machine.opened import Opened
-from strop.training.machine.viewed import Reading
+from strop.training.machine.viewed import reading_of
 from strop.training.machine.whole import holding_of, open_whole, optimizer_of, saved_bytes
 
 if TYPE_CHECKING:
@@ -32,9 +31,7 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
 
     A model with adapters stays the one it was `before`: an engine may be reading its weights.
     """
-    if trainer.view is None:
-        refuse_masks(source)
-    reading = None if trainer.view is None else Reading(trainer.view, mask_token(source), seed)
+    reading = reading_of(trainer.view, source, seed)
     is_checkpointed = trainer.checkpointing == "on"
     forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, is_checkpointed, reading)
     holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
@@ -46,8 +43,6 @@ def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, b
         model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
         if folder != source:
             load_adapters(model, folder)
-    if reading is not None:
-        mark(model, reading.mask)
     optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
     load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
     earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)

@@ -20,6 +20,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from strop.errors import CheckpointError, ModelError, StropError
 from strop.machines import Objective
 from strop.models import computing
+from strop.models.masks import mark
 from strop.models.model import load_model
 from strop.models.optimizer import Optimizer, read_state, write_state
 from strop.processes.frames import Frame, Frames
@@ -29,6 +30,7 @@ from strop.training.machine.forward import Forward
 from strop.training.machine.shards import ShardedModel
 from strop.training.machine.step_sum import noting
 from strop.training.machine.tokenizers import copy_tokenizer
+from strop.training.machine.viewed import reading_of
 from strop.training.machine.wire import read_batches
 from strop.training.trainers.torch import TorchTrainer
 
@@ -46,6 +48,7 @@ class Rank:
 
     def open(self, model: str, seed: int) -> dict[str, Any]:
         self.source, self.seed = Path(model), seed
+        self.forward.reading = reading_of(self.settings.view, self.source, seed)
         self._load(self.source)
         return {}
 
@@ -95,6 +98,8 @@ class Rank:
         weights, moments = self.policy.weights(), self.policy.joined(self.optimizer.moments())
         if self.rank == 0:
             model = self.policy.model
+            if self.forward.reading is not None:
+                mark(model, self.forward.reading.mask, self.forward.reading.places)
             model.save_pretrained(folder, state_dict=_state(model, weights))
             copy_tokenizer(self.source, Path(folder))
             write_state(Path(folder), "trainer", moments, {**self.optimizer.counts, "seed": self.seed})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,32 @@ from strop.errors import ConfigurationError
 from strop.kernels.attention import moved
 from strop.machines import View
 from strop.models.attention import Packed
+from strop.models.masks import mask_token, refuse_masks
 from strop.models.model import hidden_states
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import Glance, WrittenCanvas, canvases
 from strop.training.machine.llama import LlamaForward
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Reading:
     """How replies are shown to a model."""
 
     view: View
     mask: int  # the token that hides another
     seed: int
+    places: int = 0  # of the largest canvas so far, behind its prompt
 
     def glances(self, batch: Batch, canvas: WrittenCanvas) -> list[Glance]:
         return as_sampled(canvas) if batch.view == AS_SAMPLED else self.view(canvas)
+
+
+def reading_of(view: View | None, folder: Path, seed: int) -> Reading | None:
+    """How a trainer with this view reads, beginning with the model in this folder; None: from left to right."""
+    if view is not None:
+        return Reading(view, mask_token(folder), seed)
+    refuse_masks(folder)
+    return None
 
 
 def as_sampled(canvas: WrittenCanvas, merged: int = 1) -> list[Glance]:
@@ -53,6 +64,7 @@ class Viewed:
         shown: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
         size = 0
         for first, canvas in canvases(batch, reading.seed):
+            reading.places = max(reading.places, len(canvas.tokens) - canvas.start)
             for glance in reading.glances(batch, canvas):
                 seen = np.where(glance.hidden, reading.mask, canvas.tokens)
                 if (name := seen.tobytes()) not in shown:

@@ -17,6 +17,7 @@ from strop.errors import CheckpointError, ConfigurationError, ModelError
 from strop.machines import Objective, Trainer, View
 from strop.models.adapters import Unadapted
 from strop.models.eight_bits import rounding
+from strop.models.masks import mark
 from strop.models.model import head_of, logits, parameters
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
@@ -201,6 +202,8 @@ class TorchTrainer(Trainer):
     def save(self, folder: Path) -> None:
         """Write a Hugging Face model folder, and beside it what is needed to go on to the same bits."""
         opened = self._ready()
+        if opened.forward.reading is not None:
+            mark(opened.model, opened.forward.reading.mask, opened.forward.reading.places)
         if self.lora:
             save_adapters(opened.model, self.lora, opened.source, folder)
         else:

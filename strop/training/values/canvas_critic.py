@@ -16,12 +16,11 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.machines import View
 from strop.models.headed import Headed
-from strop.models.masks import mask_token
 from strop.models.optimizer import Optimizer
 from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
 from strop.training.batch import Batch
-from strop.training.machine.viewed import Reading, Viewed
+from strop.training.machine.viewed import Reading, Viewed, reading_of
 from strop.training.pack import pack
 from strop.types import FloatArray, Group, Metrics, Trajectory
 
@@ -53,7 +52,7 @@ class CanvasCritic(ValueModel):
     def open(self, model: Path, seed: int) -> None:
         self._model = Headed.open(model, 1, self.device)
         self._optimizer = Optimizer(self._model.parameters, (0.9, 0.999), 0.0, 1.0)
-        self._reading = Reading(self.view, mask_token(model), seed)
+        self._reading = reading_of(self.view, model, seed)
 
     @torch.no_grad()
     def predict(self, groups: Sequence[Group]) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from strop.errors import ConfigurationError
 from strop.machines import View
+from strop.models.masks import canvas_places, mask_token
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
 from strop.training.families import packed_steps
@@ -312,8 +313,10 @@ def test_a_batch_without_replies_can_be_read(folder: Path) -> None:
 
 
 def test_a_folder_says_that_its_model_fills_masks(folder: Path, tmp_path: Path) -> None:
-    import json
-
     it = trainer(folder, InOrder(1))
+    logprobs(it, packed(talks()))
     it.save(tmp_path)
-    assert json.loads((tmp_path / "config.json").read_text())["mask_token_id"] == MASK
+    assert mask_token(tmp_path) == MASK and canvas_places(tmp_path) == 8  # four tokens and four places behind them
+    again = trainer(tmp_path, InOrder(1))
+    again.save(tmp_path / "again")
+    assert canvas_places(tmp_path / "again") == 8 and canvas_places(folder) is None
