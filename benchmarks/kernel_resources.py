@@ -41,6 +41,7 @@ from triton.runtime.jit import JITFunction
 
 from strop.kernels.triton import attention, attention_back, chain, eight_bits, head, in_order, norm, swiglu
 from strop.kernels.triton.decode import Kernels
+from strop.kernels.triton.norm_eight_bits import encode_norm
 
 MOST_SHARED = 227 * 1024  # bytes that a program may have on Hopper
 BF16, F32, INT = torch.bfloat16, torch.float32, torch.int32
@@ -135,13 +136,15 @@ def decoding(shape: dict[str, Any], rows: int) -> None:
 
 
 def in_eight_bits(shape: dict[str, Any], rows: int) -> None:
-    """Products of eight bits, of few rows and of many."""
+    """Products of eight bits and norms before them, of few rows and of many."""
     hidden, wide = shape["hidden_size"], 2 * shape["intermediate_size"]
     weight, _ = Eights.squares([wide], hidden, torch.device("cpu"))
     eight_bits.encode_squares(some(wide, hidden), weight)
     for count in (rows, 4096):
         eight_bits.multiply(eight_bits.encode(some(count, hidden)), weight, None, BF16)
         eight_bits.encode_swiglu(some(count, wide), False)
+        for delta in (None, some(count, hidden)):
+            encode_norm(some(count, hidden, dtype=F32), delta, some(hidden), 1e-6, BF16)
     eight_bits.encode_across(some(BLOCK, hidden), True)
 
 

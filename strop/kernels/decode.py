@@ -16,6 +16,7 @@ from torch import Tensor
 from strop.kernels.adapted import Adapter, adapted
 from strop.kernels.attention import capped
 from strop.kernels.draw import Draws, draw
+from strop.kernels.eight_bits import Eights, encode
 from strop.kernels.race import race
 from strop.kernels.swiglu import reference_forward
 
@@ -68,6 +69,12 @@ class DecodeOperations(Protocol):
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
     ) -> Tensor:
         """Add `delta` to the residual [T, hidden] (float32) in place; its normalised state in the weight's dtype."""
+        ...
+
+    def add_norm_encoded(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Eights:
+        """What eight bits hold of `add_norm`."""
         ...
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
@@ -133,6 +140,11 @@ class Plain:
             residual.add_(delta)
         factor = weight.float() + offset if offset else weight.float()
         return F.rms_norm(residual, weight.shape, factor, epsilon).to(weight.dtype)
+
+    def add_norm_encoded(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Eights:
+        return encode(self.add_norm(residual, delta, weight, epsilon, offset))
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         num_keys = keys.shape[1]

@@ -11,6 +11,7 @@ from torch import Tensor
 from strop.generate.engines.paged import PagedEngine
 from strop.kernels.eight_bits import (
     Eights,
+    encode,
     multiplies_eights,
     reference_encode,
     reference_encode_squares,
@@ -24,7 +25,9 @@ DEVICE = triton_device()
 if not (IS_INTERPRETED or multiplies_eights(torch.device(DEVICE))):
     pytest.skip("this GPU multiplies no eight bits", allow_module_level=True)
 
-from strop.kernels.triton import eight_bits, swiglu  # noqa: E402
+from strop.kernels.triton import eight_bits, norm, swiglu  # noqa: E402
+from strop.kernels.triton.decode import Kernels  # noqa: E402
+from strop.kernels.triton.norm_eight_bits import encode_norm  # noqa: E402
 
 SHAPES = [(3, 200, (40,)), (70, 256, (192, 64, 64)), (17, 576, (576, 192))]  # rows, columns, rows of weights
 
@@ -85,6 +88,41 @@ def test_a_row_depends_on_no_other_and_on_no_tile() -> None:
         assert torch.equal(part, whole[-count:]), count
     other = eight_bits.multiply(reference_encode(matrix), weight._replace(share=1), None, torch.float32)
     assert torch.equal(other, whole)
+
+
+def has_same_bits(found: Eights, expected: Eights) -> bool:
+    pairs = zip(found[:2], expected[:2], strict=True)
+    return found[2:] == expected[2:] and all(torch.equal(e.view(torch.uint8), o.view(torch.uint8)) for e, o in pairs)
+
+
+@pytest.mark.parametrize("has_delta", [False, True])
+@pytest.mark.parametrize("count", [1, 5, 16, 64])
+@pytest.mark.parametrize("size", [64, 128, 200, 576, 2048, 4096])
+def test_a_norm_in_eight_bits_is_the_norm_and_then_eight_bits(size: int, count: int, has_delta: bool) -> None:
+    """Both in bits, and so is the sum that goes on; some rows are of nothing."""
+    residual, weight = numbers(count + 1, size)[1:], numbers(1, size)[0].bfloat16()
+    residual[1::3] = 0
+    delta = numbers(count, size).flip(0).bfloat16() if has_delta else None
+    for offset in (0.0, 1.0):
+        one, other = residual.clone(), residual.clone()
+        normed = norm.forward(one, delta, weight, 1e-6, torch.bfloat16, is_in_place=True, offset=offset)[1]
+        found = encode_norm(other, delta, weight, 1e-6, torch.bfloat16, offset)
+        assert has_same_bits(found, eight_bits.encode(normed)) and torch.equal(one, other)
+        assert torch.equal(one, residual) is not has_delta
+
+
+def test_a_norm_in_eight_bits_depends_on_no_other_row() -> None:
+    """Of many tokens a program looks at several."""
+    residual, weight = numbers(1030, 576), numbers(1, 576)[0].bfloat16()
+    whole, part = (encode_norm(each, None, weight, 1e-6, torch.bfloat16) for each in (residual, residual[-5:].clone()))
+    assert has_same_bits(part, Eights(whole.codes[-5:], whole.scales[:, -5:].contiguous(), 576))
+
+
+def test_a_decode_step_reads_a_norm_in_eight_bits() -> None:
+    residual, delta, weight = numbers(5, 576), numbers(5, 576).bfloat16(), numbers(1, 576)[0].bfloat16()
+    other, does = residual.clone(), Kernels()
+    found = does.add_norm_encoded(residual, delta, weight, 1e-6, 1.0)
+    assert has_same_bits(found, encode(does.add_norm(other, delta, weight, 1e-6, 1.0))) and torch.equal(residual, other)
 
 
 @pytest.mark.skipif(IS_INTERPRETED, reason="needs a GPU")

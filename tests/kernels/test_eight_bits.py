@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from strop.kernels.decode import Plain
 from strop.kernels.eight_bits import BLOCK, Product, rounded
 from strop.models.eight_bits import held_of
 
@@ -69,6 +70,18 @@ def test_product_and_gradients_against_loops() -> None:
     np.testing.assert_allclose(state.grad.numpy(), rows(pull) @ held, rtol=1e-5, atol=1e-6)  # type: ignore[union-attr]
     along_tokens = rows(pull.t()) @ rows(torch.from_numpy(read).t()).T
     np.testing.assert_allclose(weight.grad.numpy(), along_tokens, rtol=1e-5, atol=1e-6)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("has_delta", [False, True])
+def test_a_norm_in_eight_bits(has_delta: bool) -> None:
+    torch.manual_seed(4)
+    residual, delta, weight = torch.randn(5, BLOCK + 9) * 30, torch.randn(5, BLOCK + 9), torch.randn(BLOCK + 9)
+    whole = (residual + delta if has_delta else residual).numpy()
+    found = Plain().add_norm_encoded(residual, delta if has_delta else None, weight, 1e-6, 1.0)
+    np.testing.assert_array_equal(residual.numpy(), whole)
+    normed = whole / np.sqrt(np.square(whole).mean(1, keepdims=True) + 1e-6) * (weight.numpy() + 1)
+    blocks = [[by_hand(row[:BLOCK]), by_hand(row[BLOCK:])] for row in normed]
+    np.testing.assert_allclose(found.read().numpy(), np.stack([np.concatenate(each) for each in blocks]), rtol=1e-5)
 
 
 def test_it_is_not_the_plain_product() -> None:

@@ -131,35 +131,47 @@ class PagedLlama:
         for index, (layer, beside, rotation) in enumerate(parts):
             block, attention = layer.block, layer.block.attention
             keys, values = cache.keys[index], cache.values[index]
-            state = self._normed(residual, delta, block.before_attention)
+            state = self._read_by(beside.query_key_value, residual, delta, block.before_attention)
             heads = self._linear(state, layer.query_key_value, beside.query_key_value)
-            query = does.store(heads.view(len(state), -1, self._heads.size), keys, values, where, rotation)
+            query = does.store(heads.view(len(tokens), -1, self._heads.size), keys, values, where, rotation)
             seen = does.attend(query, keys, values, where, attention.scale, attention.window, attention.cap)
-            delta = self._linear(seen.view(len(state), -1), layer.output, beside.output)
+            delta = self._linear(seen.view(len(tokens), -1), layer.output, beside.output)
             delta = self._behind(delta, block.after_attention)
-            state = self._normed(residual, delta, block.before_feed_forward)
+            state = self._read_by(beside.gate_up, residual, delta, block.before_feed_forward)
             delta = self._behind(self._feed(layer, beside, state, routes), block.after_feed_forward)
         if cache.routes is not None:
             at = where.positions.long()
             cache.routes[where.tables[where.slots.long(), at // PAGE].long(), at % PAGE] = noted(routes)
         return self._normed(residual, delta, self._blocks.norm)
 
-    def _feed(self, layer: BlockParts, beside: LayerAdapters, state: Tensor, routes: list[Tensor]) -> Tensor:
+    def _feed(self, layer: BlockParts, beside: LayerAdapters, state: Tensor | Eights, routes: list[Tensor]) -> Tensor:
         """[T, hidden] -> [T, hidden]; experts that are taken are added to `routes`."""
+        is_gelu, of_gate_up = layer.block.feed_forward.is_gelu, beside.gate_up
+        if layer.gate_up is not None and isinstance(of_gate_up, Eights):
+            assert layer.down is not None
+            opened = encode_swiglu(self._linear(state, layer.gate_up, of_gate_up), is_gelu)
+            return self._linear(opened, layer.down, beside.down)
+        assert not isinstance(state, Eights) and not isinstance(of_gate_up, Eights)
         if layer.gate_up is None or layer.down is None:
             return routed(layer.block, state, routes)
-        is_gelu, of_gate_up = layer.block.feed_forward.is_gelu, beside.gate_up
-        if isinstance(of_gate_up, Eights) and isinstance(beside.down, Eights):
-            gate_up = self._linear(state, layer.gate_up, of_gate_up)
-            return multiply(encode_swiglu(gate_up, is_gelu), beside.down, layer.down[1], state.dtype)
-        assert not isinstance(of_gate_up, Eights)
         product = self._operations.gated(state, *_read(layer.gate_up, of_gate_up), of_gate_up, is_gelu)
         return self._linear(product, layer.down, beside.down)
 
-    def _linear(self, state: Tensor, linear: Linear, adapter: Adapter | Eights | None) -> Tensor:
+    def _linear(self, state: Tensor | Eights, linear: Linear, adapter: Adapter | Eights | None) -> Tensor:
         if isinstance(adapter, Eights):
-            return multiply(encode(state), adapter, linear[1], state.dtype)
+            held = state if isinstance(state, Eights) else encode(state)
+            return multiply(held, adapter, linear[1], self._embedding.dtype)
+        assert not isinstance(state, Eights)
         return self._operations.linear(state, *_read(linear, adapter), adapter)
+
+    def _read_by(
+        self, product: Adapter | Eights | None, residual: Tensor, delta: Tensor | None, norm: Norm | None
+    ) -> Tensor | Eights:
+        """`_normed`, in eight bits where that is what the next product multiplies."""
+        if norm is None or not isinstance(product, Eights):
+            return self._normed(residual, delta, norm)
+        weight = norm.weight.detach()
+        return self._operations.add_norm_encoded(residual, delta, weight, norm.epsilon, norm.offset)
 
     def _normed(self, residual: Tensor, delta: Tensor | None, norm: Norm | None) -> Tensor:
         """Add to the stream in place, and what the next part reads of it."""

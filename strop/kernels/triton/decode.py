@@ -16,11 +16,13 @@ from torch import Tensor
 from strop.kernels.adapted import Adapter, add_beside
 from strop.kernels.decode import PAGE, Rotation, Sheet, TokenPlaces
 from strop.kernels.draw import Draws
+from strop.kernels.eight_bits import Eights, encode, multiplies_eights
 from strop.kernels.linear import keep_sums_whole
 from strop.kernels.triton import adapted as few_adapted
 from strop.kernels.triton import draw, in_order, norm, paged_attention, race, swiglu
 from strop.kernels.triton.chain import chained, follow, release
 from strop.kernels.triton.head_norms import factors, mean_squares
+from strop.kernels.triton.norm_eight_bits import encode_norm
 
 
 class Kernels:
@@ -35,6 +37,13 @@ class Kernels:
         self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
     ) -> Tensor:
         return norm.forward(residual, delta, weight, epsilon, weight.dtype, is_in_place=True, offset=offset)[1]
+
+    def add_norm_encoded(
+        self, residual: Tensor, delta: Tensor | None, weight: Tensor, epsilon: float, offset: float = 0.0
+    ) -> Eights:
+        if multiplies_eights(residual.device):
+            return encode_norm(residual, delta, weight, epsilon, weight.dtype, offset)
+        return encode(self.add_norm(residual, delta, weight, epsilon, offset))
 
     def store(self, heads: Tensor, keys: Tensor, values: Tensor, where: TokenPlaces, rotation: Rotation) -> Tensor:
         tokens, total, size = heads.shape

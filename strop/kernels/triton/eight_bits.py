@@ -95,8 +95,14 @@ def _tiles(matrix: Eights, rows: int) -> TensorDescriptor:
 
 
 @triton.jit
-def _scale_of(highest):
+def scale_of(highest):
     return tl.div_rn(_HIGHEST, tl.maximum(highest, _LEAST))
+
+
+@triton.jit
+def coded(x, scale, codes):
+    """Of numbers that share a scale, in the codes' type."""
+    return tl.clamp(x * scale, -_HIGHEST, _HIGHEST).to(codes.dtype.element_ty)
 
 
 @triton.jit(do_not_specialize=["count", "scale_stride"])
@@ -113,8 +119,8 @@ def _encode(
     highest = tl.max(tl.abs(x), 1)
     if IS_SQUARE:
         highest = tl.max(highest, 0) + tl.zeros([ROWS], tl.float32)
-    scale = _scale_of(highest)
-    held = tl.clamp(x * scale[:, None], -_HIGHEST, _HIGHEST).to(codes.dtype.element_ty)
+    scale = scale_of(highest)
+    held = coded(x, scale[:, None], codes)
     tl.store(codes + rows.to(tl.int64)[:, None] * code_stride + columns[None, :], held, is_row[:, None])
     tl.store(scales + block * scale_stride + rows, tl.div_rn(1.0, scale), is_row)
 
@@ -128,10 +134,10 @@ def _encode_across(matrix, codes, scales, count, size, row_stride, code_stride, 
     at = rows.to(tl.int64)[:, None] * row_stride + columns[None, :]
     x = tl.load(matrix + at, (rows < count)[:, None] & is_column[None, :], 0.0).to(tl.float32)
     if IS_HELD:
-        scale = _scale_of(tl.max(tl.abs(x), 1))[:, None]
-        x = tl.clamp(x * scale, -_HIGHEST, _HIGHEST).to(codes.dtype.element_ty).to(tl.float32) * tl.div_rn(1.0, scale)
-    scale = _scale_of(tl.max(tl.abs(x), 0))
-    held = tl.clamp(x * scale[None, :], -_HIGHEST, _HIGHEST).to(codes.dtype.element_ty)
+        scale = scale_of(tl.max(tl.abs(x), 1))[:, None]
+        x = coded(x, scale, codes).to(tl.float32) * tl.div_rn(1.0, scale)
+    scale = scale_of(tl.max(tl.abs(x), 0))
+    held = coded(x, scale[None, :], codes)
     tl.store(codes + columns.to(tl.int64)[:, None] * code_stride + rows[None, :], tl.trans(held), is_column[:, None])
     tl.store(scales + block * size + columns, tl.div_rn(1.0, scale), is_column)
 
@@ -154,8 +160,8 @@ def _encode_swiglu(
         exponent = (gate + gate * gate * gate * _CUBE) * _SLOPE
     opened = (gate * tl.sigmoid(exponent)).to(gate_up.dtype.element_ty).to(tl.float32)
     x = (opened * up).to(gate_up.dtype.element_ty).to(tl.float32)
-    scale = _scale_of(tl.max(tl.abs(x), 1))
-    held = tl.clamp(x * scale[:, None], -_HIGHEST, _HIGHEST).to(codes.dtype.element_ty)
+    scale = scale_of(tl.max(tl.abs(x), 1))
+    held = coded(x, scale[:, None], codes)
     tl.store(codes + rows.to(tl.int64)[:, None] * code_stride + columns[None, :], held, is_row[:, None])
     tl.store(scales + block * count + rows, tl.div_rn(1.0, scale), is_row)
 

@@ -30,13 +30,18 @@ def forward(
     state = residual if delta is None or is_in_place else torch.empty_like(residual)
     normed = torch.empty(count, size, dtype=dtype, device=residual.device)
     scale = torch.empty(count, dtype=torch.float32, device=residual.device)
-    options = FORWARD | ({"ROWS": 1} if count < _FEW and size > _WIDE else {})
+    options = options_of(count, size)
     _forward[(triton.cdiv(count, options["ROWS"]),)](
         residual, delta, weight, state, normed, scale, count, epsilon,
         SIZE=size, WIDTH=triton.next_power_of_2(size), HAS_DELTA=delta is not None, OFFSET=offset, **options,
         **chained(count, residual.device),
     )  # fmt: skip
     return state, normed, scale
+
+
+def options_of(count: int, size: int) -> dict[str, int]:
+    """How a program looks at so many tokens forward."""
+    return FORWARD | ({"ROWS": 1} if count < _FEW and size > _WIDE else {})
 
 
 def backward(
@@ -67,6 +72,16 @@ def _forward(
     release(IS_CHAINED)
     follow(IS_CHAINED)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    _, inverse = stored(residual, delta, weight, state, normed, rows, count, epsilon, SIZE, WIDTH, HAS_DELTA, OFFSET)
+    tl.store(scale + rows, inverse, rows < count)
+
+
+@triton.jit
+def stored(
+    residual, delta, weight, state, normed, rows, count, epsilon,
+    SIZE: tl.constexpr, WIDTH: tl.constexpr, HAS_DELTA: tl.constexpr, OFFSET: tl.constexpr,
+):  # fmt: skip
+    """The sum of these rows and its normalised state, as they are stored: that [ROWS, WIDTH], and its factor [ROWS]."""
     columns = tl.arange(0, WIDTH)
     mask = (rows < count)[:, None] & (columns < SIZE)[None, :]
     at = rows.to(tl.int64)[:, None] * SIZE + columns[None, :]
@@ -75,9 +90,11 @@ def _forward(
         x += tl.load(delta + at, mask, 0.0).to(tl.float32)
         tl.store(state + at, x, mask)
     inverse = tl.rsqrt(tl.sum(x * x, 1) / SIZE + epsilon)
-    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(normed.dtype.element_ty).to(tl.float32) + OFFSET
-    tl.store(normed + at, (x * inverse[:, None] * factor[None, :]).to(normed.dtype.element_ty), mask)
-    tl.store(scale + rows, inverse, rows < count)
+    kind = normed.dtype.element_ty
+    factor = tl.load(weight + columns, columns < SIZE, 0.0).to(kind).to(tl.float32) + OFFSET
+    found = (x * inverse[:, None] * factor[None, :]).to(kind)
+    tl.store(normed + at, found, mask)
+    return found, inverse
 
 
 @triton.jit
