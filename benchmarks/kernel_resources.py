@@ -139,9 +139,13 @@ def in_eight_bits(shape: dict[str, Any], rows: int) -> None:
     """Products of eight bits and norms before them, of few rows and of many."""
     hidden, wide = shape["hidden_size"], 2 * shape["intermediate_size"]
     weight, _ = Eights.squares([wide], hidden, torch.device("cpu"))
+    narrow, _ = Eights.squares([hidden], hidden, torch.device("cpu"))
     eight_bits.encode_squares(some(wide, hidden), weight)
     for count in (rows, 4096):
-        eight_bits.multiply(eight_bits.encode(some(count, hidden)), weight, None, BF16)
+        state = eight_bits.encode(some(count, hidden))
+        eight_bits.multiply(state, weight, None, BF16)
+        if eight_bits.is_few(state, narrow):
+            eight_bits.multiply_few(state, narrow, None, some(count, hidden))
         eight_bits.encode_swiglu(some(count, wide), False)
         for delta in (None, some(count, hidden)):
             encode_norm(some(count, hidden, dtype=F32), delta, some(hidden), 1e-6, BF16)

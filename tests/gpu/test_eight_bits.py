@@ -78,6 +78,40 @@ def test_the_same_product_as_plain_torch(count: int, size: int, rows: tuple[int,
         assert float(gaps.max()) < (1e-6 if IS_INTERPRETED else 1e-3)
 
 
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 32])
+@pytest.mark.parametrize(("size", "rows"), [(200, (40,)), (512, (192, 64, 64)), (1024, (130,))])
+def test_products_of_few_rows(count: int, size: int, rows: tuple[int, ...]) -> None:
+    """Weights are what has many rows: the sums of other products, whatever number of columns is left over."""
+    state, weight, bias = reference_encode(numbers(count, size)), squares(rows, size), numbers(1, sum(rows))[0]
+    for other in (weight, weight._replace(share=1)):
+        assert eight_bits.is_few(state, other)
+        for added in (None, bias):
+            found = torch.full((count, sum(rows)), float("nan"), device=DEVICE)
+            eight_bits.multiply_few(state, other, added, found)
+            expected = state.read().double() @ other.read().double().t() + (0 if added is None else added)
+            gaps = (found - expected).norm(dim=1) / expected.norm(dim=1)
+            assert float(gaps.max()) < (1e-6 if IS_INTERPRETED else 1e-3)
+
+
+def test_products_of_few_rows_have_the_bits_of_those_of_many() -> None:
+    """Where tensor cores would find others, they are multiplied as many are."""
+    state, weight = numbers(48, 512), squares((192, 64), 512)
+    whole, part = (reference_encode(each) for each in (state, state[:16]))
+    assert eight_bits.is_few(part, weight) and not eight_bits.is_few(whole, weight)
+    found, expected = (eight_bits.multiply(each, weight, None, torch.float32) for each in (part, whole))
+    assert torch.equal(found, expected[:16])
+
+
+def test_which_products_are_of_few_rows() -> None:
+    """Blocks are taken two at a time, and many columns keep a GPU busy anyway."""
+    place = torch.device(DEVICE)
+    odd, even = (Eights.empty(16, blocks * 128, place) for blocks in (7, 8))
+    assert not eight_bits.is_few(odd, Eights.empty(64, 7 * 128, place))
+    narrow, wide = (Eights.empty(count, 8 * 128, place) for count in (132 * 64, 132 * 64 + 1))
+    assert eight_bits.is_few(even, narrow) and not eight_bits.is_few(even, wide)
+    assert not eight_bits.is_few(Eights.empty(33, 8 * 128, place), narrow)
+
+
 def test_a_row_depends_on_no_other_and_on_no_tile() -> None:
     """As many as a step of few sequences has, and as many as a trainer's micro-batch."""
     size, most = (384, 130) if IS_INTERPRETED else (3584, 4096)
