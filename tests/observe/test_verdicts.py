@@ -210,6 +210,9 @@ def test_engine_and_trainer_disagree() -> None:
     assert old is not None and "a mean |log ratio| of 0.1" in old.evidence
     assert found("off-policy mismatch", History(rows(rescored_outside=0.001, mismatch=0.001, kl_behavior=0.0))) is None
     assert found("off-policy data", History(rows(kl_behavior=0.02, lag=4.0))) is None
+    estimated = {"trainer.view": "AllHidden", "trainer.view.prompt_share": "0.15"}
+    assert found("off-policy data", History(rows(kl_behavior=0.5), estimated)) is None
+    assert found("off-policy data", History(rows(kl_behavior=0.5), {"trainer.view": "None"})) is not None
 
 
 def test_who_waits_for_whom() -> None:
