@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.errors import ConfigurationError
+from strop.machines import ORDER
 from strop.types import IntArray, Message, Sampling, Turn
 
 NOBODY = -1  # the version of tokens that no weights wrote
+LOST = -1  # in place of the notes of tokens that filled masks beside others which are gone
 
 
 def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
@@ -78,6 +81,7 @@ def handed_on(turn: Turn, size: int) -> Turn:
         logprobs=turn.logprobs[size:],
         versions=turn.versions[size:],
         given=turn.given + size,
+        aux=out_of_order(turn.aux),
     )
 
 
@@ -90,8 +94,20 @@ def shortened(turn: Turn, size: int) -> Turn:
         logprobs=turn.logprobs[:size],
         versions=turn.versions[:size],
         message=Message("assistant", ""),
-        aux={name: array if len(array) == 1 else array[:rows] for name, array in turn.aux.items()},
+        aux={name: array if len(array) == 1 else array[:rows] for name, array in out_of_order(turn.aux).items()},
     )
+
+
+def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """Notes of a reply that lost tokens: where they filled masks, the rest may have been drawn beside the lost ones.
+
+    Such tokens can be read, and not trained on: nobody knows any more what they were drawn beside.
+    """
+    if ORDER not in aux:
+        return aux
+    notes = aux[ORDER].copy()
+    notes[notes[:, 0] > 0] = LOST
+    return {**aux, ORDER: notes}
 
 
 def as_context(turns: Sequence[Turn]) -> list[Turn]:
@@ -101,6 +117,8 @@ def as_context(turns: Sequence[Turn]) -> list[Turn]:
 
 def said(turn: Turn, tokens: IntArray) -> Turn:
     """With tokens behind it that no weights wrote."""
+    if ORDER in turn.aux and len(turn.tokens) and len(tokens):
+        raise ConfigurationError("a reply that filled masks is whole: nothing can be said behind it, in the same reply")
     return replace(
         turn,
         tokens=np.concatenate([turn.tokens, tokens]),

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.errors import ConfigurationError
 from strop.kernels.random import as_key, uniforms
 from strop.machines import ORDER
 from strop.training.batch import Batch
@@ -52,14 +53,33 @@ class Glance:
 def canvases(batch: Batch, seed: int) -> Iterator[tuple[int, WrittenCanvas]]:
     """Every reply of a batch, with the place of its first token there."""
     tokens, written = batch.tokens.cpu().numpy(), batch.trainable.cpu().numpy()
-    segments, attempts = batch.segments.cpu().numpy(), batch.attempts.cpu().numpy()
+    segments, attempts, versions = (x.cpu().numpy() for x in (batch.segments, batch.attempts, batch.versions))
     notes = batch.aux[ORDER].cpu().numpy().astype(np.int64) if ORDER in batch.aux else np.zeros((len(tokens), 3), int)
     changes = np.flatnonzero(np.diff(2 * segments + written)) + 1
     for first, stop in pairwise([0, *changes.tolist(), len(tokens)]):
         if written[first]:
             start = int(np.searchsorted(segments, segments[first]))  # of its context
-            name = f"{seed}/{batch.version}/{batch.view}/{batch.attempt_ids[attempts[first]]}/{first - start}"
+            owner = batch.attempt_ids[attempts[first]]
+            _check(notes[first:stop], versions[first:stop], owner)
+            name = f"{seed}/{batch.version}/{batch.view}/{owner}/{first - start}"
             yield first, _filled(tokens[start:stop], notes[start:stop], first - start, _key(name))
+
+
+def _check(notes: IntArray, versions: IntArray, owner: str) -> None:
+    """Whether all tokens of a reply filled one canvas, or a model wrote none of them; [N, 3] and [N].
+
+    A part that is gone on with later stood in the same canvas: it had room for all that came behind it.
+    """
+    behind, parts = notes[:, 1], np.flatnonzero(np.diff(notes[:, 1])) + 1
+    if (notes[:, 0] > 0).all():
+        is_one = (behind[parts - 1] == len(notes) - parts + behind[-1]).all()
+    else:
+        is_one = not notes.any() and (versions < 0).all()
+    if not is_one:
+        raise ConfigurationError(
+            f"the reply of attempt {owner} is not one canvas as a model filled it: something cut it, put it together "
+            "or took the notes of its order away, so that nobody can say beside what its tokens were drawn"
+        )
 
 
 def _filled(tokens: IntArray, notes: IntArray, start: int, key: int) -> WrittenCanvas:

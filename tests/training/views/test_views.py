@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.machines import View
+from strop.generate.pieces import cut, extended, given, handed_on, said
+from strop.machines import ORDER, View
 from strop.models.masks import canvas_places, mask_token
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
@@ -31,7 +32,7 @@ from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.all_hidden import AllHidden
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
-from strop.types import Group
+from strop.types import Group, Turn
 from tests.generate.engines.mutual import mutual_logprobs
 from tests.models import END, load_reference, save_tiny_model
 from tests.training.tiny import make_turn
@@ -64,7 +65,7 @@ def talks() -> list[Group]:
         filled_turn([9, 10, 11], [12, 13, 14, 15], [1, 3, 2, 3]),
     )
     cut = filled("cut", filled_turn([5, 6], [20, 21, 22, 23], [2, 1, 1, 3], behind=4))
-    told = filled("told", make_turn([5, 6], [16, 17, END]))
+    told = filled("told", make_turn([5, 6], [16, 17, END], version=-1))
     other = filled("other", filled_turn([30, 31, 32, 33], [8, END, END], [3, 1, 2], behind=1, is_ended=True))
     return [group_of(two, cut, told), group_of(other, number=1)]
 
@@ -94,6 +95,40 @@ def test_canvases_of_a_batch() -> None:
     never = np.iinfo(np.int64).max
     assert orders[0] == [0, 0, 3, 4, 3, 3, 3, 3] and orders[2] == [0, 0, 4, 3, 3, 5, *[never] * 4]
     assert orders[1][:8] == [0] * 8 and orders[3] == [0] * 5
+
+
+def test_a_reply_that_is_not_one_canvas_is_refused() -> None:
+    """Cut, put together or without its notes, nobody can say beside what its tokens were drawn."""
+    whole = filled_turn([5, 6], [7, 8, 9, 10], [2, 1, 1, 3])
+    parts = filled_turn([5, 6], [7, 8, 9, 10], [1, 2, 3, 3])
+    notes = parts.aux[ORDER].copy()
+    notes[2:4, 1], notes[4:, 1] = 5, 3  # ended early after two of seven places, then gone on with
+    again = replace(parts, aux={ORDER: notes})
+    more = notes.copy()
+    more[4:, 1] = 4  # in a larger canvas
+    mixed = notes.copy()
+    mixed[5] = 0  # somebody else's word
+
+    def read(turn: Turn) -> list[int]:
+        return [len(canvas.tokens) for _, canvas in canvases(packed([group_of(filled("a", turn))])[0], 0)]
+
+    assert read(whole) == [6] and read(again) == [9]
+    without, larger = replace(whole, aux={}), replace(again, aux={ORDER: more})
+    for turn in (*cut([whole], 3), handed_on(whole, 2), without, larger, replace(again, aux={ORDER: mixed})):
+        with pytest.raises(ConfigurationError, match="not one canvas"):
+            read(turn)
+    begun = given(cut([whole], 3))[0]  # read, and gone on with on a canvas of its own
+    rest = np.array([[9, 1, 0], [8, 1, 0]])
+    gone_on = replace(
+        begun,
+        tokens=np.array([11, 12]),
+        logprobs=np.zeros(2, np.float32),
+        versions=np.zeros(2, np.int64),
+        aux=extended(begun, {ORDER: rest}, 2),
+    )
+    assert read(gone_on) == [8]
+    with pytest.raises(ConfigurationError, match="nothing can be said behind it"):
+        said(whole, np.array([5]))
 
 
 def by_hand(reference: Any, step_of: Any) -> list[float]:
