@@ -36,6 +36,7 @@ class Canvas:
     end: int = field(init=False)  # behind the last place of the reply, as far as is known
     is_ended: bool = field(default=False, init=False)
     looks: int = field(default=0, init=False)  # steps, those among them in which nothing was kept
+    in_vain: int = field(default=0, init=False)  # of the last looks in a row
     steps: int = field(default=0, init=False)  # in which something was
 
     def __post_init__(self) -> None:
@@ -58,6 +59,7 @@ class Canvas:
     def keep(self, places: IntArray, tokens: IntArray, logprobs: FloatArray, version: int, ends: IntArray) -> None:
         """These tokens stay where they are, from the next look on."""
         self.looks += 1
+        self.in_vain = 0 if len(places) else self.in_vain + 1
         if not len(places):
             return
         self.steps += 1

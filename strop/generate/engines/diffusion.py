@@ -136,7 +136,7 @@ class DiffusionEngine(Engine):
         for canvas, own, low, high in zip(canvases, places, bounds[:-1], bounds[1:], strict=True):
             kept = self._kept(tokens[low:high], sureness[low:high])
             canvas.keep(own[kept], tokens[low:high][kept], logprobs[low:high][kept], self.version, self._ends)
-            if canvas.looks - canvas.steps > _IN_VAIN:
+            if canvas.in_vain > _IN_VAIN:
                 raise ConfigurationError(f"the model draws its mask, token {self._mask}, and no other: is it taught?")
         full = [canvas for canvas in canvases if canvas.is_full]
         for canvas in full:

@@ -104,6 +104,16 @@ def test_blocks_are_filled_one_after_the_other() -> None:
     assert found.aux[ORDER].tolist() == [[step, 0, 0] for step in (4, 5, 4, 5, 6, 6, 6, 6)]
 
 
+def test_only_looks_in_a_row_are_in_vain() -> None:
+    it = canvas()
+    for place in range(3, 7):
+        keep(it)
+        keep(it)
+        assert it.in_vain == 2
+        keep(it, **{f"p{place}": 7})
+    assert it.in_vain == 0 and (it.looks, it.steps) == (12, 4)
+
+
 def test_an_end_with_nothing_right_of_it_ends_the_reply_and_fills_what_is_behind_it() -> None:
     it = canvas()
     keep(it, p5=END)
