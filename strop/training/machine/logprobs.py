@@ -52,8 +52,13 @@ class PolicyOutput:
     def entropy(self) -> Tensor:
         return self._on_tokens(self._both.select(1, 1), self.rows)
 
+    def _check(self, where: Tensor | None = None) -> None:
+        if self.sequences is not None:
+            self.sequences.check(self.batch, where)
+
     @property
     def states(self) -> Tensor:
+        self._check()
         return self._on_tokens(self.before(self.rows), self.rows)
 
     @property
@@ -68,6 +73,7 @@ class PolicyOutput:
 
     def over_logits(self, function: Callable[..., Tensor], *columns: Tensor, where: Tensor | None = None) -> Tensor:
         """Apply `function(logits [C, V] / temperature, tokens [C], *columns [C]) -> [C]` in chunks: [T]."""
+        self._check(where)
         rows = self.rows if where is None else where.nonzero().squeeze(1)
         return self._on_tokens(self._over_rows(function, rows, columns), rows)
 
@@ -78,6 +84,7 @@ class PolicyOutput:
             raise ConfigurationError(
                 f"the batch has no logits of {policy}: whoever reads them needs Logits({policy!r})"
             )
+        self._check()
         return self._on_tokens(self._over_rows(function, self.rows, columns, frozen), self.rows)
 
     def reread(self, others: Tensor, share: float) -> PolicyOutput:

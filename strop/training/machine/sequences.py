@@ -19,6 +19,7 @@ from torch import Tensor
 from strop.kernels.attention import Varlen, moved
 from strop.models.attention import Packed
 from strop.models.model import hidden_states
+from strop.training.batch import Batch
 from strop.training.machine.llama import LlamaForward
 from strop.types import IntArray
 
@@ -71,6 +72,9 @@ class Sequences:
     def before(self, rows: Tensor) -> Tensor:
         """Where the states lie in which these tokens were chosen: [R]."""
         return self.places.index_select(0, rows - 1)
+
+    def check(self, batch: Batch, where: Tensor | None = None) -> None:
+        """Every token but the first of a segment can be asked about."""
 
     def hidden_states(self, model: Any) -> Tensor:
         """[T, hidden]; those of each segment's last token mean nothing."""

@@ -81,6 +81,7 @@ class Viewed:
         self._plan = Packed(lengths, device, is_mutual=True)
         self._found = moved(torch.from_numpy(found), device)
         self.weights: Tensor | None = moved(torch.from_numpy(weights), device)
+        self._is_whole = bool((weights[batch.trainable.cpu().numpy()] == 1).all())
 
     @property
     def num_computed(self) -> int:
@@ -89,6 +90,13 @@ class Viewed:
     def before(self, rows: Tensor) -> Tensor:
         """Where the states lie in which these tokens were chosen: at their own places, while they were hidden: [R]."""
         return self._found.index_select(0, rows)
+
+    def check(self, batch: Batch, where: Tensor | None = None) -> None:
+        """Whether there are distributions to look at, of all tokens that are asked about."""
+        if not self._is_whole:
+            raise ConfigurationError("a view that hides only some tokens of a reply has logprobs, and no distributions")
+        if where is not None and bool((where & ~batch.trainable).any()):
+            raise ConfigurationError("a model that fills masks foresees nothing that it only read, as the world's words")
 
     def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
         """[U, hidden], each state once."""

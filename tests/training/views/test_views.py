@@ -22,6 +22,8 @@ from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
 from strop.training.families import packed_steps
 from strop.training.losses.clip import Clip
+from strop.training.losses.echo import Echo
+from strop.training.losses.exact_kl import ExactKl
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
 from strop.training.needs import HIDDEN_AFTER, Logprobs
@@ -336,6 +338,20 @@ def test_what_has_no_meaning_is_refused(folder: Path) -> None:
     for make in (lambda: InOrder(0), lambda: AllHidden(1.0), lambda: AllHidden(-0.1), lambda: Corrupted(0.0)):
         with pytest.raises(ConfigurationError):
             make()
+
+
+def test_only_what_was_hidden_can_be_asked_about(folder: Path) -> None:
+    """Of what the world said, and of tokens that a view left visible, there is no distribution to learn from."""
+    for view, loss, why in ((InOrder(1), Echo(), "only read"), (Corrupted(), ExactKl(), "no distributions")):
+        it, objective = trainer(folder, view), Objective((loss,))
+        (batch,) = packed(talks())
+        it.annotate([batch], objective.needs)
+        with pytest.raises(ConfigurationError, match=why):
+            it.step([batch], objective)
+    it, objective = trainer(folder, InOrder(1)), Objective((ExactKl(),))
+    (batch,) = packed(talks())
+    it.annotate([batch], objective.needs)
+    assert it.step([batch], objective)["loss"] == pytest.approx(0, abs=1e-5)
 
 
 def test_a_batch_without_replies_can_be_read(folder: Path) -> None:
