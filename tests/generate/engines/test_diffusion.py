@@ -263,7 +263,7 @@ def test_what_cannot_work_is_refused(folder: Path, tmp_path: Path) -> None:
             asked(engine, [prompt], sampling)
     with pytest.raises(DeliveryError):
         asyncio.run(engine.load(WeightVersion(1, location={"no": torch.zeros(1)})))
-    for fields in ({"block": 0}, {"least": 0}, {"sure": 0.0}, {"rows": 0}):
+    for fields in ({"block": 0}, {"least": 0}, {"sure": 0.0}, {"sure": 1.5}, {"rows": 0}):
         with pytest.raises(ConfigurationError, match="DiffusionEngine needs"):
             DiffusionEngine(**fields)  # type: ignore[arg-type]
     ends = save_tiny_model(tmp_path, "llama")

@@ -48,6 +48,7 @@ def test_a_step_of_several_tokens_speaks_with_their_mean() -> None:
     it.reward, it.values = 1.0, np.array([0.5, 0.2, 0.6], np.float32)
     TraceReturns(1.0, 0.5, merged=1)([group_of(it)])
     assert it.advantages == pytest.approx([0.2, 0.8, 0.4])
+    assert it.returns == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_merged_steps_are_one_and_turns_follow_each_other() -> None:
