@@ -96,7 +96,7 @@ class Viewed:
         if not self._is_whole:
             raise ConfigurationError("a view that hides only some tokens of a reply has logprobs, and no distributions")
         if where is not None and bool((where & ~batch.trainable).any()):
-            raise ConfigurationError("a model that fills masks foresees nothing that it only read, as the world's words")
+            raise ConfigurationError("a model that fills masks foresees nothing that it only read")
 
     def computed(self, model: Any, quick: LlamaForward | None = None) -> Tensor:
         """[U, hidden], each state once."""
