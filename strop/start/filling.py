@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from strop.abilities import inside
 from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.engines.in_pieces import InPieces
 from strop.machines import Engine, View
 from strop.models.masks import fills_masks
 from strop.models.names import model_folder
+from strop.roles import Loss
 from strop.run import Run
+from strop.training.corrections.clamped import Clamped
+from strop.training.needs import folders
+from strop.training.objective import Objective
 from strop.training.trainers.torch import TorchTrainer
+from strop.training.views.in_order import InOrder
 
 
 def problems(run: Run) -> list[str]:
@@ -31,7 +38,35 @@ def problems(run: Run) -> list[str]:
         found.append("the engine is asked for replies in pieces, and a canvas of masks is filled in one")
     if any(filling) and run.values is not None and not inside(run.values, View):
         found.append(f"{type(run.values).__name__} reads replies from left to right: take CanvasCritic")
-    return found
+    return found + (_ratios(run) + _teachers(run) if any(filling) else [])
+
+
+def _ratios(run: Run) -> list[str]:
+    """What a view estimates is not what a token was drawn with, and a ratio of the two says nothing."""
+    views = inside(run.trainer, View)
+    if all(isinstance(view, InOrder) and view.merged == 1 for view in views):
+        return []
+    parts = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.contains_ratio or loss.corrects]
+    correction = run.correction
+    is_constant = isinstance(correction, Clamped) and correction.low == correction.high
+    parts += [type(correction).__name__] if correction is not None and not is_constant else []
+    return [
+        f"{part} compares with the logprobs tokens were drawn with, and {type(views[0]).__name__} estimates others: "
+        "let ratios begin at the weights before the step (anchor='proximal', and Clamped(1, 1, target='proximal')), or "
+        "take InOrder(1)"
+        for part in parts
+    ]
+
+
+def _teachers(run: Run) -> list[str]:
+    asked = {*folders(Objective(run.losses, run.correction).needs)}
+    asked |= {each.reference for each in inside(run.trainer, TorchTrainer) if each.reference}
+    return [
+        f"the model in {folder} is asked about canvases of masks, and its config.json names no mask_token_id: it "
+        "writes from left to right"
+        for folder in sorted(asked)
+        if not fills_masks(Path(folder))
+    ]
 
 
 def _does(filling: list[bool]) -> str:

@@ -15,6 +15,7 @@ import pytest
 from strop.cli.models import open_policy
 from strop.disk.folder import read_rows
 from strop.errors import ConfigurationError, ModelError
+from strop.filter.gates.accuracy_band import AccuracyBand
 from strop.filter.rewards.coin import Coin
 from strop.generate.engines.annealed_temperature import AnnealedTemperature
 from strop.generate.engines.diffusion import DiffusionEngine
@@ -29,10 +30,12 @@ from strop.start.launch import launch
 from strop.start.preflight import check
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.trace_returns import TraceReturns
+from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.needs import Logprobs
 from strop.training.pack import pack
+from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.canvas_critic import CanvasCritic
@@ -69,6 +72,8 @@ def test_the_parts_of_tracerl() -> None:
     assert isinstance(run.values, CanvasCritic) and run.values.view == InOrder(4)
     assert run.losses == (Clip(0.2, 0.2, anchor="proximal"), Kl("k3", 0.01, policy="proximal"))
     assert isinstance(run.engine, DiffusionEngine) and (run.engine.least, run.engine.sure) == (1, 0.9)
+    assert run.gates == (AccuracyBand(0.2, 0.8),) and run.reduction == ConstantLength(32) and run.minibatches == 4
+    assert run.trainer.clip_norm == 1.0 and run.correction == Clamped(1.0, 1.0, target="proximal")
     assert tracerl(critic=False).values is None
 
 
@@ -122,6 +127,26 @@ def test_engine_and_trainer_belong_together() -> None:
         check(replace(run, engine=AnnealedTemperature(run.engine)))
     with pytest.raises(ConfigurationError, match="take CanvasCritic"):
         check(replace(run, values=ppo(Setting()).values))
+
+
+def test_an_estimate_is_not_compared_with_what_was_drawn(tmp_path: Path) -> None:
+    run = d1(Setting(), shown=0)
+    with pytest.raises(ConfigurationError, match="Clip compares with the logprobs"):
+        check(replace(run, losses=(Clip(),), correction=None))
+    with pytest.raises(ConfigurationError, match="Clamped compares with the logprobs"):
+        check(replace(run, correction=Clamped(target="proximal")))
+    assert isinstance(run.trainer, TorchTrainer)
+    check(replace(run, losses=(Clip(),), correction=None, trainer=replace(run.trainer, view=InOrder(1))))
+
+
+def test_another_model_that_is_asked_must_fill_masks_too(tmp_path: Path) -> None:
+    run, other = d1(Setting(), shown=0), save_pocket_like(tmp_path)
+    assert isinstance(run.trainer, TorchTrainer)
+    asking = replace(run, trainer=replace(run.trainer, reference=str(other)))
+    with pytest.raises(ConfigurationError, match="names no mask_token_id"):
+        check(asking)
+    model_that_fills(other)
+    check(asking)
 
 
 def test_several_turns_fill_several_canvases(tmp_path: Path) -> None:
