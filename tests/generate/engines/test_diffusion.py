@@ -150,6 +150,53 @@ def test_the_surest_stay_and_all_that_are_sure_enough() -> None:
     assert kept == {(1, 1.0): [3], (2, 1.0): [3, 4], (1, 0.9): [3, 4], (3, 0.93): [2, 3, 4], (9, 1.0): [0, 2, 3, 4]}
 
 
+def test_as_sure_as_asked_is_sure_enough_and_with_one_nothing_is() -> None:
+    tokens, sureness = np.array([5, 6, 7]), np.array([1.0, 1.0, 0.5], np.float32)
+    assert sorted(_kept(1, 0.5, tokens, sureness)) == [0, 1, 2] and _kept(1, 1.0, tokens, sureness) == [0]
+
+
+def test_an_end_that_is_lost_with_its_block_is_not_noted() -> None:
+    it = canvas()
+    keep(it, p3=7, p4=7, p5=7, p6=7)
+    keep(it, p8=END)
+    assert it.is_ended and not it.is_full
+    assert it.completion(Stop.ABORTED).aux[ORDER].tolist() == [[4, 4, 0]] * 4
+
+
+def test_one_request_is_aborted_or_leaves_and_others_go_on(folder: Path) -> None:
+    engine, prompts = opened(folder, block=2, rows=2), prompts_of([4, 4, 4])
+
+    async def run() -> list[Completion]:
+        asking = [asyncio.create_task(engine.sample(p, Sampling(max_tokens=9), k)) for k, p in enumerate(prompts)]
+        while engine.num_looks < 1:
+            await asyncio.sleep(0)
+        assert [each.looks for each in engine._canvases] == [1, 1, 0]  # two rows, so the third waits
+        engine.abort(0)
+        asking[1].cancel()
+        await asyncio.sleep(0)
+        assert [each.key for each in engine._canvases] == [2]
+        return [await asking[0], await asking[2]]
+
+    cut, whole = asyncio.run(run())
+    assert cut.stop is Stop.ABORTED and whole.stop is not Stop.ABORTED
+    assert (
+        whole.tokens.tolist()
+        == asyncio.run(opened(folder, block=2).sample(prompts[2], Sampling(max_tokens=9), 2)).tokens.tolist()
+    )
+
+
+def test_greedy_never_takes_the_mask(folder: Path) -> None:
+    engine = opened(folder)
+    engine._scores = lambda canvases, places: (
+        torch.zeros(  # type: ignore[method-assign]
+            sum(map(len, places)), VOCABULARY
+        )
+        .index_fill(1, torch.tensor([MASK]), 50.0)
+        .index_fill(1, torch.tensor([7]), 1.0)
+    )
+    assert asked(engine, prompts_of([3]), Sampling(temperature=0, max_tokens=4))[0].tokens.tolist() == [7] * 4
+
+
 def _kept(least: int, sure: float, tokens: IntArray, sureness: Any) -> list[int]:
     engine = DiffusionEngine(least=least, sure=sure)
     engine._mask = MASK

@@ -108,6 +108,16 @@ def test_the_larger_of_two_errors_counts(folder: Path) -> None:
     assert head.bias.grad is not None and float(head.bias.grad) == pytest.approx(2 * 0.5 / 5)
 
 
+def test_micro_batches_add_up_and_the_last_step_is_told(folder: Path) -> None:
+    found = []
+    for most in (4096, 6):
+        critic, groups = opened(folder, learning_rate=1e-2, steps=3, max_tokens=most), returning(talks())
+        critic.predict(groups)
+        found.append(critic.learn(groups))
+    assert found[0]["value_loss_last"] < found[0]["value_loss_first"] == pytest.approx(0.5 * 3 / 5)
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
+
+
 def test_a_checkpoint_brings_it_back(folder: Path, tmp_path: Path) -> None:
     critic, groups = opened(folder, learning_rate=1e-2), returning(talks())
     critic.predict(groups)
