@@ -20,12 +20,12 @@ from strop.training.views.all_hidden import AllHidden
 
 
 def _setting(setting: Setting) -> Setting:
-    sizes = {"max_tokens": PLACES, "heldout_tasks": 384, "learning_rate": 1e-4}
+    sizes = {"max_tokens": PLACES, "heldout_tasks": 384, "learning_rate": 3e-5}
     return replace(setting, world=WORLD, model=filler(setting.device), **sizes)
 
 
 def treatment(setting: Setting) -> Run:
-    """Eight steps of filling share a glance."""
+    """One glance for each step of filling."""
     return tracerl(_setting(setting), critic=False, shown=0)
 
 

@@ -37,12 +37,19 @@ def mask_token(folder: Path) -> int:
         return int(named)
     tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     found = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.pad_token_id
-    if found is None or found == tokenizer.eos_token_id:
+    if found is None or found in {tokenizer.eos_token_id, *_ends(folder)}:
         raise ModelError(
             f"{folder} has no token for a mask: {_FIELD} is not in config.json, the tokenizer names none, and its "
             f"padding {'ends replies too' if found is not None else 'is missing as well'}. Name an unused token there"
         )
     return int(found)
+
+
+def _ends(folder: Path) -> list[int]:
+    """Every token that ends a reply, as the folder's configurations name them."""
+    named = [read_json(folder / name).get("eos_token_id") for name in ("config.json", "generation_config.json")]
+    lists = [each if isinstance(each, list) else [each] for each in named]
+    return [token for tokens in lists for token in tokens if token is not None]
 
 
 def canvas_places(folder: Path) -> int | None:

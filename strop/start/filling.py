@@ -12,6 +12,8 @@ from strop.models.masks import fills_masks
 from strop.models.names import model_folder
 from strop.roles import Loss
 from strop.run import Run
+from strop.training.advantages.gae import Gae
+from strop.training.advantages.trace_returns import TraceReturns
 from strop.training.corrections.clamped import Clamped
 from strop.training.needs import folders
 from strop.training.objective import Objective
@@ -38,7 +40,7 @@ def problems(run: Run) -> list[str]:
         found.append("the engine is asked for replies in pieces, and a canvas of masks is filled in one")
     if any(filling) and run.values is not None and not inside(run.values, View):
         found.append(f"{type(run.values).__name__} reads replies from left to right: take CanvasCritic")
-    return found + (_ratios(run) + _teachers(run) if any(filling) else [])
+    return found + (_ratios(run) + _teachers(run) + _steps(run) if any(filling) else [])
 
 
 def _ratios(run: Run) -> list[str]:
@@ -56,6 +58,16 @@ def _ratios(run: Run) -> list[str]:
         "take InOrder(1)"
         for part in parts
     ]
+
+
+def _steps(run: Run) -> list[str]:
+    """Credit goes along the steps that a view shows, and not from each token to the one right of it."""
+    found = ["Gae goes from each token to the next: take TraceReturns"] if inside(run.advantage, Gae) else []
+    shown = {view.merged for view in inside(run.trainer, View) if isinstance(view, InOrder)}
+    credited = {each.merged for each in inside(run.advantage, TraceReturns)}
+    if shown and credited and shown != credited:
+        found.append(f"TraceReturns merges {min(credited)} steps and InOrder {min(shown)}: set merged alike")
+    return found
 
 
 def _teachers(run: Run) -> list[str]:

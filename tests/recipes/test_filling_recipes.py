@@ -28,6 +28,7 @@ from strop.recipes.objective.tracerl import tracerl
 from strop.recipes.setting import Setting
 from strop.start.launch import launch
 from strop.start.preflight import check
+from strop.training.advantages.gae import Gae
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.trace_returns import TraceReturns
 from strop.training.corrections.clamped import Clamped
@@ -127,6 +128,11 @@ def test_engine_and_trainer_belong_together() -> None:
         check(replace(run, engine=AnnealedTemperature(run.engine)))
     with pytest.raises(ConfigurationError, match="take CanvasCritic"):
         check(replace(run, values=ppo(Setting()).values))
+    traced = tracerl(Setting(), shown=0)
+    with pytest.raises(ConfigurationError, match="TraceReturns merges 3 steps and InOrder 1"):
+        check(replace(traced, advantage=TraceReturns(merged=3)))
+    with pytest.raises(ConfigurationError, match="take TraceReturns"):
+        check(replace(traced, advantage=Gae()))
 
 
 def test_an_estimate_is_not_compared_with_what_was_drawn(tmp_path: Path) -> None:

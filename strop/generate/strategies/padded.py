@@ -19,7 +19,10 @@ from strop.types import Group, Start, Trajectory, Turn
 
 @dataclass(frozen=True)
 class Padded(Strategy):
-    """The last token of every reply again, up to `size` tokens: said by nobody, and learned like the rest."""
+    """The last token of the last reply again, up to `size` tokens: said by nobody, and learned like the rest.
+
+    Replies before it stay as they are: what comes behind them is read with no more ends than the policy's own have.
+    """
 
     inner: Strategy
     size: int  # of a canvas
@@ -30,7 +33,7 @@ class Padded(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         found = await self.inner(group, starts, play)
-        return [replace(attempt, turns=tuple(map(self._padded, attempt.turns))) for attempt in found]
+        return [replace(each, turns=(*each.turns[:-1], *map(self._padded, each.turns[-1:]))) for each in found]
 
     def _padded(self, turn: Turn) -> Turn:
         lacking = max(self.size - len(turn.tokens), 0) if len(turn.tokens) else 0

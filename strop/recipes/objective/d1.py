@@ -7,7 +7,8 @@ Reading: As released: 12 optimizer steps per draw, each with its own hidden prom
     before the step and the reference are asked as well; clip 0.5, KL 0.04 (k3), rewards centred and not scaled, groups
     of 6, temperature 0.9, two tokens a look. Replies here have 32 places and blocks of 8, not 256 and 32. The bundled
     model writes from left to right, so 200 steps on masked demonstrations make it fill masks first. Ends behind the
-    first are tokens as any other; the release leaves them out.
+    first are tokens as any other; the release leaves them out. Logits of an estimate are divided by the temperature, as
+    those of all tokens are here; the release takes them plain, and moves its reference every 64 steps.
 Left out: Adapters (`trainer.lora` adds them) and supervised training on recorded long reasoning.
 Acts: clipped_share > 0 and kl > 0 and warmup/nll > 0 with shown=120, world=arithmetic:1
 """

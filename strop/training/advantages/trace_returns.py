@@ -23,7 +23,8 @@ class TraceReturns(Advantage):
     """Of token j in step t: A_j = r_j - V_j + discount * (V_(t+1) + trace * A_(t+1)), and its return r_j + discount *
     return_(t+1); V, A and return of a step are the means over its tokens.
 
-    The attempt's reward stands on every token of its last step. Steps are merged as the view merges them.
+    The attempt's reward, standardised within its group with the population's deviation (0 where there is none), stands
+    on every token of its last step. Steps are merged as the view merges them.
     """
 
     discount: float = 1.0  # from step to step
@@ -31,20 +32,21 @@ class TraceReturns(Advantage):
     merged: int = 8  # neighbouring steps that count as one, as in `InOrder`
 
     needs_values: ClassVar[bool] = True
+    min_group: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.merged < 1 or not (0 <= self.discount <= 1 and 0 <= self.trace <= 1):
             raise ConfigurationError(f"TraceReturns needs merged >= 1, discount and trace from 0 to 1, got {self}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt in (attempt for group in groups for attempt in group.scored):
+        for attempt, reward in (pair for group in groups for pair in zip(group.scored, _standard(group), strict=True)):
             if attempt.values is None or len(attempt.values) != attempt.num_tokens:
                 raise ConfigurationError(f"TraceReturns needs a value for each token of {attempt.id}: add CanvasCritic")
             if not attempt.num_tokens:
                 attempt.advantages = attempt.returns = np.zeros(0, dtype=np.float32)
                 continue
             values = attempt.values.astype(np.float64)
-            advantages, returns = self._along(steps_of(attempt, self.merged), values, attempt.reward)
+            advantages, returns = self._along(steps_of(attempt, self.merged), values, float(reward))
             attempt.advantages, attempt.returns = advantages.astype(np.float32), returns.astype(np.float32)
 
     def _along(
@@ -60,6 +62,13 @@ class TraceReturns(Advantage):
             value, advantage, later = values[own].mean(), advantages[own].mean(), returns[own].mean()
             paid = 0.0
         return advantages, returns
+
+
+def _standard(group: Group) -> NDArray[np.float64]:
+    """Rewards of the attempts that count: [A]."""
+    centred = group.rewards - group.rewards.mean() if len(group.rewards) else group.rewards
+    spread = float(centred.std()) if len(centred) else 0.0
+    return centred / spread if spread > 1e-9 else np.zeros_like(centred)
 
 
 def steps_of(attempt: Trajectory, merged: int) -> IntArray:

@@ -317,6 +317,10 @@ def test_what_cannot_work_is_refused(folder: Path, tmp_path: Path) -> None:
     (ends / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>"}')
     with pytest.raises(ModelError, match="no token for a mask"):
         mask_token(ends)
+    padding = save_tiny_model(tmp_path / "padding", "llama")
+    (padding / "generation_config.json").write_text(f'{{"eos_token_id": [{END}, {MASK}]}}')
+    with pytest.raises(ModelError, match="ends replies too"):
+        mask_token(padding)
 
 
 def test_a_model_that_draws_its_mask_alone_is_refused(folder: Path) -> None:

@@ -27,14 +27,15 @@ class _Given(Strategy):
         return list(self.attempts)
 
 
-def test_every_reply_goes_on_with_its_last_token() -> None:
-    turns = (make_turn([5], [6, 7, 1]), make_turn([8], [1]), make_turn([8], [2, 3, 4, 5, 6, 7]), make_turn([9], []))
-    attempt = make_attempt("a", turns)
+def test_the_last_reply_goes_on_with_its_last_token() -> None:
+    two = make_attempt("a", (make_turn([8], [1]), make_turn([5], [6, 7, 1])))
+    others = (make_attempt("b", (make_turn([8], [2, 3, 4, 5, 6, 7]),)), make_attempt("c", (make_turn([9], []),)))
     nobody: Any = None
-    (found,) = asyncio.run(Padded(_Given((attempt,)), 5)(nobody, (), nobody))
-    assert [turn.tokens.tolist() for turn in found.turns] == [[6, 7, 1, 1, 1], [1] * 5, [2, 3, 4, 5, 6, 7], []]
-    assert found.turns[0].versions.tolist() == [0, 0, 0, -1, -1] and found.turns[0].logprobs[3:].tolist() == [0, 0]
-    assert [turn.prompt.tolist() for turn in found.turns] == [[5], [8], [8], [9]] and found.id == "a"
+    found, *rest = asyncio.run(Padded(_Given((two, *others)), 5)(nobody, (), nobody))
+    assert [turn.tokens.tolist() for turn in found.turns] == [[1], [6, 7, 1, 1, 1]]
+    assert found.turns[1].versions.tolist() == [0, 0, 0, -1, -1] and found.turns[1].logprobs[3:].tolist() == [0, 0]
+    assert [turn.prompt.tolist() for turn in found.turns] == [[8], [5]] and found.id == "a"
+    assert [each.turns[0].tokens.tolist() for each in rest] == [[2, 3, 4, 5, 6, 7], []]
 
 
 def test_a_canvas_has_places() -> None:
