@@ -38,6 +38,7 @@ from strop.training.needs import Logprobs
 from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.canvas_critic import CanvasCritic
 from strop.training.views.all_hidden import AllHidden
@@ -142,6 +143,8 @@ def test_an_estimate_is_not_compared_with_what_was_drawn(tmp_path: Path) -> None
     with pytest.raises(ConfigurationError, match="Clamped compares with the logprobs"):
         check(replace(run, correction=Clamped(target="proximal")))
     assert isinstance(run.trainer, TorchTrainer)
+    with pytest.raises(ConfigurationError, match="EffectiveSampleSize compares with the logprobs"):
+        check(replace(run, trainer=replace(run.trainer, step_scale=EffectiveSampleSize())))
     check(replace(run, losses=(Clip(),), correction=None, trainer=replace(run.trainer, view=InOrder(1))))
 
 
