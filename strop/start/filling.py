@@ -10,13 +10,14 @@ from strop.generate.engines.in_pieces import InPieces
 from strop.machines import Engine, View
 from strop.models.masks import fills_masks
 from strop.models.names import model_folder
-from strop.roles import Loss, StepScale
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.trace_returns import TraceReturns
 from strop.training.corrections.clamped import Clamped
 from strop.training.needs import folders
 from strop.training.objective import Objective
+from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.in_order import InOrder
 
@@ -52,7 +53,7 @@ def _ratios(run: Run) -> list[str]:
     correction = run.correction
     is_constant = isinstance(correction, Clamped) and correction.low == correction.high
     parts += [type(correction).__name__] if correction is not None and not is_constant else []
-    parts += [type(scale).__name__ for scale in inside(run.trainer, StepScale)]
+    parts += [type(scale).__name__ for scale in inside(run.trainer, EffectiveSampleSize)]
     return [
         f"{part} compares with the logprobs tokens were drawn with, and {type(views[0]).__name__} estimates others: "
         "let ratios begin at the weights before the step (anchor='proximal', and Clamped(1, 1, target='proximal')), or "
