@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strop.abilities import inside
+from strop.errors import ModelError
 from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.engines.in_pieces import InPieces
 from strop.machines import Engine, View
@@ -33,7 +34,7 @@ def problems(run: Run) -> list[str]:
             f"the engine {_does(filling)} and the trainer {_does(reading)}: DiffusionEngine and trainer.view belong "
             "together"
         )
-    if not any(filling) and fills_masks(model_folder(run.model)):
+    if not any(filling) and _begins_with_masks(run):
         found.append(f"the model {run.model} fills masks (mask_token_id in config.json): train it with d1 or tracerl")
     if any(filling) and run.sampling.stop:
         found.append("DiffusionEngine ends a reply with an end token alone, and sampling.stop names texts")
@@ -42,6 +43,14 @@ def problems(run: Run) -> list[str]:
     if any(filling) and run.values is not None and not inside(run.values, View):
         found.append(f"{type(run.values).__name__} reads replies from left to right: take CanvasCritic")
     return found + (_ratios(run) + _teachers(run) + _steps(run) if any(filling) else [])
+
+
+def _begins_with_masks(run: Run) -> bool:
+    """Whether the model is here, and fills masks; one that is missing is told of by whoever opens it."""
+    try:
+        return fills_masks(model_folder(run.model))
+    except ModelError:
+        return False
 
 
 def _ratios(run: Run) -> list[str]:
