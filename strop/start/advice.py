@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from strop.abilities import CountsTokens, inside
 from strop.filter.score import is_inline
-from strop.machines import Trainer
+from strop.machines import Trainer, View
 from strop.models.block import why_slow
+from strop.models.masks import fills_masks
 from strop.models.names import BUNDLED, model_folder
 from strop.roles import Advantage, Adviser, Loss, Reward
 from strop.run import Run
 from strop.start.room import said
 from strop.training.machine.lora import RATE
 from strop.training.trainers.torch import TorchTrainer
+from strop.training.views.corrupted import Corrupted
 
 
 def advice(run: Run) -> list[str]:
@@ -54,6 +56,18 @@ def _truncated(run: Run) -> list[str]:
     return [
         f"top_p={run.sampling.top_p:g} top_k={run.sampling.top_k} cut the distribution that is sampled from, and "
         f"{', '.join(names)} takes its ratio to the whole one: it begins below 1"
+    ]
+
+
+def _untaught(run: Run) -> list[str]:
+    """A model that writes from left to right fills masks with noise until somebody teaches it."""
+    views = inside(run.trainer, View)
+    teaches = run.warmup is not None or any(isinstance(view, Corrupted) for view in views)
+    if not views or teaches or fills_masks(model_folder(run.model)):
+        return []
+    return [
+        f"nothing says that the model {run.model} fills masks (mask_token_id in config.json), and nothing teaches it "
+        "first: set shown=200, or take a model that does"
     ]
 
 
@@ -116,6 +130,7 @@ _QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
     _off_policy,
     _without_distance,
     _truncated,
+    _untaught,
     _heldout,
     _idle_parts,
     _uncounted,

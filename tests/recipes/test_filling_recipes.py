@@ -26,6 +26,7 @@ from strop.recipes.classics.ppo import ppo
 from strop.recipes.objective.d1 import d1
 from strop.recipes.objective.tracerl import tracerl
 from strop.recipes.setting import Setting
+from strop.start.advice import advice
 from strop.start.launch import launch
 from strop.start.preflight import check
 from strop.training.advantages.gae import Gae
@@ -208,3 +209,14 @@ def test_several_ranks_read_canvases_too(tmp_path: Path) -> None:
     proofs = [row["rescored_difference"] for row in read_rows(tmp_path / "ranks/metrics.jsonl") if row["step"] == 1]
     assert proofs[0] < 1e-5
     assert json.loads((tmp_path / "ranks/checkpoints/step-1/config.json").read_text())["mask_token_id"] == 0
+
+
+def test_a_model_that_nobody_teaches_is_doubted(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path)
+    setting = Setting(world="arithmetic:1", model=str(model))
+    assert any("nothing teaches it" in doubt for doubt in advice(d1(setting, shown=0)))
+    taught = d1(setting, shown=2)
+    assert taught.warmup is not None
+    model_that_fills(model)
+    for run in (taught, taught.warmup, d1(setting, shown=0), grpo(Setting())):
+        assert not any("nothing teaches it" in doubt for doubt in advice(run))
