@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strop.abilities import inside
 from strop.errors import ConfigurationError
+from strop.generate.engines.in_pieces import goes_on
 from strop.generate.engines.told import Told
 from strop.generate.pieces import NOBODY, as_context, extended, read_to_the_end, said
-from strop.machines import Completion, Engine, Stop
+from strop.machines import Completion, Stop
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Talk:
         """
         if (pause := self._before_pause) == 0:
             raise Paused  # the last reply ended just there
-        if pause is not None and not all(each.goes_on for each in inside(self.policy.engine, Engine)):
+        if pause is not None and not goes_on(self.policy.engine):
             raise ConfigurationError("attempts that come back midway need an engine that writes from left to right")
         asked = self._asked(sampling)
         turn = self._begun or self._new_turn(asked)

@@ -34,6 +34,10 @@ def mask_token(folder: Path) -> int:
     Padding that also ends replies would hide where they end, so it is refused.
     """
     if (named := read_json(folder / "config.json").get(_FIELD)) is not None:
+        size = read_json(folder / "config.json").get("vocab_size")
+        is_token = type(named) is int and named >= 0 and (type(size) is not int or named < size)
+        if not is_token or named in _ends(folder):
+            raise ModelError(f"{folder}: {_FIELD}={named!r} in config.json is no token that can stand for a mask")
         return int(named)
     tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
     found = tokenizer.mask_token_id if tokenizer.mask_token_id is not None else tokenizer.pad_token_id
@@ -54,7 +58,8 @@ def _ends(folder: Path) -> list[int]:
 
 def canvas_places(folder: Path) -> int | None:
     """How many places the largest canvas had that the model learned from; None: nobody wrote that down."""
-    return read_json(folder / "config.json").get(_PLACES)
+    found = read_json(folder / "config.json").get(_PLACES)
+    return found if type(found) is int and found > 0 else None
 
 
 def mark(model: Any, mask: int, places: int = 0) -> None:

@@ -136,8 +136,11 @@ class DiffusionEngine(Engine):
         for canvas, own, low, high in zip(canvases, places, bounds[:-1], bounds[1:], strict=True):
             kept = self._kept(tokens[low:high], sureness[low:high])
             canvas.keep(own[kept], tokens[low:high][kept], logprobs[low:high][kept], self.version, self._ends)
-            if canvas.in_vain > _IN_VAIN:
-                raise ConfigurationError(f"the model draws its mask, token {self._mask}, and no other: is it taught?")
+        for canvas in [each for each in canvases if each.in_vain > _IN_VAIN]:  # one prompt's trouble is no other's
+            self._canvases.remove(canvas)
+            if not canvas.future.done():
+                said = f"the model draws its mask, token {self._mask}, and no other: is it taught?"
+                canvas.future.set_exception(ConfigurationError(said))
         full = [canvas for canvas in canvases if canvas.is_full]
         for canvas in full:
             self._finish(canvas, Stop.STOP if canvas.is_ended else Stop.LENGTH)

@@ -8,8 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from strop.abilities import inside
 from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.types import IntArray, Sampling
+
+
+def goes_on(engine: Engine) -> bool:
+    """Whether a reply asked for in pieces is the reply that one request gets, of an engine and all it is made of."""
+    return all(part.goes_on for part in inside(engine, Engine))
 
 
 @dataclass

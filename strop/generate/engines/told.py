@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from strop.abilities import inside
-from strop.generate.engines.in_pieces import InPieces
+from strop.generate.engines.in_pieces import InPieces, goes_on
 from strop.generate.engines.joined import joined
-from strop.machines import Completion, Engine
+from strop.machines import Completion
 from strop.types import IntArray, Sampling
 
 _TOKENS = 8  # of a piece: a few a second are told each on its own, and quick engines are not asked for each token
@@ -25,7 +24,7 @@ class Told(InPieces):
     tell: Callable[[IntArray], None] = field(default=unheard, repr=False)
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
-        if not all(each.goes_on for each in inside(self.inner, Engine)):
+        if not goes_on(self.inner):
             whole = await self.inner.sample(prompt, sampling, key)
             self.hear(whole)
             return whole

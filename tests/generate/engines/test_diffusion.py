@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from strop.generate.engines.diffusion import DiffusionEngine
 from strop.generate.engines.torch import TorchEngine
 from strop.machines import ORDER, Completion, Stop, WeightVersion
 from strop.models.attention import Packed
-from strop.models.masks import fills_masks, mask_token
+from strop.models.masks import canvas_places, fills_masks, mask_token
 from strop.models.model import hidden_states, load_model, logits, parameters
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
@@ -334,6 +336,38 @@ def test_a_model_that_draws_its_mask_alone_is_refused(folder: Path) -> None:
     ).index_fill(1, torch.tensor([MASK]), 50.0)
     with pytest.raises(ConfigurationError, match="draws its mask"):
         asked(engine, prompts_of([3]), Sampling(max_tokens=4))
+
+
+@pytest.mark.parametrize("named", ["two", 2.5, -1, VOCABULARY, END, True])
+def test_a_config_that_names_no_mask_is_refused(named: object, tmp_path: Path) -> None:
+    folder = save_tiny_model(tmp_path, "llama")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "mask_token_id": named, "canvas_places": "many"}))
+    with pytest.raises(ModelError, match="no token that can stand for a mask"):
+        mask_token(folder)
+    assert canvas_places(folder) is None
+
+
+def test_one_prompt_that_draws_masks_alone_fails_nobody_else(folder: Path) -> None:
+    engine, prompts = opened(folder), prompts_of([3, 4])
+    plain = engine._scores
+
+    def scores(canvases: Sequence[Canvas], places: Sequence[IntArray]) -> torch.Tensor:
+        found = plain(canvases, places)
+        for row, canvas in enumerate(np.repeat(np.arange(len(canvases)), [len(own) for own in places])):
+            if len(canvases[canvas].prompt) == 3:
+                found[row] = -50.0
+                found[row, MASK] = 50.0
+        return found
+
+    engine._scores = scores  # type: ignore[method-assign]
+
+    async def both() -> list[Any]:
+        asking = (engine.sample(prompt, Sampling(max_tokens=4), key) for key, prompt in enumerate(prompts))
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    lost, whole = asyncio.run(both())
+    assert isinstance(lost, ConfigurationError) and len(whole.tokens) > 0 and not engine._canvases
 
 
 def test_who_goes_from_left_to_right_refuses_such_a_model(tmp_path: Path) -> None:
