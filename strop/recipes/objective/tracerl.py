@@ -34,7 +34,9 @@ from strop.training.views.in_order import InOrder
 def tracerl(
     setting: Setting = Setting(world="arithmetic:2", max_tokens=32, steps=60),
     critic: bool = True,  # credit by the critic's values; no: by the group
-    merged: int = 1,  # neighbouring steps of filling that share a look
+    merged: int = 1,  # neighbouring steps of filling that share a glance
+    discount: float = 1.0,  # from step to step
+    trace: float = 1.0,  # lambda: 1 trusts rewards alone, 0 the critic alone
     clip: float = 0.2,  # a token whose ratio left 1 by more gets no gradient
     kl: float = 0.01,  # weight of the penalty to the policy before the step
     sure: float = 0.9,  # tokens of this probability are kept at once
@@ -44,7 +46,7 @@ def tracerl(
 ) -> Run:
     """Supervised training on masked replies, then RL; `strop train tracerl` does both."""
     engine, view = filling(setting, block, least=1, sure=sure), InOrder(merged)
-    credit: Advantage = TraceReturns(merged=merged) if critic else GroupStandard()
+    credit: Advantage = TraceReturns(discount, trace, merged) if critic else GroupStandard()
     return setting.run(
         "tracerl",
         credit,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from strop.errors import ConfigurationError
 from strop.machines import ORDER
 from strop.roles import Advantage
+from strop.training.arithmetic.traces import whitened
 from strop.types import Group, IntArray, Trajectory
 
 
@@ -39,7 +41,8 @@ class TraceReturns(Advantage):
             raise ConfigurationError(f"TraceReturns needs merged >= 1, discount and trace from 0 to 1, got {self}")
 
     def __call__(self, groups: Sequence[Group]) -> None:
-        for attempt, reward in (pair for group in groups for pair in zip(group.scored, _standard(group), strict=True)):
+        paid = (zip(group.scored, whitened([group.rewards])[0], strict=True) for group in groups)
+        for attempt, reward in chain.from_iterable(paid):
             if attempt.values is None or len(attempt.values) != attempt.num_tokens:
                 raise ConfigurationError(f"TraceReturns needs a value for each token of {attempt.id}: add CanvasCritic")
             if not attempt.num_tokens:
@@ -62,13 +65,6 @@ class TraceReturns(Advantage):
             value, advantage, later = values[own].mean(), advantages[own].mean(), returns[own].mean()
             paid = 0.0
         return advantages, returns
-
-
-def _standard(group: Group) -> NDArray[np.float64]:
-    """Rewards of the attempts that count: [A]."""
-    centred = group.rewards - group.rewards.mean() if len(group.rewards) else group.rewards
-    spread = float(centred.std()) if len(centred) else 0.0
-    return centred / spread if spread > 1e-9 else np.zeros_like(centred)
 
 
 def steps_of(attempt: Trajectory, merged: int) -> IntArray:
