@@ -146,7 +146,7 @@ class Trajectory:
     turns: tuple[Turn, ...]
     outcome: Outcome
     origin: Origin = Origin.POLICY
-    error: str = ""  # [generate, filter] what failed, when the outcome is FAILED
+    error: str = ""  # [generate, filter] what failed, when the outcome is FAILED; else what its reply exhausted
     reward: float = 0.0  # [filter] the weighted sum of `rewards`
     rewards: dict[str, float] = field(default_factory=dict)  # [filter] by reward name, unweighted
     turn_rewards: tuple[float, ...] = ()  # [generate] what the world paid for each turn, where it does

@@ -88,8 +88,8 @@ async def _tried(scorer: Scorer, apart: World, known: KnownTask, hostile: Hostil
     beside = [replace(each, rewards={}) for each in known.siblings]  # a comparison that fails makes all of them fail
     await scorer(Group(0, known.task, [*beside, attempt]))
     spent = time.monotonic() - begun
-    earned = attempt.reward if attempt.is_scored else None
-    return TriedReply(hostile.family, hostile.text, earned, known.right, known.wrong, spent, attempt.error)
+    earned, fault = (attempt.reward, "") if attempt.is_scored else (None, attempt.error)
+    return TriedReply(hostile.family, hostile.text, earned, known.right, known.wrong, spent, fault)
 
 
 async def _known(scorer: Scorer, world: World, apart: World, is_compared: bool) -> list[KnownTask]:

@@ -17,6 +17,8 @@ class AdviceBook:
 
     def known(self, question: str) -> str | None:
         """The answer to a question that was asked before."""
+        if self._database is None and not self._path.exists():
+            return None
         found = self._opened().execute("SELECT answer FROM advice WHERE question=?", (question,)).fetchone()
         return None if found is None else str(found[0])
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 _ENDED = "TOTAL(a.outcome = '{0}'), TOTAL(CASE WHEN a.outcome = '{0}' THEN a.reward END)"
 _KINDS = (
-    f"SELECT t.source, t.level, {_ENDED.format('finished')}, {_ENDED.format('truncated')}, TOTAL(a.outcome = 'failed') "
+    f"SELECT t.source, t.level, {_ENDED.format('finished')}, {_ENDED.format('truncated')}, "
+    "TOTAL(a.outcome = 'failed'), TOTAL(a.outcome IN ('finished', 'truncated') AND a.error != ''), "
+    "MAX(CASE WHEN a.outcome IN ('finished', 'truncated') THEN a.error ELSE '' END) "
     "FROM attempts a JOIN tasks t ON t.id = a.task GROUP BY t.source, t.level ORDER BY t.source, t.level"
 )
 _ERRORS = (
@@ -31,6 +33,8 @@ class KindFates:
     paid_truncated: float
     failed: int
     error: str = ""  # the most frequent one
+    overruns: int = 0  # completions that exhausted their scorer and count as wrong
+    overrun: str = ""  # what one of them exhausted
 
     @property
     def name(self) -> str:
@@ -46,8 +50,19 @@ def kinds_of(ledger: Path) -> list[KindFates]:
     with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
         errors = {(source, level): error for source, level, error in database.execute(_ERRORS)}
         return [
-            KindFates(source, level, int(ended), paid, int(cut), paid_cut, int(failed), errors.get((source, level), ""))
-            for source, level, ended, paid, cut, paid_cut, failed in database.execute(_KINDS)
+            KindFates(
+                source,
+                level,
+                int(ended),
+                paid,
+                int(cut),
+                paid_cut,
+                int(failed),
+                errors.get((source, level), ""),
+                int(overruns),
+                overrun,
+            )
+            for source, level, ended, paid, cut, paid_cut, failed, overruns, overrun in database.execute(_KINDS)
         ]
 
 

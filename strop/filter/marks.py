@@ -26,6 +26,8 @@ class Fault:
     text: str
     is_breach: bool = False
     is_whole: bool = False  # the call failed, so that the guilty attempt is not known
+    is_spent: bool = False  # it ran out of time, memory or stack
+    is_death: bool = False  # its process ended; said by the parent alone
 
 
 Mark: TypeAlias = float | Paid | Fault
@@ -39,7 +41,8 @@ async def marked(reward: Reward, group: Group, seconds: float | None = None) -> 
             returned = await _in_time(returned, seconds)
         return marks_of(returned, len(group.trajectories))
     except Exception as error:
-        fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True)
+        is_spent = isinstance(error, MemoryError | RecursionError)
+        fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True, is_spent=is_spent)
         return [fault] * len(group.trajectories)
 
 
@@ -106,7 +109,7 @@ def to_json(marks: Sequence[Mark]) -> list[Any]:
 
 def _plain(mark: Mark) -> Any:
     if isinstance(mark, Fault):
-        return [mark.text, mark.is_breach, mark.is_whole]
+        return [mark.text, mark.is_breach, mark.is_whole, mark.is_spent]
     if isinstance(mark, Paid):
         return {"end": mark.end, "spans": [astuple(span) for span in mark.spans]}
     return mark
@@ -137,6 +140,6 @@ def _span(plain: Any) -> Span:
 
 def _fault(plain: list[Any]) -> Fault:
     match plain:
-        case [str(text), bool(is_breach), bool(is_whole)]:
-            return Fault(text[:_LONGEST_ERROR], is_breach, is_whole)
-    raise NoAnswer(f"answered {shown(plain)}, need a text and two truth values")
+        case [str(text), bool(is_breach), bool(is_whole), bool(is_spent)]:
+            return Fault(text[:_LONGEST_ERROR], is_breach, is_whole, is_spent)
+    raise NoAnswer(f"answered {shown(plain)}, need a text and three truth values")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, from_json
-from strop.processes.answers import NoAnswer, entries
+from strop.processes.answers import Died, NoAnswer, TooLate, entries
 from strop.processes.child import Child
 from strop.processes.frames import Arrays
 from strop.processes.parts import packed
@@ -71,7 +71,10 @@ class Worker:
             await self.kill()  # after a cancellation too: its answer would be taken for the next one's
             if not isinstance(error, NoAnswer):
                 raise
-            return [Fault(str(error), is_whole=True)] * len(group.trajectories)
+            fault = Fault(
+                str(error), is_whole=True, is_spent=isinstance(error, TooLate), is_death=isinstance(error, Died)
+            )
+            return [fault] * len(group.trajectories)
         if not answer["is_alone"]:
             await self.kill()  # and with it the processes the reward left running
         return marks
@@ -91,10 +94,12 @@ class WorkerPool:
         self._idle: list[Worker] = []
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Worker]:
-        """A worker that is nobody else's meanwhile."""
+    async def lend(self, is_fresh: bool = False) -> AsyncIterator[Worker]:
+        """A worker that is nobody else's meanwhile; a fresh one has marked nothing yet."""
         async with self._free:
-            worker = await self._take()
+            if is_fresh and self._idle:
+                await self._idle.pop().kill()
+            worker = await (Worker.start(self._setup, self._rewards) if is_fresh else self._take())
             try:
                 yield worker
             finally:

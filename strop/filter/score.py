@@ -2,6 +2,7 @@
 
 Rewards that are not ours run in worker processes with a deadline. When a call for a whole group fails, its attempts
 are asked about one by one, so that only the guilty ones fail; one that compares siblings says `is_relative = True`.
+A completion that exhausts a scorer which marks others (`overruns.py`) does not fail: it earns what a wrong one earns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import count
 from strop.abilities import inside
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, marked
+from strop.filter.overruns import Overrun, Overruns, cleared, is_overrun, total
 from strop.filter.paid import Paid
 from strop.filter.places import Places, misplaced, pay
 from strop.filter.process import WorkerPool
@@ -30,6 +32,7 @@ class Scores:
     attempts: int
     reasons: Counter[str] = field(default_factory=Counter)
     breaches: int = 0
+    overruns: int = 0  # completions that exhausted a reward and count as wrong
 
     @property
     def failed(self) -> int:
@@ -53,7 +56,9 @@ class Scorer:
         self._foreign = list(foreign)
         self._pool = WorkerPool(list(foreign.values()), workers)
         self._seconds = seconds
+        self._known: dict[str, Trajectory] = {}  # by reward: a completion that it has marked
         self.places: Places | None = None  # set by who has a tokenizer
+        self.overruns = Overruns()  # set by who has a folder
 
     async def __call__(self, group: Group) -> Scores:
         """Fill `rewards` and `reward` of every attempt that counts, or make it FAILED.
@@ -69,7 +74,10 @@ class Scorer:
             for attempt, mark in zip(left, await self._marks(name, replace(group, trajectories=left)), strict=True):
                 if isinstance(mark, Paid) and (problem := misplaced(attempt, mark)):
                     mark = Fault(problem, is_breach=True)
-                if isinstance(mark, Fault):
+                if isinstance(mark, Overrun):
+                    values[attempt.id, name] = mark.worth
+                    attempt.error = f"reward {name}: {mark.text}"
+                elif isinstance(mark, Fault):
                     faults.append(_fail(attempt, name, mark))
                 else:
                     values[attempt.id, name] = self._paid(attempt, name, mark)
@@ -77,11 +85,13 @@ class Scorer:
             attempt.rewards = {name: values[attempt.id, name] for name in self._rewards}
             attempt.reward = sum(self._rewards[name].weight * value for name, value in attempt.rewards.items())
         breaches = sum(fault.is_breach for fault in faults)
-        return Scores(len(new), Counter(fault.text for fault in faults), breaches)
+        overruns = sum(map(is_overrun, new))
+        return Scores(len(new), Counter(fault.text for fault in faults), breaches, overruns)
 
     async def close(self) -> None:
         """End all workers."""
         await self._pool.close()
+        self.overruns.close()
 
     def _paid(self, attempt: Trajectory, name: str, mark: float | Paid) -> float:
         """What a mark is worth in all; places that it names are noted on the attempt's turns."""
@@ -91,7 +101,39 @@ class Scorer:
             raise RewardError(f"reward {name} pays places in replies, and nothing here knows where their tokens are")
         return pay(attempt, name, self._rewards[name].weight, mark, self.places)
 
-    async def _marks(self, name: str, group: Group) -> list[Mark]:
+    async def _marks(self, name: str, group: Group) -> list[Mark | Overrun]:
+        """One of each attempt; an overrun on record is not asked about again."""
+        if name not in self._foreign or name in self._relative:
+            return [*await self._singled_out(name, group)]
+        recorded = [self.overruns.known(name, attempt) for attempt in group.trajectories]
+        left = [attempt for attempt, known in zip(group.trajectories, recorded, strict=True) if known is None]
+        marks = await self._singled_out(name, replace(group, trajectories=left))
+        marked = [(attempt, mark) for attempt, mark in zip(left, marks, strict=True) if not isinstance(mark, Fault)]
+        if marked:
+            self._known[name] = marked[0][0]
+        values = [total(mark) for _, mark in marked]
+        judged = (self._judged(name, attempt, mark, values) for attempt, mark in zip(left, marks, strict=True))
+        found = iter(await asyncio.gather(*judged))
+        return [next(found) if known is None else known for known in recorded]
+
+    async def _judged(self, name: str, attempt: Trajectory, mark: Mark, siblings: Sequence[float]) -> Mark | Overrun:
+        """A mark as it is; what ran out is tried against controls, the first of them in a fresh worker."""
+        if not isinstance(mark, Fault) or not mark.is_spent:
+            return mark
+        fresh = iter([True])
+
+        async def ask(each: Trajectory, seconds: float) -> Mark:
+            async with self._pool.lend(is_fresh=next(fresh, False)) as worker:
+                alone = Group(0, each.task, [each])
+                return (await worker.ask(self._foreign.index(name), alone, seconds))[0]
+
+        found = await cleared(ask, attempt, self._known.get(name), siblings, self._seconds)
+        if isinstance(found, Overrun):
+            self.overruns.keep(name, attempt, found)
+        return found
+
+    async def _singled_out(self, name: str, group: Group) -> list[Mark]:
+        """The marks of a group; where a whole call failed, each attempt is asked about alone."""
         if not group.trajectories:
             return []
         marks = await self._ask(name, group)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strop.control.lineage import is_written
+from strop.filter.overruns import is_overrun
 from strop.observe.credit import credit_figures
 from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
 
@@ -91,6 +92,8 @@ def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
         "failed_share": _mean([t.outcome is Outcome.FAILED for t in attempts]),
         "turns": _mean([len(t.turns) for t in scored]),
     }
+    if any(overruns := [is_overrun(t) for t in scored]):
+        metrics["overrun_share"] = _mean(overruns)
     return metrics | _of_rewards(scored) | _means("fact", [t.facts for t in scored])
 
 

@@ -15,6 +15,14 @@ class NoAnswer(Exception):  # noqa: N818 (it says what happened)
     """The process hung, died, raised or answered with something else."""
 
 
+class TooLate(NoAnswer):
+    """The process is alive and did not answer within its deadline."""
+
+
+class Died(NoAnswer):
+    """The process ended before it answered."""
+
+
 def entries(plain: Any, **kinds: Any) -> dict[str, Any]:
     """An object that has these entries of these types, and no others."""
     if not isinstance(plain, dict) or set(plain) != set(kinds):

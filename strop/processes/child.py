@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from strop.processes.answers import NoAnswer
+from strop.processes.answers import Died, NoAnswer, TooLate
 from strop.processes.frames import LONGEST, Arrays, Frame, Frames
 from strop.processes.keeper import KILLED
 from strop.processes.limits import lean_environment
@@ -80,7 +80,7 @@ class Child:
         done, _ = await asyncio.wait({answer, self._lost}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if answer in done:
             return answer.result()
-        raise NoAnswer(self._lost.result() if done else f"no answer within {seconds:g} s")
+        raise NoAnswer(self._lost.result()) if done else TooLate(f"no answer within {seconds:g} s")
 
     async def until_silent(self, seconds: float) -> None:
         """Ask for a sign of life again and again; raises NoAnswer when there was none for so long.
@@ -112,7 +112,7 @@ class Child:
             if str(nothing):
                 raise
             how = await asyncio.to_thread(self.ended, _REAP_SECONDS)
-            raise NoAnswer(f"its process died ({how})") from None
+            raise Died(f"its process died ({how})") from None
 
     def _take(self, frame: Frame) -> None:
         """What nobody asked for, or a second answer, is as bad as garbage."""

@@ -18,11 +18,13 @@ import torch
 
 from strop.abilities import Closes, Keeps, Loads, Meets, Settles, inside, outermost, uses_gpu
 from strop.disk import checkpoint
+from strop.disk.advice import AdviceBook
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
 from strop.disk.source import from_source, to_source
 from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
 from strop.evaluation import evaluate, held_out, heldout_metrics, ids_of
+from strop.filter.overruns import Overruns
 from strop.filter.score import Scorer
 from strop.generate.policy import Policy
 from strop.models import computing
@@ -183,9 +185,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
         if isinstance(watcher, Begins):
             watcher.begins(run.recipe, run.steps, run.max_generated_tokens)
     ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
-    scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
-    judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
-    scorer.places = judge.places = policy.template.places
+    scorer, judge = _scorers(run, folder, policy)
 
     measured = run.evaluation.measured(run.worlds)
     asked = held_out((*measured, *run.evaluation.unseen), run.evaluation, policy)
@@ -221,6 +221,16 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
                 tracker.end()
     is_complete = progress.step >= run.steps or is_spent(run, progress)
     return summarize(run, folder, progress.step, is_complete)
+
+
+def _scorers(run: Run, folder: RunFolder, policy: Policy) -> tuple[Scorer, Scorer]:
+    """One for training, one for held-out tasks; a resumed run is told what exhausted them before."""
+    scorer = Scorer(run.rewards, run.reward_seconds, run.reward_workers)
+    judge = Scorer(run.evaluation.rewards, run.reward_seconds, run.reward_workers)
+    scorer.places = judge.places = policy.template.places
+    book = AdviceBook(folder.path / "overruns.db")
+    scorer.overruns, judge.overruns = Overruns(book), Overruns(book, "heldout")
+    return scorer, judge
 
 
 def _open(run: Run, model: Path, folder: RunFolder) -> Policy:

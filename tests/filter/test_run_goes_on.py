@@ -21,13 +21,12 @@ from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
 
 FAULTS = {
-    "hang": "reward obeys: no answer within 1 s",
     "oops": "reward obeys: ValueError: could not convert string to float: 'oops'",
     "nan": "reward obeys: returned nan, need a finite number",
     "kill": "reward obeys: its process died (signal SIGKILL)",
     "orphan": "reward obeys: left a process running",
 }
-WORDS = ["1", "2", "1", "3", "2", "1", "3", *FAULTS]
+WORDS = ["1", "2", "1", "3", "2", "1", "3", "hang", *FAULTS]
 
 
 def test_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,6 +40,9 @@ def test_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         failed = flow.ledger._rows("SELECT error, reward, rewards FROM attempts WHERE fate='failed'")
         assert {error for error, _, _ in failed} == set(FAULTS.values())
         assert {(reward, json.loads(rewards) == {}) for _, reward, rewards in failed} == {(None, True)}
+        hung = flow.ledger._rows("SELECT DISTINCT reward, outcome FROM attempts WHERE error LIKE '%counts as wrong'")
+        assert hung == [(0.0, "finished")], "a completion that hangs its scorer does not leave its group"
+        assert any("overrun_share" in metrics for metrics in recorder.rows)
         for step in range(1, 5):
             groups = flow.ledger.draw(step)
             assert len(groups) == 4

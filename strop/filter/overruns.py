@@ -1,0 +1,109 @@
+"""Control test for a call that ran out of time, memory or stack: the completion's doing, or the scorer's.
+
+In a fresh worker the same reward marks known completions of the same task within half the deadline, then is asked
+about the suspect again. If no control runs out and the suspect does once more, the completion is at fault: it earns
+the least that the reward gave wrong completions of this task and siblings. Otherwise the scorer is at fault.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from strop.filter.marks import Fault, Mark
+from strop.filter.paid import Paid
+from strop.types import Message, Trajectory, Turn
+
+_WRONG = ("", "I do not know.", "0")  # completions that are not right, or almost nowhere
+_CONTROL_SHARE = 0.5  # of the deadline: a scorer that is slow with everything is not cleared by a hair
+
+Asked = Callable[[Trajectory, float], Awaitable[Mark]]
+
+
+@dataclass(frozen=True)
+class Overrun:
+    """A completion that exhausts its scorer: what ran out, and what it earns instead, as a wrong answer does."""
+
+    text: str
+    worth: float
+
+
+async def cleared(
+    ask: Asked, suspect: Trajectory, known: Trajectory | None, siblings: Sequence[float], seconds: float
+) -> Mark | Overrun:
+    """What becomes of a suspect: its mark after all, a fault of the scorer, or an overrun.
+
+    `known`: a completion that this reward has marked, of any task; `siblings`: what it marked others of this task with.
+    """
+    usual = known.turns if known else said(suspect.task.answer or _WRONG[1])
+    marks = list[Mark]()
+    for turns in (usual, *map(said, _WRONG)):
+        control = replace(suspect, id="control", turns=turns, rewards={}, facts={})
+        marks.append(mark := await ask(control, seconds * _CONTROL_SHARE))
+        if isinstance(mark, Fault) and (mark.is_spent or mark.is_death):
+            return Fault(f"a control completion fails as well: {mark.text}", is_whole=True)
+    again = await ask(suspect, seconds)
+    if not isinstance(again, Fault) or not again.is_spent:
+        return again
+    wrong = [total(mark) for mark in marks[1:] if not isinstance(mark, Fault)]
+    if not wrong:
+        return Fault(f"{again.text}, and no wrong completion was marked", is_whole=True)
+    return Overrun(f"{again.text}, twice, where controls were marked: it counts as wrong", min([*wrong, *siblings]))
+
+
+class Book(Protocol):
+    """Texts by key, the first of each, that outlive the process."""
+
+    def known(self, question: str) -> str | None: ...
+    def keep(self, question: str, answer: str) -> str: ...
+    def close(self) -> None: ...
+
+
+@dataclass
+class Overruns:
+    """Record of overruns: whoever scores the same completion again, after a resume too, is told the same.
+
+    A clock decides what an overrun is, so nothing else could make it come out alike.
+    """
+
+    book: Book | None = None
+    part: str = ""  # of the run: scorers that share a book do not share their rewards
+    _found: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def known(self, name: str, attempt: Trajectory) -> Overrun | None:
+        key = self._key(name, attempt)
+        told = self._found.get(key) or (self.book.known(key) if self.book else None)
+        return Overrun(*json.loads(told)) if told else None
+
+    def keep(self, name: str, attempt: Trajectory, found: Overrun) -> None:
+        key, told = self._key(name, attempt), json.dumps([found.text, found.worth])
+        self._found[key] = self.book.keep(key, told) if self.book else told
+
+    def close(self) -> None:
+        if self.book is not None:
+            self.book.close()
+
+    def _key(self, name: str, attempt: Trajectory) -> str:
+        told = [self.part, name, attempt.task.id, *(turn.message.content for turn in attempt.turns)]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def is_overrun(attempt: Trajectory) -> bool:
+    """Whether its completion exhausted a scorer, and counts as wrong for it."""
+    return attempt.is_scored and bool(attempt.error)
+
+
+def total(mark: float | Paid) -> float:
+    """A mark as one number; what is paid for each token is left out."""
+    return mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark
+
+
+def said(text: str) -> tuple[Turn, ...]:
+    """A completion of one turn that nobody sampled; a token for each character and one for the end."""
+    tokens, nothing = np.zeros(len(text) + 1, np.int64), np.zeros(0, np.int64)
+    return (Turn(nothing, tokens, np.zeros(len(tokens), np.float32), tokens - 1, Message("assistant", text)),)

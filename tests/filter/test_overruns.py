@@ -1,0 +1,200 @@
+"""Completions that exhaust their scorer count as wrong; a scorer that fails controls too is at fault itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strop.disk.advice import AdviceBook
+from strop.disk.kinds import KindFates
+from strop.filter.overruns import Overruns
+from strop.filter.rewards.math_verify import MathVerify
+from strop.filter.score import Scorer
+from strop.observe.history import History
+from strop.observe.verdicts.exhausted_scorer import ExhaustedScorer
+from strop.roles import Reward
+from strop.types import Group, Message, Outcome, Task
+from tests.filter.test_score import group_of, outcomes, scored
+
+
+def _deep(depth: int) -> int:
+    return _deep(depth + 1) + 1
+
+
+_TROUBLE: dict[str, Callable[[], Any]] = {
+    "hang": lambda: time.sleep(300),
+    "memory": lambda: bytearray(1 << 50),
+    "stack": lambda: _deep(0),
+    "bug": lambda: 1 // 0,
+}
+
+
+@dataclass(frozen=True)
+class Grades(Reward):
+    """A scale from -1 to 1: `right` earns 1, whatever else -1; some words make trouble."""
+
+    low: float = -1.0
+    high: float = 1.0
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        for attempt in group.trajectories:
+            if attempt.reply in _TROUBLE:
+                _TROUBLE[attempt.reply]()
+        return [self.high if attempt.reply == "right" else self.low for attempt in group.trajectories]
+
+
+@dataclass(frozen=True)
+class HangsOnAll(Reward):
+    """Broken: answers nothing but, where it is told so, the empty completion."""
+
+    weight: float = 1.0
+    knows_empty: bool = False
+
+    def __call__(self, group: Group) -> list[float]:
+        for attempt in group.trajectories:
+            if attempt.reply or not self.knows_empty:
+                time.sleep(300)
+        return [0.0] * len(group.trajectories)
+
+
+@dataclass(frozen=True)
+class Starves(Reward):
+    """Works until `mark` exists, then hangs whatever it is asked: a scorer that broke in the middle of a run."""
+
+    mark: str
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        if Path(self.mark).exists():
+            time.sleep(300)
+        return [1.0] * len(group.trajectories)
+
+
+@dataclass(frozen=True)
+class OnceSlow(Reward):
+    """Hangs the first time that it is asked, as on a machine that was busy."""
+
+    mark: str
+    weight: float = 1.0
+
+    def __call__(self, group: Group) -> list[float]:
+        if not Path(self.mark).exists():
+            Path(self.mark).touch()
+            time.sleep(300)
+        return [1.0 if attempt.reply == "right" else 0.0 for attempt in group.trajectories]
+
+
+@pytest.mark.parametrize("said", ["hang", "memory", "stack"])
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 10.0), (0.0, 1.0)])
+def test_what_exhausts_its_scorer_earns_what_a_wrong_answer_does(said: str, low: float, high: float) -> None:
+    group = group_of("right", said, "wrong")
+    (scores,) = scored([Grades(low, high)], group, seconds=1.0)
+    assert outcomes(group) == [high, low, low] and scores.overruns == 1 and scores.failed == 0
+    assert group.trajectories[1].error.endswith("counts as wrong")
+
+
+def test_it_earns_that_beside_right_siblings_alone_and_without_any() -> None:
+    beside, alone = group_of("right", "hang"), group_of("hang")
+    scored([Grades()], beside, alone, seconds=1.0)
+    assert outcomes(beside) == [1.0, -1.0] and outcomes(alone) == [-1.0]
+
+
+def test_a_bug_that_a_completion_finds_stays_the_scorers_fault() -> None:
+    group = group_of("right", "bug")
+    (scores,) = scored([Grades()], group, seconds=1.0)
+    assert outcomes(group) == [1.0, "reward grades: ZeroDivisionError: integer division or modulo by zero"]
+    assert scores.overruns == 0 and scores.failed == 1
+
+
+@pytest.mark.parametrize("knows_empty", [False, True])
+def test_a_scorer_that_hangs_on_all_punishes_nobody(knows_empty: bool) -> None:
+    group = group_of("1", "2")
+    (scores,) = scored([HangsOnAll(knows_empty=knows_empty)], group, seconds=0.5)
+    assert [attempt.outcome for attempt in group.trajectories] == [Outcome.FAILED] * 2 and scores.overruns == 0
+    assert all("a control completion fails as well" in attempt.error for attempt in group.trajectories)
+
+
+def test_a_scorer_that_breaks_in_the_middle_of_a_run_punishes_nobody(tmp_path: Path) -> None:
+    mark = tmp_path / "broken"
+
+    async def score() -> list[Group]:
+        scorer, groups = Scorer([Starves(str(mark))], seconds=0.5), [group_of("1"), group_of("1")]
+        for group in groups:
+            await scorer(group)
+            mark.touch()
+        await scorer.close()
+        return groups
+
+    before, after = asyncio.run(score())
+    assert outcomes(before) == [1.0] and after.trajectories[0].outcome is Outcome.FAILED
+
+
+def test_a_pause_of_the_machine_costs_nobody_its_reward(tmp_path: Path) -> None:
+    group = group_of("right")
+    (scores,) = scored([OnceSlow(str(tmp_path / "seen"))], group, seconds=1.0)
+    assert outcomes(group) == [1.0] and scores.overruns == 0
+
+
+def test_a_resumed_run_is_told_the_same_without_asking_again(tmp_path: Path) -> None:
+    def told() -> tuple[Group, float]:
+        group, begun = group_of("hang"), time.monotonic()
+
+        async def score() -> None:
+            scorer = Scorer([Grades()], seconds=1.0)
+            scorer.overruns = Overruns(AdviceBook(tmp_path / "overruns.db"))
+            await scorer(group)
+            await scorer.close()
+
+        asyncio.run(score())
+        return group, time.monotonic() - begun
+
+    (first, slow), (again, quick) = told(), told()
+    assert outcomes(first) == outcomes(again) == [-1.0] and first.trajectories[0].error == again.trajectories[0].error
+    assert quick < 0.5 < slow
+
+
+HOSTILE = ["$9^{9^{9^9}}$", "$(10^9)!$", "$" + "9^" * 40 + "9$"]
+
+
+def math_marks(answer: str, replies: Sequence[str]) -> Group:
+    group = group_of(*replies)
+    group.task = Task((Message("user", "?"),), answer, "test")
+    for attempt in group.trajectories:
+        attempt.task = group.task
+    scored([MathVerify()], group, seconds=3.0)
+    return group
+
+
+def test_towers_of_powers_count_as_wrong_in_math_verify() -> None:
+    group = math_marks("12", ["$12$", *HOSTILE])
+    assert outcomes(group) == [1.0] + [0.0] * len(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "right", "wrong"),
+    [
+        ("12", ["$12$", "$12\\%$"], ["$1200\\%$", "$x=1200\\%$", "$0.12$", "1200%", "1200 percent"]),
+        ("12\\%", ["$12\\%$", "$0.12$"], ["$1200\\%$", "$1200$"]),
+        ("0.12", ["$0.12$", "$12\\%$"], ["$1200\\%$", "$12$"]),
+        ("\\frac{1}{2}", ["$50\\%$", "$0.5$"], ["$50$", "$5000\\%$"]),
+    ],
+)
+def test_a_percent_sign_has_one_meaning(answer: str, right: list[str], wrong: list[str]) -> None:
+    group = math_marks(answer, [*right, *wrong])
+    assert outcomes(group) == [1.0] * len(right) + [0.0] * len(wrong)
+
+
+def test_doctor_says_when_many_completions_exhaust_their_scorer() -> None:
+    def found(overruns: int) -> Any:
+        kind = KindFates("sums", 2, 100, 50.0, 0, 0.0, 0, overruns=overruns, overrun="reward x: no answer within 10 s")
+        return ExhaustedScorer().judge(History([], kinds=[kind]))
+
+    assert found(4) is None
+    assert "20 of 100 completions" in found(20).evidence and "no answer within 10 s" in found(20).evidence
