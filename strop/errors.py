@@ -30,6 +30,10 @@ class AdviserError(StropError):
     """Somebody who was asked for advice did not answer; whatever asked goes without."""
 
 
+class UnreadVerdictError(AdviserError):
+    """A judge's answer in which nothing is certainly its own verdict."""
+
+
 class StarvationError(StropError):
     """No batch can be filled; says which gate dropped what."""
 

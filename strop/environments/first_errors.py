@@ -6,8 +6,9 @@ Papers: fapo
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from strop.environments.questions import parts_of, question
+from strop.environments.questions import compact, parts_of
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
 
 WANTED = "Which step is the first wrong one? Answer with its number, -1 if none is."
@@ -24,10 +25,10 @@ def steps_of(reply: str) -> list[str]:
     return found if len(found) > 1 else text.split()
 
 
-def question_about(task: str, answer: str, reply: str) -> str:
+def question_about(task: str, answer: str, reply: str, form: Callable[..., str] = compact) -> str:
     """What the judge reads: the task, its answer, and the reply in numbered steps, the first of which is 0."""
     steps = [f"{number}: {step}" for number, step in enumerate(steps_of(reply))]
-    return question(WANTED, task=task, answer=answer, reply="\n".join(steps))
+    return form(WANTED, task=task, answer=answer, reply="\n".join(steps))
 
 
 def numbered_in(text: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 Marks that could pass for another part of a question, for a turn of the conversation or for a verdict lose their
 brackets; nothing is taken away but characters that nobody sees, so that no mark can come together from pieces. Where
-parts are told apart by how their lines begin, lines of a policy are set in.
+parts are told apart by how their lines begin, lines of a policy are set in. Whatever else looks like a verdict or an
+order is left as it is: the fence around it (`questions.py`) says that it is data.
 """
 
 from __future__ import annotations
@@ -10,20 +11,32 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-PARTS = ("wanted", "task", "answer", "reply", "requirement", "requirements", "ideas", "other", "first", "second")
+PARTS = (
+    *("wanted", "task", "answer", "reply", "steps", "requirement", "requirements"),
+    *("ideas", "other", "first", "second"),
+)
 _VERDICTS = "verdicts?|scores?|judges?|judge?ments?|ratings?|rewards?|grades?|critiques?|evaluations?|winners?"
 # control characters but tab and new line, soft hyphens, marks of direction, width and language, half characters
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\ud800-\udfff\U000e0000-\U000e01ef]"
 )
+LETTERS = "bcdfghjklmnpqrst"  # of the code of a fence
+CODE = f"[{LETTERS}]{{6}}"
+_OTHERS = (
+    rf"system|user|assistant|/?inst|world|step\s?\d{{1,9}}|/?[a-z]{{1,20}} {CODE}|/?tool_[a-z]{{1,9}}|/?available_tools"
+)
 _MARK = re.compile(
-    rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|system|user|assistant|/?inst|world|step\s?\d{{1,9}}))\s{{0,9}}[\]］】]",
+    rf"[\[［【]\s{{0,9}}(/?(?:{'|'.join(PARTS)}|{_VERDICTS}|{_OTHERS}))\s{{0,9}}[\]］】]",
     re.IGNORECASE,
 )
-_DOUBLE = re.compile(r"\[(\[[^\[\]\n]{1,40}\])\]")  # [[A]], [[7]]: how many judges are asked to end
+_DOUBLE = re.compile(r"\[(\[[^\[\]]{1,40}\])\]")  # [[A]], [[7]]: how many judges are asked to end
 _TURN = re.compile(
-    r"<(/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|sys|<sys>)|[|｜][^<>\n]{0,40}[|｜])>", re.IGNORECASE
+    r"<(/?(?:s|bos|eos|eot|eom|pad|unk|start_of_turn|end_of_turn|sys|<sys>)|[|｜][^<>\n]{0,200}[|｜])>", re.IGNORECASE
+)
+# of models' thoughts and tools: worlds use them too, so that only a server that reads them as tokens needs them gone
+_WORKING = re.compile(
+    r"<(/?(?:think|thinking|tool_call|tool_response|tools|tool_use|function_calls|invoke)[^<>\n]{0,80})>"
 )
 _TAG = re.compile(rf"<(\s{{0,9}}/?\s{{0,9}}(?:{_VERDICTS})(?:\s[^<>\n]{{0,80}})?)>", re.IGNORECASE)
 
@@ -36,6 +49,11 @@ def quoted(text: str) -> str:
     for mark in (_MARK, _TURN, _TAG):
         shown = mark.sub(r"(\1)", shown)
     return shown
+
+
+def without_markers(text: str) -> str:
+    """A fenced text for a server that takes markers of thoughts and tools for tokens of its own."""
+    return _WORKING.sub(r"(\1)", text)
 
 
 def set_in(text: str) -> str:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strop.environments.derived import Derived
 from strop.environments.mistakes import wrong_replies
-from strop.environments.questions import question
+from strop.environments.questions import compact
 from strop.environments.scratchpad import CLOSE, OPEN, final_answer
 from strop.environments.single_turn import Solves
 from strop.environments.split import prompt_of
@@ -83,10 +83,10 @@ def is_best(scores: Sequence[int], best: int) -> bool:
     return all(scores[best] > score for place, score in enumerate(scores) if place != best)
 
 
-def question_about(task: str, replies: Sequence[str]) -> str:
+def question_about(task: str, replies: Sequence[str], form: Callable[..., str] = compact) -> str:
     """What a judge reads; every reply is one line, so that none can pass for two."""
     lines = [f"{number}: {working(reply)}" for number, reply in enumerate(replies)]
-    return question(WANTED, task=task, reply="\n".join(lines))
+    return form(WANTED, task=task, reply="\n".join(lines))
 
 
 def replies_in(text: str) -> list[str]:

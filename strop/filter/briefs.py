@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.rubrics import answer
+from strop.filter.asking import Lines, verdict
 from strop.roles import Adviser
 
 _FORM = "Answer in four lines, as in\ntopic: trade by sea\naudience: students\nsize: 5\nthemes: ports, winds, insurance"
@@ -44,7 +44,7 @@ def brief_in(text: str) -> Commission | None:
 
 async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Commission:
     """What an adviser says of the task, or of the reply; nothing that can be read is no brief."""
-    said = await answer(adviser, question(wanted, **shown))
+    said = await verdict(adviser, judgement(wanted, **shown), Lines(_LINE))
     if (found := brief_in(said)) is None:
         raise AdviserError(f"need a brief with topic, audience, size and themes, got {said[:80]!r}")
     return found

@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import text_of
-from strop.filter.rubrics import answer
+from strop.filter.asking import Lines, text_of, verdict
 from strop.roles import Adviser
 from strop.types import Task
 
@@ -65,7 +64,7 @@ async def compared(task: Task, first: str, second: str, judge: Adviser) -> float
 
 
 async def _preferred(task: Task, first: str, second: str, judge: Adviser) -> float:
-    said = await answer(judge, question(ASKED, task=text_of(task), first=first, second=second))
+    said = await verdict(judge, judgement(ASKED, task=text_of(task), first=first, second=second), Lines(_LINE))
     if not (found := differences_in(said)):
         raise AdviserError(f"there is no criterion with a winner and a strength in {said[:80]!r}")
     return preference(found)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement, question
 from strop.errors import AdviserError
-from strop.filter.asking import text_of
-from strop.filter.frames import percentages
+from strop.filter.asking import text_of, verdict
+from strop.filter.frames import PERCENTAGES, percentages
 from strop.filter.rubrics import answer
 from strop.roles import Adviser
 from strop.types import Task, Trajectory
@@ -41,8 +41,8 @@ async def criteria_of(task: Task, writer: Adviser) -> list[str]:
 async def scores_of(attempt: Trajectory, requirements: Sequence[str], judge: Adviser) -> list[float]:
     """One from 0 to 1 for each requirement."""
     listed = "\n".join(f"{number}: {text}" for number, text in enumerate(requirements, start=1))
-    asked = question(SCORED, task=text_of(attempt.task), reply=attempt.reply, requirements=listed)
-    said = await answer(judge, asked)
+    asked = judgement(SCORED, task=text_of(attempt.task), reply=attempt.reply, requirements=listed)
+    said = await verdict(judge, asked, PERCENTAGES)
     if (found := percentages(said, len(requirements))) is None:
         raise AdviserError(f"need one score for each of {len(requirements)} requirements, got {said[:80]!r}")
     return found

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from strop.environments.questions import judgement
 from strop.environments.quoted import quoted
+from strop.filter.asking import Lines
 from strop.types import Message, Trajectory
 
 PROGRESS = "progress/"  # before a turn's number: how far it was, from 0 to 1, among an attempt's facts
@@ -18,6 +20,7 @@ ASKED = (
 )
 _FRAME = re.compile(r"^(\d{1,4}): (.*)$", re.MULTILINE)
 _SAID = re.compile(r"^\s*(\d{1,4})\s*[:.)]\s*(\d{1,3}(?:\.\d{1,6})?)\s*%?\s*$", re.MULTILINE)
+PERCENTAGES = Lines(_SAID)  # an answer that is nothing else
 
 
 def frames(attempt: Trajectory, told: tuple[Message, ...] = ()) -> list[str]:
@@ -36,7 +39,8 @@ def frames(attempt: Trajectory, told: tuple[Message, ...] = ()) -> list[str]:
 def question(task: str, first: str, shown: Sequence[str]) -> str:
     """What an adviser reads."""
     lines = [f"{number}: {frame}" for number, frame in enumerate(shown, start=1)]
-    return "\n".join([f"task: {' '.join(task.split())}", f"first step: {first}", *lines, "", ASKED])
+    told = [f"task: {' '.join(task.split())}", f"first step: {first}", *lines]
+    return judgement(ASKED, steps="\n".join(told))
 
 
 def shown_in(text: str) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strop.environments.questions import question
-from strop.filter.asking import key_of, text_of
+from strop.environments.questions import judgement
+from strop.filter.asking import key_of, text_of, verdict_or_none
 from strop.roles import Adviser
-from strop.types import Message, Sampling, Trajectory
+from strop.types import Sampling, Trajectory
 
 _SCORE = re.compile(r"score:\s*([+-]?1|0)\b")
+_BARE = re.compile(rf"\W{{0,9}}{_SCORE.pattern}\W{{0,9}}")
 _SAMPLING = Sampling(temperature=0.6, max_tokens=128)  # of the judge
 _LONGEST = 2000  # characters of a reply or an answer that are shown
 SHORTEST = 10  # characters that a hint must exceed
@@ -31,8 +32,8 @@ def next_states(attempt: Trajectory) -> list[str]:
 
 async def asked(judge: Adviser, wanted: str, attempt: Trajectory, number: int, vote: int) -> str:
     reply, state = attempt.turns[number].message.content[:_LONGEST], next_states(attempt)[number][:_LONGEST]
-    text = question(_WANTED[wanted], wanted=wanted, task=text_of(attempt.task), reply=reply, other=state)
-    return await judge.ask([Message("user", text)], _SAMPLING, key_of(f"{text}/{vote}"))
+    text = judgement(_WANTED[wanted], wanted=wanted, task=text_of(attempt.task), reply=reply, other=state)
+    return await verdict_or_none(judge, text, _BARE, _SAMPLING, key_of(f"{text}/{vote}"))
 
 
 def score_in(said: str) -> int | None:

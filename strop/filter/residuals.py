@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from strop.environments.questions import judgement
+
 ASKED = (
     "By how much did the last step help, from -100 (it did harm) to 100 (all that was missing)? Answer with the number."
 )
@@ -14,7 +16,7 @@ _NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 def question(task: str, earlier: Sequence[str], last: str) -> str:
     """What an adviser reads; every step is one line, so that none can pass for another part."""
     steps = [f"step: {step}" for step in earlier]
-    return "\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}", "", ASKED])
+    return judgement(ASKED, steps="\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}"]))
 
 
 def steps_in(text: str) -> tuple[list[str], str]:

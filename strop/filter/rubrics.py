@@ -9,10 +9,10 @@ import re
 
 from strop.environments.questions import question
 from strop.errors import AdviserError
-from strop.filter.asking import key_of, text_of
+from strop.filter.asking import EXACT, key_of, text_of
 from strop.filter.items import Item
 from strop.roles import Adviser
-from strop.types import Message, Sampling, Task
+from strop.types import Message, Task
 
 WANTED = (
     "Write a rubric for replies to this task: one criterion per line, each with its points before it, negative for "
@@ -21,7 +21,6 @@ WANTED = (
 JUDGED = "Does the reply meet the requirement? Answer with yes or no."
 _ITEM = re.compile(r"[ \t*]*(-?\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
 _VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
-_EXACT = Sampling(temperature=0.0, max_tokens=512)
 
 
 def items_in(text: str) -> list[Item]:
@@ -47,4 +46,4 @@ async def rubric_of(task: Task, writer: Adviser) -> list[Item]:
 
 async def answer(adviser: Adviser, asked: str) -> str:
     """What an adviser says to a question."""
-    return await adviser.ask([Message("user", asked)], _EXACT, key_of(asked))
+    return await adviser.ask([Message("user", asked)], EXACT, key_of(asked))

@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from strop.filter.asking import Lines
+
 ASKED = (
     "Judge each numbered sentence of the reply: does it keep to what the task gives (faithful or unfaithful), why, and "
     "is it right (correct or incorrect)? One line each, as in 2: faithful; it adds both numbers; incorrect"
@@ -20,6 +22,7 @@ _BETWEEN = re.compile(r"(?<=[.!?])\s+|\n+|</?think>|(?<==)\s+|(?<=\d)\s+(?=[\d(-
 _LINE = re.compile(
     r"[ \t*-]*(\d{1,4})[ \t]*[:.)][ \t]*(faithful|unfaithful)\b(.*)\b(correct|incorrect)[ \t.]*", re.IGNORECASE
 )
+VERDICTS = Lines(_LINE)  # an answer that is nothing else
 
 
 @dataclass(frozen=True)

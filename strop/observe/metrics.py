@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from strop.control.lineage import is_written
+from strop.errors import UnreadVerdictError
 from strop.filter.overruns import is_overrun
 from strop.observe.credit import credit_figures
 from strop.types import Group, Metrics, Origin, Outcome, Trajectory, Verdict
@@ -94,6 +95,8 @@ def _of_attempts(attempts: Sequence[Trajectory]) -> Metrics:
     }
     if any(overruns := [is_overrun(t) for t in scored]):
         metrics["overrun_share"] = _mean(overruns)
+    if any(unread := [UnreadVerdictError.__name__ in t.error for t in attempts]):
+        metrics["unread_share"] = _mean(unread)  # of attempts that a judge was asked about in vain
     return metrics | _of_rewards(scored) | _means("fact", [t.facts for t in scored])
 
 

@@ -101,7 +101,7 @@ def test_the_judge_pays_and_its_silence_does_not() -> None:
     )
     assert asyncio.run(rules(group)) == [1, 1, 0, 0, 0, 1, 0]
     group = saying(task, "a", "b", "c", "")
-    asyncio.run(Scorer([Continued(Canned({"[reply]\na": "Yes.", "[reply]\nb": "who knows"}))])(group))
+    asyncio.run(Scorer([Continued(Canned({"\na\n[/reply": "Yes.", "\nb\n[/reply": "who knows"}))])(group))
     assert [attempt.outcome for attempt in group.trajectories][1:3] == [Outcome.FAILED] * 2
     assert [attempt.reward for attempt in group.scored] == [1, 0], "the empty one is not asked about"
 

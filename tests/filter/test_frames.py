@@ -13,7 +13,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from strop.errors import ConfigurationError
+from strop.errors import ConfigurationError, UnreadVerdictError
 from strop.filter.frames import ORDER, PROGRESS, frames, order_correlation, percentages, question, shown_in
 from strop.filter.gates.ordered import Ordered
 from strop.filter.progress_rules import guessing
@@ -89,7 +89,8 @@ def test_steps_are_shown_out_of_order_and_put_back() -> None:
 
 def test_what_cannot_be_ordered_has_no_mark_and_one_step_nothing_to_order() -> None:
     assert np.isnan(marks(Counting(answer="1: 0"), game(["1", "2"], ["no"]))[0]), "all equally far"
-    assert np.isnan(marks(Counting(answer="none"), game(["1", "2"], ["no"]))[0])
+    with pytest.raises(UnreadVerdictError):
+        marks(Counting(answer="none"), game(["1", "2"], ["no"]))
     lone = game(["1"], [])
     assert marks(Counting(), lone) == [0.0] and lone.facts == {}
 

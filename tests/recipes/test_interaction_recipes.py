@@ -111,7 +111,9 @@ def test_where_the_answer_stands(reply: str, marked: str) -> None:
 
 
 def test_a_solution_and_its_evaluation_share_a_point() -> None:
-    judge = Canned({"[other]\nnone": "3", "[other]\nsome": "score: 2", "[other]\nfatal": "1.", "[other]": "perhaps"})
+    judge = Canned(
+        {"\nnone\n[/other": "3", "\nsome\n[/other": "score: 2", "\nfatal\n[/other": "1.", "[other": "perhaps"}
+    )
     said = ["a", "none", "bb", "some", "c", "fatal", "d", "what?", "unanswered"]
     made = attempt("0", *(turn(text) for text in said))
     (paid,) = asyncio.run(_awaited(Interactions(judge)(Group(0, TASK, [made]))))
@@ -217,7 +219,7 @@ def test_who_speaks_is_drawn_and_reads_the_last_rounds() -> None:
 
 
 def labelling(**more: Any) -> LabelledMessages:
-    return LabelledMessages(Canned({"[reply]\nerror": "no", "[reply]\n?": "well", "[reply]": "Yes."}), **more)
+    return LabelledMessages(Canned({"]\nerror": "no", "]\n?": "well", "[reply": "Yes."}), **more)
 
 
 def told(name: str, *heard: Sequence[str]) -> Trajectory:
@@ -266,7 +268,7 @@ class Slow(Canned):
 
 def test_the_queue_holds_what_groups_ask_about_at_once() -> None:
     """Three groups at once and two places: the first takes one, the second one of two, the third what is asked."""
-    part = LabelledMessages(Slow({"[reply]": "yes"}), queue=2)
+    part = LabelledMessages(Slow({"[reply": "yes"}), queue=2)
     groups = [Group(n, TASK, [told(str(n), *said)]) for n, said in enumerate(([["1"]], [["2"], ["3"]], [["1"], ["4"]]))]
 
     async def at_once() -> None:

@@ -122,7 +122,7 @@ def test_a_judge_is_told_the_task_the_reply_and_what_came_after() -> None:
     judge = Questioned("score: 1")
     paid = paid_for(NextStateVotes(judge, 1), made(turn("ab"), turn("c", ["no"])))
     assert paid.end == 0.0 and [span.value for span in paid.spans] == [1]
-    assert judge.samplings == [Sampling(temperature=0.6, max_tokens=128)]
+    assert judge.samplings == [Sampling(temperature=0.6, max_tokens=152)]
     told = {"wanted": "verdict", "task": TASK.messages[-1].content, "reply": "ab", "other": "no"}
     assert judge.asked[0].items() >= told.items()
 
@@ -186,7 +186,7 @@ def test_the_hint_stands_behind_the_last_message_token_for_token(tmp_path: Path)
 
     asyncio.run(talked())
     attempt = Trajectory("0/0", TASK, talk.turns, Outcome.FINISHED)
-    canned = Canned({"[other]\nand": "score: -1", "that is wrong": "score: 1\nlook at the tens"})
+    canned = Canned({"]\nand": "score: -1", "that is wrong": "score: 1\nlook at the tens"})
     strategy: Any = HindsightHints(Given(attempt), canned)  # type: ignore[arg-type]
     player = Looking()
     with pytest.raises(ConfigurationError, match="met no policy"):

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement, question
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of, key_of, text_of
+from strop.filter.asking import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
 from strop.filter.items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in
 from strop.roles import Adviser, Reward
 from strop.types import Group, Message, Sampling, Task, Trajectory
@@ -63,7 +63,7 @@ class Checklist(Reward):
         return sum(items[place].weight * score for place, score in known) / (100 * total) if known else math.nan
 
     async def _score(self, attempt: Trajectory, item: Item) -> float | None:
-        asked = question(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
+        asked = judgement(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
         judged = [score_in(answer) for answer in await all_of(self._answers(asked))]
         said = [score for score in judged if score is not None]
         found = [sum(said) / len(said)] if said else []
@@ -73,7 +73,7 @@ class Checklist(Reward):
 
     def _answers(self, asked: str) -> list[Awaitable[str]]:
         return [
-            self.judge.ask([Message("user", asked)], self.sampling, key_of(f"{asked}/{number}"))
+            verdict_or_none(self.judge, asked, NUMBER, self.sampling, key_of(f"{asked}/{number}"))
             for number in range(self.samples)
         ]
 
@@ -81,7 +81,7 @@ class Checklist(Reward):
         if self.verifier is None:
             return None
         try:
-            answer = await self.verifier.ask([Message("user", asked)], Sampling(temperature=0.0), key_of(asked))
+            answer = await verdict(self.verifier, asked, NUMBER, Sampling(temperature=0.0))
         except AdviserError:
             return None
         return score_in(answer)

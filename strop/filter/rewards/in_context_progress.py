@@ -16,9 +16,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.filter.frames import ORDER, PROGRESS, frames, order_correlation, percentages, question
+from strop.filter.asking import verdict
+from strop.filter.frames import ORDER, PERCENTAGES, PROGRESS, frames, order_correlation, percentages, question
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Sampling, Trajectory
+from strop.types import Group, Sampling, Trajectory
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class InContextProgress(Reward):
         key = int.from_bytes(hashlib.sha256(f"{attempt.id} {others}".encode()).digest()[:8], "big") >> 1
         order = np.random.default_rng(key).permutation(len(others))
         asked = question(attempt.task.messages[-1].content, first, [others[place] for place in order])
-        said = percentages(
-            await self.adviser.ask([Message("user", asked)], Sampling(temperature=0.0), key), len(others)
-        )
+        own = await verdict(self.adviser, asked, PERCENTAGES, Sampling(temperature=0.0), key)
+        said = percentages(own, len(others))
         if said is None:
             return math.nan
         values = [0.0] * (len(others) + 1)

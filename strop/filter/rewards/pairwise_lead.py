@@ -15,17 +15,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import all_of, key_of, text_of
+from strop.filter.asking import all_of, key_of, text_of, verdict
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Sampling, Task
+from strop.types import Group, Sampling, Task
 
 WANTED = (
     "Think about which of both replies is the better one, [reply] or [other]. End with a line 'verdict: N', N from 3 "
     "(reply is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
 )
 _VERDICT = re.compile(r"verdict:\s*([+-]?[1-3])\b(?!\.\d)")
+_BARE = re.compile(rf"[^\n]{{0,80}}\n?{_VERDICT.pattern}\W{{0,9}}")
 _EPSILON = 1e-6
 
 
@@ -58,13 +59,13 @@ class PairwiseLead(Reward):
         """NaN where the judge does not say."""
         is_turned = bool(key_of(f"{one}\n{other}") & 1)
         first, second = (other, one) if is_turned else (one, other)
-        asked = question(WANTED, task=text_of(task), reply=first, other=second)
+        asked = judgement(WANTED, task=text_of(task), reply=first, other=second)
         sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
         try:
-            verdict = verdict_in(await self.judge.ask([Message("user", asked)], sampling, key_of(asked)))
+            lead = verdict_in(await verdict(self.judge, asked, _BARE, sampling))
         except AdviserError:
             return math.nan
-        return -verdict if is_turned else verdict
+        return -lead if is_turned else lead
 
 
 def verdict_in(text: str) -> float:

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
-from strop.filter.asking import all_of, text_of
+from strop.environments.questions import judgement
+from strop.filter.asking import YES_OR_NO, all_of, text_of, verdict
 from strop.filter.items import FACT, Item
-from strop.filter.rubrics import JUDGED, answer, is_met, rubric_of
+from strop.filter.rubrics import JUDGED, is_met, rubric_of
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -43,5 +43,5 @@ class RubricPoints(Reward):
         return earned / sum(item.weight for item in items if item.weight > 0)
 
     async def _verdict(self, attempt: Trajectory, item: Item) -> bool | None:
-        asked = question(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
-        return is_met(await answer(self.judge, asked))
+        asked = judgement(JUDGED, task=text_of(attempt.task), reply=attempt.reply, requirement=item.text)
+        return is_met(await verdict(self.judge, asked, YES_OR_NO))

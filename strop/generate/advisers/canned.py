@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from strop.environments.questions import signed
 from strop.errors import AdviserError
 from strop.roles import Adviser
 from strop.types import Message, Sampling
@@ -20,5 +21,5 @@ class Canned(Adviser):
         asked = messages[-1].content
         for words, answer in self.answers.items():
             if words in asked:
-                return answer
+                return signed(asked, answer)
         raise AdviserError(f"there is no answer to {asked[:80]!r} in the script")

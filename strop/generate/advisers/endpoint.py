@@ -15,6 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from strop.disk.advice import AdviceBook
+from strop.environments.questions import within_fences
+from strop.environments.quoted import without_markers
 from strop.errors import AdviserError, ConfigurationError
 from strop.generate.patience import patiently
 from strop.generate.posting import posted
@@ -88,7 +90,7 @@ class Endpoint(Adviser):
 def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int) -> bytes:
     asked: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": message.role, "content": message.content} for message in messages],
+        "messages": [{"role": message.role, "content": _as_text(message.content)} for message in messages],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "max_tokens": sampling.max_tokens,
@@ -97,6 +99,11 @@ def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int)
     asked |= {"stop": list(sampling.stop)} if sampling.stop else {}
     asked |= {"top_k": sampling.top_k} if sampling.top_k else {}  # which not every server knows
     return json.dumps(asked).encode()
+
+
+def _as_text(content: str) -> str:
+    """What is fenced as data without the markers of thoughts and tools, which a server's template may know."""
+    return within_fences(content, without_markers)
 
 
 def _without(secret: str, text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from strop.errors import AdviserError
 from strop.generate.engines.torch import TorchEngine
@@ -23,6 +23,7 @@ class Local(Adviser):
 
     model: FilePath  # model folder
     device: str = "cpu"  # or cuda
+    reads_compact: ClassVar[bool] = True  # a judge that a world trained knows its questions without fences
     _engine: TorchEngine | None = field(default=None, init=False, repr=False, compare=False)
     _template: Template | None = field(default=None, init=False, repr=False, compare=False)
 

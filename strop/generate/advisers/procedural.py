@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from strop.environments.questions import signed
 from strop.errors import AdviserError, ConfigurationError
 from strop.roles import Adviser
 from strop.types import Message, Sampling
@@ -24,7 +25,7 @@ class Procedural(Adviser):
 
     async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
         try:
-            return self._function(messages[-1].content)
+            return signed(messages[-1].content, self._function(messages[-1].content))
         except Exception as error:
             raise AdviserError(f"{self.rule} failed: {type(error).__name__}: {error}") from error
 

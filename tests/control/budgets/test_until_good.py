@@ -120,7 +120,7 @@ def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> N
     assert marks(SuccessVerdict(judge), visited(*pairs)) == [0.0] and not judge.asked
     assert marks(SuccessVerdict(judge, pages=2), visited(*pairs, ("page 4", "<call>answer 12</call>"))) == [1.0]
     (asked,) = judge.asked
-    assert "page 3\npage 4" in asked and "page 2" not in asked and "[reply]\n12" in asked and "find plum" in asked
+    assert "page 3\npage 4" in asked and "page 2" not in asked and "\n12\n[/reply" in asked and "find plum" in asked
     with pytest.raises(ConfigurationError, match="pages >= 1"):
         SuccessVerdict(judge, 0)
 

@@ -72,7 +72,9 @@ def test_bias_for_a_place_is_a_tie_and_nonsense_no_fight() -> None:
     group = fights(("a", "bb"), ("z", "y"))
     assert marks(Fights(moody), group) == [0, None, 1, None]
     group = fights(("z", "y"))
-    assert marks(Fights(moody), group) == [None, None] and "no criterion with a winner" in group.trajectories[0].error
+    assert (
+        marks(Fights(moody), group) == [None, None] and "no verdict of the judge's own" in group.trajectories[0].error
+    )
     alone = fights(("a", "bb"), ("c", "d"))
     alone.trajectories.pop()
     assert marks(Fights(Tells(longer)), alone) == [0, None, 1], "who has no rival has no reward"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, permutations
@@ -77,7 +78,9 @@ def test_nonsense_about_one_reply_fails_that_attempt_alone(said: str) -> None:
     for reward in (ContextCriteria(says("- a\n- b"), judge), RubricAnchors(says("1: a\n1: b"), judge, 1e-9)):
         group = saying("x", "y")
         assert marks(reward, group) == [None, pytest.approx(0.5)]
-        assert "need one score for each of 2 requirements, got" in group.trajectories[0].error
+        assert re.search(
+            "need one score for each of 2 requirements, got|no verdict of the judge", group.trajectories[0].error
+        )
         assert group.trajectories[0].rewards == {} and not group.trajectories[1].error
 
 
@@ -181,7 +184,7 @@ def test_a_comparison_that_failed_is_left_out_and_no_tie() -> None:
     assert "returned nan" in group.trajectories[2].error and group.trajectories[2].rewards == {}
     group = saying("a", "bb")
     assert marks(RubricWins(says("nan")), group) == [None, None]
-    assert "no criterion with a winner and a strength in 'nan'" in group.trajectories[0].error
+    assert "or several different ones, in 'nan'" in group.trajectories[0].error
     assert marks(RubricWins(Tells(longer)), saying("a")) == [None], "alone there is nobody to beat"
 
     def broken(parts: dict[str, str]) -> str:

@@ -65,7 +65,7 @@ def test_the_guesser_sees_the_work_alone_and_nonsense_is_no_guess() -> None:
     group = saying("x", "y", "z", " ")
     assert marks(InverseSpecification(writer, guesser), group) == [1.0, pytest.approx(0.4 / 3), None, 0.0]
     assert all(list(parts) == ["reply"] for parts in guesser.asked) and list(writer.asked[0]) == ["task"]
-    assert "need a brief with topic, audience, size and themes, got 'nan'" in group.trajectories[2].error
+    assert "or several different ones, in 'nan'" in group.trajectories[2].error
     group = saying("x")
     assert marks(InverseSpecification(says("?"), guesser), group) == [None] and not group.trajectories[0].rewards
     assert asyncio.run(InverseSpecification(writer, guesser)(saying())) == []

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from strop.environments.questions import parts_of, question
+from strop.environments.questions import parts_of, question, signed
 from strop.errors import AdviserError
 from strop.filter.comparison_rules import compared
 from strop.filter.rewards.pairwise_lead import PairwiseLead, leads, verdict_in
@@ -58,7 +58,8 @@ class Lengths(Adviser):
         if "!" in first + second:
             raise AdviserError("no")
         lead = max(min(len(first) - len(second), 3), -3)
-        return "hm" if "?" in first + second else f"verdict: 3\nno,\nverdict: {lead}"
+        verdict = signed(messages[0].content, f"verdict: {lead}")
+        return "hm" if "?" in first + second else f"verdict: 3\nno,\n{verdict}"
 
 
 def group_of(*replies: str) -> Group:

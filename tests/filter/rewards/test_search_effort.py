@@ -54,7 +54,7 @@ def test_effort_is_what_the_judge_says_and_nothing_else_is() -> None:
     tried = "<think>1+1=2 1+1=2 2*3=7 5-1=4</think>9"
     assert asyncio.run(rules(saying(tried, "9", f"{' '.join(f'{n}=1' for n in range(9))}"))) == [0.6, 0, 1]
     group = saying("a", "b", "c")
-    judge = Canned({"[reply]\na": "70 points", "[reply]\nb": "none at all"})
+    judge = Canned({"\na\n[/reply": "70 points", "\nb\n[/reply": "none at all"})
     asyncio.run(Scorer([JudgedEffort(judge, weight=0.2)])(group))
     first, unread, unanswered = group.trajectories
     assert first.reward == pytest.approx(0.14) and first.rewards == {"judged_effort": 0.7}

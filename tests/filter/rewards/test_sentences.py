@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -112,7 +113,11 @@ NONSENSE = ["", "all correct", "1: faithful; x; correct", "1: faithful; nan\n2: 
 def test_a_sentence_without_a_verdict_fails_the_attempt(said: str) -> None:
     judge = Tells(lambda parts: said if "x" in parts["reply"] else "1: faithful; x; correct")
     bad, good, empty = scored(spelled("x. y.", "z.", ""), SentenceVerdicts(judge))
-    assert bad.outcome is Outcome.FAILED and "need one verdict on each of 2 sentences" in bad.error and not bad.rewards
+    assert (
+        bad.outcome is Outcome.FAILED
+        and re.search("need one verdict on each of 2 sentences|no verdict of the judge", bad.error)
+        and not bad.rewards
+    )
     assert good.reward == 1.0 and empty.reward == 0.0 and not empty.error and len(judge.asked) == 4
 
 

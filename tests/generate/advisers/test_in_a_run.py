@@ -13,6 +13,7 @@ import pytest
 
 from strop.abilities import Meets, inside
 from strop.disk.ledger import Ledger
+from strop.environments.questions import signed
 from strop.errors import AdviserError, ConfigurationError, RewardError
 from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.advisers.beginning import Beginning
@@ -63,7 +64,7 @@ def test_a_resumed_run_asks_nobody_twice_and_no_secret_is_on_disk(
 ) -> None:
     monkeypatch.setenv("JUDGE_KEY", SECRET)
     with serving() as server:
-        server.says = lambda text: f"{'yes' if len(text) % 2 else 'no'}, and your key is {SECRET}"
+        server.says = lambda text: signed(text, f"{'yes' if len(text) % 2 else 'no'}, and your key is {SECRET}")
         server.answers = [(429, {"Retry-After": "0.01"}), (503, {"Retry-After": "0.01"})]
         launch(make_run(model, Endpoint(server.url, "m", "JUDGE_KEY")), tmp_path, "run")
         folder, paid = tmp_path / "run", len(server.asked)

@@ -109,7 +109,7 @@ def test_the_text_is_written_every_so_many_versions_from_good_and_bad_attempts(t
     assert len(memory.library.on(GOOD)) == len(memory.library.on(BAD)) == 1
     read(tmp_path, memory, 2)
     (asked,) = adviser.asked
-    assert "[reply]\nsum red gold 2 -> 3 9 ->" in asked and "[other]\nsum red blue 2" in asked
+    assert "]\nsum red gold 2 -> 3 9 ->" in asked and "]\nsum red blue 2" in asked
     read(tmp_path, memory, 2, number=7)
     assert len(adviser.asked) == 1, "by the first group of a version"
     third, made = read(tmp_path, memory, 3)

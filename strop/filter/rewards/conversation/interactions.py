@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
-from strop.filter.asking import all_of, key_of, text_of
+from strop.environments.questions import judgement
+from strop.filter.asking import ANYTHING, all_of, text_of, verdict
 from strop.filter.paid import Paid, Span
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Sampling, Trajectory, Turn
+from strop.types import Group, Sampling, Trajectory, Turn
 
 NAME = "scored"  # tokens of turns that were
 _ASKED = (
@@ -50,8 +50,8 @@ class Interactions(Reward):
 
     async def _score(self, attempt: Trajectory, solution: Turn, evaluation: Turn) -> int | None:
         parts = {"reply": solution.message.content, "other": evaluation.message.content}
-        asked = question(_ASKED, task=text_of(attempt.task), **parts)
-        return score_in(await self.scorer.ask([Message("user", asked)], _SAMPLING, key_of(asked)))
+        asked = judgement(_ASKED, task=text_of(attempt.task), **parts)
+        return score_in(await verdict(self.scorer, asked, ANYTHING, _SAMPLING))
 
 
 def score_in(text: str) -> int | None:

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.errors import ConfigurationError
-from strop.filter.asking import all_of, key_of
+from strop.filter.asking import YES_OR_NO, all_of, key_of, verdict_or_none
 from strop.filter.paid import Paid, Span
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Metrics, Sampling, Task, Trajectory
+from strop.types import Group, Metrics, Sampling, Task, Trajectory
 
 _ASKED = "Does this message of the world show progress on the task? Answer with yes or no."
 _SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the adviser
@@ -88,8 +88,8 @@ class LabelledMessages(Reward):
 
     async def _label(self, task: Task, text: str) -> float:
         """1 for yes, 0 for no and for whatever else is said; asked about the kind of task, not about this one."""
-        asked = question(_ASKED, task=task.source, reply=text[:_LONGEST])
-        said = await self.adviser.ask([Message("user", asked)], _SAMPLING, key_of(asked))
+        asked = judgement(_ASKED, task=task.source, reply=text[:_LONGEST])
+        said = await verdict_or_none(self.adviser, asked, YES_OR_NO, _SAMPLING, key_of(asked))
         return float(said.strip().lower().startswith("yes"))
 
     def learn(self, groups: Sequence[Group]) -> Metrics:

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.environments.scratchpad import final_answer
-from strop.filter.asking import all_of
-from strop.filter.rubrics import answer, is_met
+from strop.filter.asking import YES_OR_NO, all_of, verdict
+from strop.filter.rubrics import is_met
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -41,6 +41,6 @@ class Continued(Reward):
         if not predicted:
             return 0.0
         secret = json.loads(attempt.task.answer)
-        asked = question(ASKED, answer=f"{secret['next']}\n{secret['after']}", reply=predicted)
-        verdict = is_met(await answer(self.judge, asked))
-        return math.nan if verdict is None else float(verdict)
+        asked = judgement(ASKED, answer=f"{secret['next']}\n{secret['after']}", reply=predicted)
+        is_next = is_met(await verdict(self.judge, asked, YES_OR_NO))
+        return math.nan if is_next is None else float(is_next)

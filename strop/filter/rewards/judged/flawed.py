@@ -8,17 +8,19 @@ Papers: fapo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from strop.control.evidence import is_right
 from strop.environments.first_errors import CLEAN, located, question_about, steps_of
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of, key_of, text_of
+from strop.filter.asking import all_of, form_for, text_of, verdict
 from strop.filter.marks import plain_marks
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Sampling, Trajectory
+from strop.types import Group, Sampling, Trajectory
 
 _EXACT = Sampling(temperature=0.0, max_tokens=512)
+_BARE = re.compile(r"(?:.*</think>)?\s*-?[0-9]{1,6}\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,9 @@ class Flawed(Reward):
         return 1.0 - self.penalty * attempt.facts["flawed"]
 
     async def _first_error(self, attempt: Trajectory) -> int | None:
-        asked = question_about(text_of(attempt.task), attempt.task.answer, attempt.reply)
+        asked = question_about(text_of(attempt.task), attempt.task.answer, attempt.reply, form_for(self.judge))
         try:
-            said = await self.judge.ask([Message("user", asked)], _EXACT, key_of(asked))
+            said = await verdict(self.judge, asked, _BARE, _EXACT)
         except AdviserError:
             return None
         return located(said, len(steps_of(attempt.reply)))

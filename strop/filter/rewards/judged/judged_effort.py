@@ -10,10 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
-from strop.filter.asking import all_of, text_of
+from strop.environments.questions import judgement
+from strop.filter.asking import NUMBER, all_of, text_of, verdict
 from strop.filter.items import score_in
-from strop.filter.rubrics import answer
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -36,6 +35,6 @@ class JudgedEffort(Reward):
         return await all_of(self._mark(attempt) for attempt in group.trajectories)
 
     async def _mark(self, attempt: Trajectory) -> float:
-        asked = question(ASKED, task=text_of(attempt.task), reply=attempt.reply)
-        score = score_in(await answer(self.judge, asked))
+        asked = judgement(ASKED, task=text_of(attempt.task), reply=attempt.reply)
+        score = score_in(await verdict(self.judge, asked, NUMBER))
         return math.nan if score is None else score / 100

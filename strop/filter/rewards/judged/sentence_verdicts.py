@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import all_of, text_of
+from strop.filter.asking import all_of, text_of, verdict
 from strop.filter.paid import Paid, Span
 from strop.filter.places import ENDS
-from strop.filter.rubrics import answer
-from strop.filter.sentences import ASKED, SentenceVerdict, numbered, sentences, verdicts_in
+from strop.filter.sentences import ASKED, VERDICTS, SentenceVerdict, numbered, sentences, verdicts_in
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -48,8 +47,8 @@ class SentenceVerdicts(Reward):
         return Paid(0.0, tuple(spans))
 
     async def _verdicts(self, attempt: Trajectory, count: int) -> list[SentenceVerdict]:
-        asked = question(ASKED, task=text_of(attempt.task), reply=numbered(attempt.reply))
-        said = await answer(self.judge, asked)
+        asked = judgement(ASKED, task=text_of(attempt.task), reply=numbered(attempt.reply))
+        said = await verdict(self.judge, asked, VERDICTS)
         found = verdicts_in(said)
         if sorted(found) != list(range(1, count + 1)):
             raise AdviserError(f"need one verdict on each of {count} sentences, got {said[:80]!r}")

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.environments.ranking import question_about, scores_in
 from strop.errors import ConfigurationError
-from strop.filter.asking import all_of, key_of, text_of
+from strop.filter.asking import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
 from strop.filter.items import score_in
 from strop.roles import Adviser, Reward
-from strop.types import Group, Message, Sampling
+from strop.types import Group, Sampling
 
 TRUSTED = "How likely is it that the reply scores these right, from 0 to 100? Answer with the number."
 _VOTING = Sampling(temperature=0.5, max_tokens=512)
@@ -58,8 +58,8 @@ class ShuffledVotes(Reward):
     async def _vote(self, task: str, replies: Sequence[str], number: int) -> tuple[float, list[int]] | None:
         """How far an answer can be trusted, and its scores in the order of the attempts."""
         order = random.Random(f"{key_of(task)}/{number}").sample(range(len(replies)), len(replies))
-        asked = question_about(task, [replies[place] for place in order])
-        said = await self.judge.ask([Message("user", asked)], _VOTING, key_of(f"{asked}/{number}"))
+        asked = question_about(task, [replies[place] for place in order], form_for(self.judge))
+        said = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
         scores = scores_in(said, len(replies))
         if scores is None:
             return None
@@ -69,5 +69,5 @@ class ShuffledVotes(Reward):
     async def _trust(self, asked: str, said: str) -> float:
         if self.meta is None:
             return 0.0
-        text = question(TRUSTED, task=asked, reply=said)
-        return score_in(await self.meta.ask([Message("user", text)], _EXACT, key_of(text))) or 0.0
+        text = judgement(TRUSTED, task=asked, reply=said)
+        return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0

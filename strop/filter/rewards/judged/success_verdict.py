@@ -12,11 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
+from strop.environments.questions import judgement
 from strop.environments.several_turns.pages import answered
 from strop.errors import ConfigurationError
-from strop.filter.asking import all_of, text_of
-from strop.filter.rubrics import answer
+from strop.filter.asking import all_of, text_of, verdict
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 
@@ -26,6 +25,7 @@ ASKED = (
 )
 _FAILURE = re.compile(r"\b(?:NOT|NO)\b[^.\n]{0,40}\bSUCCESS|\bUNSUCCESS")
 _SUCCESS = re.compile(r"\bSUCCESS")
+_BARE = re.compile(r"\W{0,9}(?:NOT )?SUCCESS\W{0,9}")
 
 
 def verdict_in(text: str) -> float:
@@ -58,5 +58,5 @@ class SuccessVerdict(Reward):
         if not said:
             return 0.0
         seen = [message.content for turn in attempt.turns for message in turn.told][-self.pages :]
-        asked = question(ASKED, task=text_of(attempt.task), other="\n".join(seen), reply=said)
-        return verdict_in(await answer(self.judge, asked))
+        asked = judgement(ASKED, task=text_of(attempt.task), other="\n".join(seen), reply=said)
+        return verdict_in(await verdict(self.judge, asked, _BARE))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
+from strop.filter.asking import NUMBER, verdict_or_none
 from strop.filter.frames import frames
 from strop.filter.residuals import question, residual
 from strop.generate.partners import Dialogue, Player
@@ -104,7 +105,8 @@ class BudgetedTree(Strategy):
             return _Node(attempt, 0.0)
         *earlier, last = frames(attempt, turn.told)
         asked = question(prompt_of(attempt.task), earlier, last)
-        helped = residual(await self.judge.ask([Message("user", asked)], Sampling(temperature=0.0), start.key)) or 0.0
+        said = await verdict_or_none(self.judge, asked, NUMBER, Sampling(temperature=0.0), start.key)
+        helped = residual(said) or 0.0
         return _Node(attempt, min(max(parent.value + helped, 0.0), 1.0), helped)
 
 
