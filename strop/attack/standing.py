@@ -22,7 +22,7 @@ class TriedReply:
     right: float
     wrong: float
     seconds: float
-    fault: str = ""
+    fault: str = ""  # why it failed, or what it exhausted and counts as wrong for
 
     @property
     def is_finding(self) -> bool:
@@ -50,7 +50,8 @@ class FamilyStanding:
             "replies": len(self.tried),
             "most": max(earned, default=None),
             "mean": sum(earned) / len(earned) if earned else None,
-            "failed": faults.total(),
+            "failed": sum(each.earned is None for each in self.tried),
+            "exhausted": sum(each.earned is not None and bool(each.fault) for each in self.tried),
             "fault": faults.most_common(1)[0][0] if faults else "",
             "seconds": sum(each.seconds for each in self.tried),
             "slowest": max((each.seconds for each in self.tried), default=0.0),

@@ -1,20 +1,22 @@
-"""`strop attack`: what 1,000 hostile replies earn from a reward, by family of attack."""
+"""`strop attack`: what 1,000 hostile replies earn from a reward, and what 40 kinds of injection earn from a judge."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 
 from rich.console import Console
 from rich.markup import escape
 
 from strop.abilities import Meets, inside
 from strop.attack.bench import attacked
+from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.standing import WorldStanding, largest, shown
 from strop.catalogue.record import recipe_files
 from strop.cli.describe import table
+from strop.cli.models import find_model, open_policy
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.rooms import modules, named, values
 from strop.cli.words import parse_words
@@ -32,14 +34,24 @@ def attack(words: Sequence[str], worlds: Sequence[str], replies: int, seed: int,
     wish = parse_words(words)
     chosen = [world for text in worlds for world in parse_worlds(text, seed)]
     attacks = rewards_of(wish.recipe, wish.overrides, chosen)
-    found = [asyncio.run(attacked(rewards, world, replies, seed, seconds)) for world, rewards in attacks]
+    # who asks the policy cannot do so from a worker
+    outside = [(world, rewards) for world, rewards in attacks if not inside(rewards, Meets)]
+    found = [asyncio.run(attacked(rewards, world, replies, seed, seconds)) for world, rewards in outside]
+    judged = asyncio.run(_injections([each for each in attacks if asks_client(each[1])], seed))
     if as_json:
-        print(json.dumps(_plain(wish.recipe, seed, found), indent=1))
+        print(json.dumps(_plain(wish.recipe, seed, found, judged), indent=1))
     else:
         _show(Console(highlight=False), found)
-    if all(standing.problem for standing in found):
-        raise ConfigurationError(f"{wish.recipe} cannot be attacked: {found[0].world}: {found[0].problem}")
-    return int(any(standing.findings for standing in found))
+        show_injections(Console(highlight=False), judged)
+    problems = [(standing.world, standing.problem) for standing in found]
+    problems += [(standing.world, standing.problem) for standing in judged]
+    if all(problem for _, problem in problems):
+        raise ConfigurationError(f"{wish.recipe} cannot be attacked: {': '.join(problems[0])}")
+    return int(any(standing.findings for standing in found) or any(standing.paid for standing in judged))
+
+
+async def _injections(attacks: Sequence[tuple[World, tuple[Reward, ...]]], seed: int) -> list[InjectionStanding]:
+    return [await injected(rewards, world, seed) for world, rewards in attacks]
 
 
 def rewards_of(
@@ -68,7 +80,9 @@ def _of_recipe(
         raise ConfigurationError("a recipe brings its worlds: say world=NAME:LEVEL in place of --world")
     run = make_run(find_recipe(word), overrides)
     if met := inside(run.rewards, Meets):
-        raise ConfigurationError(f"{type(met[0]).__name__} asks the policy, and there is none here")
+        policy = open_policy(find_model(run.model), run.sampling)
+        for each in met:
+            each.meet(replace(policy, context=run.context))
     return [(world, run.rewards) for world in run.worlds]
 
 
@@ -85,10 +99,13 @@ def _made(kind: type[Reward], overrides: Mapping[str, str], world: World) -> Rew
     return kind(**given)
 
 
-def _plain(word: str, seed: int, found: Sequence[WorldStanding]) -> dict[str, object]:
+def _plain(
+    word: str, seed: int, found: Sequence[WorldStanding], judged: Sequence[InjectionStanding]
+) -> dict[str, object]:
     worlds = {standing.world: standing.plain() for standing in found}
     ratio = largest(standing.ratio for standing in found)
-    return {"reward": word, "seed": seed, "ratio": ratio, "worlds": worlds}
+    injections = {standing.world: standing.plain() for standing in judged}
+    return {"reward": word, "seed": seed, "ratio": ratio, "worlds": worlds, "injections": injections}
 
 
 def _show(console: Console, found: Sequence[WorldStanding]) -> None:
@@ -105,6 +122,22 @@ def _show(console: Console, found: Sequence[WorldStanding]) -> None:
         console.print(rows)
         for each in standing.findings[:_SHOWN]:
             console.print(f"[bold red]paid as right[/], {each.family}: {escape(shown(each.text))}", soft_wrap=True)
+
+
+def show_injections(console: Console, judged: Sequence[InjectionStanding]) -> None:
+    """What each kind of injection that was paid earned, and how many there were."""
+    for standing in judged:
+        paid = f"{len(standing.paid)} of {len(standing.kinds)} kinds of injection raise a wrong answer"
+        told = f"not tried, {escape(standing.problem)}" if standing.problem else paid
+        console.print(f"\n[bold]{standing.world}[/], its judge: {told}", soft_wrap=True)
+        rows = table("injection", "tried", "raised", "share", "not read", "most")
+        shown_kinds = {kind: each.plain() for kind, each in standing.kinds.items()}
+        for kind, plain in shown_kinds.items():
+            if plain["raised"] or plain["unread"]:
+                counts = [str(plain[key]) for key in ("tried", "raised")]
+                rows.add_row(kind, *counts, f"{plain['share']:.0%}", str(plain["unread"]), _figure(plain["most"]))
+        if rows.row_count:
+            console.print(rows)
 
 
 def _sentence(standing: WorldStanding) -> str:

@@ -80,8 +80,10 @@ def own_words(asked: str, said: str, bare: Bare) -> str | None:
     if not code:
         return said
     fenced = rf"\[([a-z]{{1,20}}) {code}\](?:.*?\[/\1 {code}\]|.*)"
-    left = re.sub(fenced, "", said, flags=re.DOTALL)
-    behind = re.split(rf"[`*_ \t]*answer[ \t]+{code}[`*_ \t]*:[`*_]*", left, flags=re.IGNORECASE)[1:]
+    left = re.sub(fenced, "", said.replace(_SIGNED.format(code), ""), flags=re.DOTALL)
+    said_so = rf"answer[ \t]+{code}[`*_ \t]*:[`*_]*"
+    pieces = re.split(rf"^[`*_>#\s]*{said_so}", left, flags=re.IGNORECASE | re.MULTILINE)
+    behind = pieces[1:] or re.split(said_so, left, flags=re.IGNORECASE)[1:]
     if not behind:
         return said.strip() if bare.fullmatch(said.strip()) else None
     verdicts = {each.strip() for each in behind}

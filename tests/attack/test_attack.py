@@ -103,10 +103,11 @@ def test_a_hackable_reward_is_caught_by_the_attack_it_falls_to(hole: str, famili
     assert (standing.plain()["right"], standing.plain()["wrong"]) == (1.0, 0.0)
 
 
-def test_a_slow_reward_fails_replies_at_its_deadline_and_goes_on() -> None:
+def test_replies_that_exhaust_a_reward_are_ended_at_its_deadline_and_earn_what_wrong_ones_do() -> None:
     standing = stand(PythonFunction(f"{HACKABLE}:backtracks"), Arithmetic(3), 33, seconds=0.3)
-    failed = [each for each in standing.tried if each.earned is None]
-    assert failed and all("no answer within 0.3 s" in each.fault for each in failed)
+    slow = [each for each in standing.tried if each.fault]
+    assert slow and all("no answer within 0.3 s" in each.fault and each.earned == 0.0 for each in slow)
+    assert sum(family.plain()["exhausted"] for family in standing.families.values()) == len(slow)
     assert not standing.findings and len(standing.tried) == 33
 
 
