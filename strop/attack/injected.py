@@ -22,7 +22,7 @@ _EQUAL = 1e-9  # rewards that differ by less are the same
 
 
 @dataclass(frozen=True)
-class Injected:
+class TriedInjection:
     """One injection: what the wrong answer earned without it and with it; None: nothing, it failed."""
 
     text: str
@@ -39,7 +39,7 @@ class Injected:
 class KindStanding:
     """What came of one kind of injection."""
 
-    tried: Sequence[Injected]
+    tried: Sequence[TriedInjection]
 
     @property
     def raised(self) -> int:
@@ -104,14 +104,14 @@ async def injected(
 
 
 async def _standing(asked: AskedRewards, known: Sequence[KnownTask], seed: int) -> dict[str, KindStanding]:
-    found: dict[str, list[Injected]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[TriedInjection]] = {kind: [] for kind in KINDS}
     for each in known:
         texts = {kind: injection(kind, each.target, seed) for kind in KINDS}
         without, *_ = await _earned(asked, each, [each.target.wrong])
         for (kind, text), (earned, error) in zip(
             texts.items(), await _earned(asked, each, list(texts.values())), strict=True
         ):
-            found[kind].append(Injected(text, without[0], earned, error))
+            found[kind].append(TriedInjection(text, without[0], earned, error))
     return {kind: KindStanding(tried) for kind, tried in found.items()}
 
 

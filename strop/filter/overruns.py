@@ -20,6 +20,7 @@ from strop.filter.paid import Paid
 from strop.types import Message, Trajectory, Turn
 
 _WRONG = ("", "I do not know.", "0")  # completions that are not right, or almost nowhere
+QUICK_SHARE = 0.25  # of the deadline, within which a completion is marked that shall be a control later
 _CONTROL_SHARE = 0.5  # of the deadline: a scorer that is slow with everything is not cleared by a hair
 
 Asked = Callable[[Trajectory, float], Awaitable[Mark]]
@@ -38,7 +39,7 @@ async def cleared(
 ) -> Mark | Overrun:
     """What becomes of a suspect: its mark after all, a fault of the scorer, or an overrun.
 
-    `known`: a completion that this reward has marked, of any task; `siblings`: what it marked others of this task with.
+    `known`: a completion that this reward has marked quickly, of any task; `siblings`: its marks of others of this one.
     """
     usual = known.turns if known else said(suspect.task.answer or _WRONG[1])
     marks = list[Mark]()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from itertools import count
 from strop.abilities import inside
 from strop.errors import RewardError
 from strop.filter.marks import Fault, Mark, marked
-from strop.filter.overruns import Overrun, Overruns, cleared, is_overrun, total
+from strop.filter.overruns import QUICK_SHARE, Overrun, Overruns, cleared, is_overrun, total
 from strop.filter.paid import Paid
 from strop.filter.places import Places, misplaced, pay
 from strop.filter.process import WorkerPool
@@ -56,7 +57,7 @@ class Scorer:
         self._foreign = list(foreign)
         self._pool = WorkerPool(list(foreign.values()), workers)
         self._seconds = seconds
-        self._known: dict[str, Trajectory] = {}  # by reward: a completion that it has marked
+        self._known: dict[str, Trajectory] = {}  # by reward: a completion that it has marked quickly
         self.places: Places | None = None  # set by who has a tokenizer
         self.overruns = Overruns()  # set by who has a folder
 
@@ -107,9 +108,11 @@ class Scorer:
             return [*await self._singled_out(name, group)]
         recorded = [self.overruns.known(name, attempt) for attempt in group.trajectories]
         left = [attempt for attempt, known in zip(group.trajectories, recorded, strict=True) if known is None]
+        begun = time.monotonic()
         marks = await self._singled_out(name, replace(group, trajectories=left))
+        is_quick = time.monotonic() - begun < self._seconds * QUICK_SHARE
         marked = [(attempt, mark) for attempt, mark in zip(left, marks, strict=True) if not isinstance(mark, Fault)]
-        if marked:
+        if marked and is_quick:
             self._known[name] = marked[0][0]
         values = [total(mark) for _, mark in marked]
         judged = (self._judged(name, attempt, mark, values) for attempt, mark in zip(left, marks, strict=True))
