@@ -26,6 +26,10 @@ class RewardError(StropError):
     """A reward that broke its contract."""
 
 
+class EpisodeError(StropError):
+    """A step or reset that the state of its episode does not allow; nothing is paid for it."""
+
+
 class AdviserError(StropError):
     """Somebody who was asked for advice did not answer; whatever asked goes without."""
 

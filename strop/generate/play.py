@@ -16,6 +16,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from strop.environments.at_start import environment_at
 from strop.environments.demonstrating import demonstrating
 from strop.errors import StropError
+from strop.generate.episode import Episode, Phase
 from strop.generate.talk import Paused, Talk
 from strop.machines import Stop
 from strop.observe.stages import Stages
@@ -34,27 +35,36 @@ class WorldFailed(Exception):  # noqa: N818 (it says what happened; it is never 
 
 @dataclass
 class Guarded:
-    """An environment whose exceptions cannot be taken for anybody else's, and that answers within `seconds`."""
+    """One episode of an environment: its exceptions cannot be taken for anybody else's, it answers within `seconds`.
+
+    After `done` no step is accepted, so what was paid until then is final.
+    """
 
     inner: Environment
     attempt: str = ""
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
     is_open: bool = False  # the world's last word was that it goes on
+    episode: Episode = field(default_factory=Episode)
 
     def __post_init__(self) -> None:
         self._name = f"attempt {self.attempt}"
 
     async def reset(self, task: Task) -> None:
-        await self._guard(self.inner.reset, task)
+        with self.episode.answering(Phase.NEW):
+            await self._guard(self.inner.reset, task)
 
     async def step(self, reply: Message) -> Observation:
-        observation = await self._guard(self.inner.step, reply)
+        with self.episode.answering(Phase.OPEN):
+            observation = await self._guard(self.inner.step, reply)
         self.is_open = not observation.done
+        if observation.done:
+            self.episode.end()
         return observation
 
     async def close(self) -> None:
-        await self._guard(self.inner.close)
+        if self.episode.close():
+            await self._guard(self.inner.close)
 
     def demonstrate(self) -> Message:
         shown = demonstrating(self.inner)

@@ -142,10 +142,12 @@ def test_bad_requests_are_told_what_is_wrong(policy: Policy) -> None:
         for path, body in STRANGERS.items():
             status, told = await sent(address, path, body, f"x-api-key: {key}")
             assert status == 400 and "role" in told["error"]["message"], (path, told)
+        acts = attempts.let_act(conversation)
         for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/attempt/step", "/attempt/reward"):
-            status, told = await sent(address, path, b" " * (10 << 20), f"x-api-key: {key}")
+            own = acts if path.startswith("/attempt") else key
+            status, told = await sent(address, path, b" " * (10 << 20), f"x-api-key: {own}")
             assert status == 413, path
-            status, told = await sent(address, path, b'{"half": ', f"x-api-key: {key}")
+            status, told = await sent(address, path, b'{"half": ', f"x-api-key: {own}")
             assert status == 400 and "no JSON" in told["error"]["message"], path
         body = json.dumps({"input": "a", "previous_response_id": "resp_0123456789abn7"}).encode()
         status, told = await sent(address, "/v1/responses", body, f"authorization: Bearer {key}")
@@ -192,9 +194,29 @@ def test_an_emoji_in_two_halves_is_a_character(policy: Policy) -> None:
     assert len(within(policy, work).turns) == 1
 
 
-def test_rewards_are_told_until_the_end(policy: Policy) -> None:
+def test_the_key_that_asks_the_policy_does_not_act_in_the_environment(policy: Policy) -> None:
     async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
-        who = f"authorization: Bearer {key}"
+        conversation.hears_reward, acts = True, attempts.let_act(conversation)
+        for path, body in (("/attempt/step", b'{"content": "4"}'), ("/attempt/reward", b'{"reward": 1}')):
+            status, told = await sent(address, path, body, f"x-api-key: {key}")
+            assert status == 403 and "environment_key" in told["error"]["message"]
+            status, _ = await sent(address, path, body, "x-api-key: env-strop-no")
+            assert status == 401
+        for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
+            status, told = await sent(address, path, json.dumps(ASK).encode(), f"x-api-key: {acts}")
+            assert status == 403 and "OPENAI_API_KEY" in told["error"]["message"]
+        assert conversation.reward is None and conversation.served.turns == 0
+        await attempts.end(key)
+        for each in (key, acts):
+            status, told = await sent(address, "/attempt/reward", b'{"reward": 1}', f"x-api-key: {each}")
+            assert status == 409 and "ended" in told["error"]["message"], "both keys end with the attempt"
+
+    within(policy, work)
+
+
+def test_a_reward_is_told_once(policy: Policy) -> None:
+    async def work(address: str, attempts: Attempts, key: str, conversation: Any) -> None:
+        who = f"authorization: Bearer {attempts.let_act(conversation)}"
         status, told = await sent(address, "/attempt/reward", b'{"reward": 1}', who)
         assert status == 409 and conversation.reward is None, "nobody asked"
         conversation.hears_reward = True
@@ -203,6 +225,10 @@ def test_rewards_are_told_until_the_end(policy: Policy) -> None:
             assert status == 400
         status, told = await sent(address, "/attempt/reward", b'{"reward": 0.5}', who)
         assert status == 200 and told["reward"] == conversation.reward == 0.5
+        for more in (b'{"reward": 1}', b'{"reward": 0.5}'):
+            status, told = await sent(address, "/attempt/reward", more, who)
+            assert status == 409 and "final" in told["error"]["message"] and conversation.reward == 0.5
+        assert conversation.served.refused == 3
 
     within(policy, work)
 

@@ -19,7 +19,7 @@ from strop.generate.play import play
 from strop.generate.policy import Policy
 from strop.processes.box.bubble import problem
 from strop.roles import World
-from strop.types import Message, Observation, Outcome, Trajectory
+from strop.types import Message, Observation, Outcome, Task, Trajectory
 from tests.serve.serving import dialogue, furthest, pocket, task_of
 
 pytest.importorskip("openai")
@@ -34,8 +34,12 @@ def policy() -> Policy:
 
 
 def played(policy: Policy, agent: Any, index: int = 0, world: World = PLAIN) -> Trajectory:
+    return played_at(policy, agent, task_of(index), world, index)
+
+
+def played_at(policy: Policy, agent: Any, task: Task, world: World, number: int = 0) -> Trajectory:
     async def work() -> Trajectory:
-        talk = dialogue(policy, task_of(index), index)
+        talk = dialogue(policy, task, number)
         attempt = await play(agent, world, talk, seconds=2.0)
         assert furthest(talk) < 1e-5
         if isinstance(agent, OutsideProgram):
@@ -70,12 +74,12 @@ except OSError:
 print(json.dumps({"reward": 0.25}))
 """
 POSTS = """
-body, head = b'{"reward": 0.5}', {"x-api-key": os.environ["STROP_KEY"]}
+body, head = b'{"reward": 0.5}', {"x-api-key": told["environment_key"]}
 u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/reward", body, head))
 """
 
 
-@pytest.mark.skipif(bool(problem()), reason="no bubblewrap here")
+@pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
 def test_within_walls_it_reaches_the_policy_and_nothing_else(policy: Policy) -> None:
     code = ASKS + LOOKS.replace("HOME", repr(str(Path(__file__))))
     attempt = played(policy, program(code, pays="line", isolation="walls"))
@@ -84,7 +88,7 @@ def test_within_walls_it_reaches_the_policy_and_nothing_else(policy: Policy) -> 
     assert played(policy, program(code, pays="line", isolation="walls")).turn_rewards == (0.25,)
 
 
-@pytest.mark.skipif(bool(problem()), reason="no bubblewrap here")
+@pytest.mark.skipif(bool(problem()), reason=f"wall: {problem()}")
 def test_within_walls_a_file_of_ones_own_is_run(
     policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +134,7 @@ class Stuck(KeyValueEnvironment):
     async def step(self, reply: Message) -> Observation:
         if "again" in reply.content:
             await asyncio.sleep(60)
-        return Observation((Message("tool", "4"),), reward=0.0)
+        return Observation((Message("tool", "4"),), done=False, reward=0.0)
 
 
 class StuckWorld(KeyValue):
@@ -141,7 +145,7 @@ class StuckWorld(KeyValue):
 STEPS = """
 for content in ("once", "again"):
     try:
-        body, head = json.dumps({"content": content}).encode(), {"x-api-key": os.environ["STROP_KEY"]}
+        body, head = json.dumps({"content": content}).encode(), {"x-api-key": told["environment_key"]}
         u.urlopen(u.Request(os.environ["STROP_URL"] + "/attempt/step", body, head))
     except u.HTTPError as error:
         assert error.code == 502 and b"no answer within" in error.read()

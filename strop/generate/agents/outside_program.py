@@ -1,10 +1,11 @@
 """Any program that talks to a model: it is given an address and a key, and what it asks are the attempt's turns.
 
 It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
-input: JSON with `messages` and `tools`. It may play in the task's world (`POST $STROP_URL/attempt/step`), say what it
-earned (`POST $STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge.
-What a program says of itself is believed: where it runs what the policy writes, let the world judge, since all that
-runs in it knows its key.
+input: JSON with `messages`, `tools` and `environment_key`. It may play in the task's world (`POST
+$STROP_URL/attempt/step` with that key) until the world is done, say once what it earned (`POST
+$STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge. What a program
+says of itself is believed: where it runs what the policy writes, let the world judge. The key that acts is another
+one than that which asks the policy, and stands in no variable, since what a program starts inherits its variables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from strop.abilities import Closes, Learns, Refuses
-from strop.errors import ConfigurationError, StropError
+from strop.errors import ConfigurationError, EpisodeError, StropError
 from strop.generate.partners import Dialogue
 from strop.generate.play import WorldFailed
 from strop.generate.talk import Talk
@@ -89,6 +90,8 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         async def step(reply: Message) -> Observation:
             try:
                 answers.append(await environment.step(reply))
+            except EpisodeError:
+                raise  # its caller's mistake: the answer is 409, and the episode stays as it is
             except (StropError, WorldFailed) as failure:
                 failures.append(failure)
                 raise
@@ -96,10 +99,11 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
 
         visit.step, visit.hears_reward = step, self.pays == "post"
         try:
-            ran = await self._run(task, key)
+            ran = await self._run(task, key, guests.let_act(visit))
         finally:
             await guests.end(key)
             self._count(visit)
+        await visit.settled()
         if failures:
             raise failures[0]  # whatever the program made of it
         is_late = ran.ending is Ending.TIMEOUT and self.late == "judged" and len(dialogue.turns) > 0
@@ -131,10 +135,9 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         self._address = await asyncio.shield(self._opening)
         return self._guests
 
-    async def _run(self, task: Task, key: str) -> Ran:
-        given = json.dumps(
-            {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
-        )
+    async def _run(self, task: Task, key: str, environment_key: str) -> Ran:
+        told = {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
+        given = json.dumps({**told, "environment_key": environment_key})
         allowance, words = Allowance(self.seconds, self.memory), self._words
         if self.isolation == "process":
             return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
@@ -204,7 +207,7 @@ def _line(printed: str) -> float:
 
 def _environment(address: str, key: str) -> tuple[tuple[str, str], ...]:
     told = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": key}
-    told |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key, "STROP_URL": address, "STROP_KEY": key}
+    told |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key, "STROP_URL": address}
     return tuple(told.items())
 
 

@@ -35,7 +35,11 @@ class Guests(Protocol):
     model: str
 
     def visit(self, key: str) -> Visit:
-        """That of a key; `Refusal` for one that nobody was given."""
+        """In which a key asks the policy; `Refusal` for one that nobody was given."""
+        ...
+
+    def actor(self, key: str) -> Visit:
+        """In whose environment a key acts: another key than the one that asks the policy."""
         ...
 
 
@@ -100,33 +104,33 @@ class App:
 
     async def _step(self, dialect: Dialect, request: Request) -> Response:
         """What the attempt's world answers to a reply: for programs that play in a world of the run."""
-        visit = self._visit(request)
+        visit = self.guests.actor(_key(request))
         content = _parsed(await _body(request)).get("content")
-        if visit.step is None or visit.is_sealed:
-            raise Refusal(409, "this attempt has no world that answers now")
         if not isinstance(content, str):
             raise Refusal(400, "content is the text of a reply")
         try:
-            answer = await visit.step(Message("assistant", content))
+            answer = await visit.act(Message("assistant", content))
         except WorldFailed as failure:
             raise Refusal(502, f"the world of this attempt failed: {failure}") from failure
         told = [{"role": each.role, "content": each.content} for each in answer.messages]
         return JSONResponse({"messages": told, "done": answer.done})
 
     async def _reward(self, dialect: Dialect, request: Request) -> Response:
-        talk = self._visit(request)
+        visit = self.guests.actor(_key(request))
         value = _parsed(await _body(request)).get("reward")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
             raise Refusal(400, "reward is a number")
-        if talk.is_sealed or not talk.hears_reward:
-            raise Refusal(409, "nobody asks here what this attempt earned, or it has ended")
-        talk.reward = float(value)
-        return JSONResponse({"reward": talk.reward})
+        visit.pay(float(value))
+        return JSONResponse({"reward": visit.reward})
 
     def _visit(self, request: Request) -> Visit:
-        told = request.headers.get("authorization", "")
-        key = told[7:] if told.lower().startswith("bearer ") else request.headers.get("x-api-key", "")
-        return self.guests.visit(key.strip())
+        return self.guests.visit(_key(request))
+
+
+def _key(request: Request) -> str:
+    told = request.headers.get("authorization", "")
+    key = told[7:] if told.lower().startswith("bearer ") else request.headers.get("x-api-key", "")
+    return key.strip()
 
 
 async def _body(request: Request) -> bytes:

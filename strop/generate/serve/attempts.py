@@ -1,4 +1,4 @@
-"""Attempts that are being made: each has a key, and whoever has it talks in that attempt alone."""
+"""Attempts that are being made: one key to ask the policy in an attempt, another one to act in its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strop.generate.serve.asks import Refusal
 from strop.generate.serve.visit import Visit
 from strop.generate.talk import Talk
 
-_REMEMBERED = 10_000  # attempts that ended: a program that asks too late hears so
+_REMEMBERED = 20_000  # keys of attempts that ended: a program that asks too late hears so
 
 
 @dataclass
@@ -20,25 +20,44 @@ class Attempts(Guests):
 
     model: str = "policy"
     _open: dict[str, Visit] = field(default_factory=dict, init=False, repr=False)
+    _acting: dict[str, Visit] = field(default_factory=dict, init=False, repr=False)
     _ended: OrderedDict[str, None] = field(default_factory=OrderedDict, init=False, repr=False)
 
     def admit(self, talk: Talk) -> tuple[str, Visit]:
-        """A key for this attempt."""
+        """A key with which to ask the policy in this attempt."""
         key = f"sk-strop-{secrets.token_urlsafe(24)}"
         self._open[key] = Visit(talk, talk.policy.calls)
         return key, self._open[key]
 
+    def let_act(self, visit: Visit) -> str:
+        """A key with which to act in its environment, and nothing else."""
+        key = f"env-strop-{secrets.token_urlsafe(24)}"
+        self._acting[key] = visit
+        return key
+
     async def end(self, key: str) -> None:
-        """Nothing more is answered to this key, and what is being written is kept."""
+        """Nothing more is answered to the keys of this attempt, and what is being written is kept."""
         visit = self._open.pop(key)
-        self._ended[key] = None
-        if len(self._ended) > _REMEMBERED:
+        for each in (key, *(acting for acting, other in self._acting.items() if other is visit)):
+            self._acting.pop(each, None)
+            self._ended[each] = None
+        while len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
         await visit.close()
 
     def visit(self, key: str) -> Visit:
+        if key in self._acting:
+            raise Refusal(403, "this key acts in the environment: the policy is asked with OPENAI_API_KEY")
+        return self._found(key, self._open)
+
+    def actor(self, key: str) -> Visit:
+        if key in self._open:
+            raise Refusal(403, "this key asks the policy: `environment_key` of the standard input acts here")
+        return self._found(key, self._acting)
+
+    def _found(self, key: str, known: dict[str, Visit]) -> Visit:
         if key in self._ended:
             raise Refusal(409, "this attempt has ended: nothing more can be asked in it")
-        if key not in self._open:
+        if key not in known:
             raise Refusal(401, "this key belongs to no attempt")
-        return self._open[key]
+        return known[key]

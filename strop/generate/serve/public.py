@@ -25,8 +25,15 @@ class Public(Guests):
     _number: int = field(default=0, init=False)
 
     def visit(self, key: str) -> Visit:
-        if not secrets.compare_digest(key.encode(), self.token.encode()):
-            raise Refusal(401, "this key is not the token that the server was started with")
+        self._check(key)
         self._number += 1
         start = Start(f"served/{self._number}", attempt_key(self.seed, f"served/{self._number}"))
         return Visit(self.policy.dialogue(_NOTHING, start), self.policy.calls, is_free=True)
+
+    def actor(self, key: str) -> Visit:
+        self._check(key)
+        raise Refusal(403, "this server asks a model and has no environment to act in")
+
+    def _check(self, key: str) -> None:
+        if not secrets.compare_digest(key.encode(), self.token.encode()):
+            raise Refusal(401, "this key is not the token that the server was started with")

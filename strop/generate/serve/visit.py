@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strop.errors import EpisodeError
 from strop.generate.call_format import CallFormat, Parts
 from strop.generate.serve.asks import Ask, Refusal, Reply
 from strop.generate.serve.histories import Histories, Place
@@ -30,6 +31,7 @@ class Served:
     repaired: int = 0  # replies that came back in other words, and were known by their ids
     retried: int = 0  # requests that were answered with what had been written already
     ill_formed: int = 0  # replies with a call that could not be read
+    refused: int = 0  # steps and payments that the episode did not accept: after its end, or beside another one
 
 
 @dataclass(eq=False)
@@ -42,12 +44,13 @@ class Visit:
     served: Served = field(default_factory=Served, init=False)
     is_sealed: bool = field(default=False, init=False)
     hears_reward: bool = field(default=False, init=False)
-    reward: float | None = field(default=None, init=False)  # as told by the client's program, where that is asked
+    reward: float | None = field(default=None, init=False)  # told once by the client's program, where that is asked
     step: Callable[[Message], Awaitable[Observation]] | None = field(default=None, init=False)  # what the world answers
     _histories: Histories = field(default_factory=Histories, init=False)
     _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and replies asked of each
     _answers: dict[str, asyncio.Future[Reply]] = field(default_factory=dict, init=False)  # by request
     _running: set[Talk] = field(default_factory=set, init=False)
+    _steps: set[asyncio.Future[Observation]] = field(default_factory=set, init=False)  # that are not answered yet
 
     def known(self, body: bytes) -> asyncio.Future[Reply] | None:
         """What was written for the same request, or is being written: the answer to one that is sent again."""
@@ -94,12 +97,40 @@ class Visit:
         self.served.ill_formed += reply.is_ill_formed
         return reply
 
+    async def act(self, reply: Message) -> Observation:
+        """What the environment answers to a reply, to its end even if the client goes away."""
+        if self.step is None or self.is_sealed:
+            raise self._refused("this attempt has no environment that answers now")
+        step = asyncio.ensure_future(self.step(reply))
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        try:
+            return await asyncio.shield(step)
+        except EpisodeError as error:
+            raise self._refused(str(error)) from error
+
+    def pay(self, reward: float) -> None:
+        """What the program says that it earned: once, and final."""
+        if self.is_sealed or not self.hears_reward:
+            raise self._refused("nobody asks here what this attempt earned, or it has ended")
+        if self.reward is not None:
+            raise self._refused(f"this attempt was paid {self.reward:g} already, and that is final")
+        self.reward = reward
+
+    def _refused(self, why: str) -> Refusal:
+        self.served.refused += 1
+        return Refusal(409, why)
+
     async def close(self) -> None:
         """Nothing more is answered; what is being written ends where it stands, and is kept."""
         self.is_sealed = True
         for talk in self._running:
             talk.policy.engine.abort(talk.key)
         await asyncio.gather(*(each for each in self._answers.values() if not each.done()), return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Steps that were accepted are answered, though nobody may hear it any more."""
+        await asyncio.gather(*self._steps, return_exceptions=True)
 
     def num_unsure(self, ask: Ask) -> int:
         """Characters at the end of what is written that may turn out to begin a call, or what ends the reply."""

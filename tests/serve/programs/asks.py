@@ -5,7 +5,8 @@ import os
 import sys
 import urllib.request as u
 
-messages = json.load(sys.stdin)["messages"]
+told = json.load(sys.stdin)
+messages = told["messages"]
 head = {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
 asked = u.Request(
     os.environ["OPENAI_BASE_URL"] + "/chat/completions", json.dumps({"messages": messages}).encode(), head

@@ -7,13 +7,14 @@ import urllib.request
 
 from openai import OpenAI
 
-client, messages = OpenAI(max_retries=0), json.load(sys.stdin)["messages"]
+client, told = OpenAI(max_retries=0), json.load(sys.stdin)
+messages = told["messages"]
 while True:
     reply = client.chat.completions.create(model="policy", messages=messages).choices[0].message.content or ""
     asked = urllib.request.Request(
         os.environ["STROP_URL"] + "/attempt/step",
         json.dumps({"content": reply}).encode(),
-        {"authorization": "Bearer " + os.environ["STROP_KEY"]},
+        {"authorization": "Bearer " + told["environment_key"]},
     )
     answer = json.load(urllib.request.urlopen(asked))
     if answer["done"]:

@@ -6,7 +6,8 @@ import sys
 import urllib.request
 
 MOST_TURNS = 8
-TASK = json.load(sys.stdin)["messages"][-1]["content"]
+_TOLD = json.load(sys.stdin)
+TASK = _TOLD["messages"][-1]["content"]
 _is_over = False
 
 
@@ -38,7 +39,7 @@ def _step(content: str) -> str:
     global _is_over
     if _is_over:
         return "error: the task is over"
-    head = {"authorization": "Bearer " + os.environ["STROP_KEY"]}
+    head = {"authorization": "Bearer " + _TOLD["environment_key"]}
     body = json.dumps({"content": content}).encode()
     with urllib.request.urlopen(
         urllib.request.Request(os.environ["STROP_URL"] + "/attempt/step", body, head)

@@ -12,11 +12,9 @@ import sys
 import urllib.request
 from typing import Any
 
-_KEY = os.environ.get("OPENAI_API_KEY", "")
 
-
-def _post(url: str, body: dict[str, Any]) -> Any:
-    head = {"authorization": f"Bearer {_KEY}", "content-type": "application/json"}
+def _post(url: str, key: str, body: dict[str, Any]) -> Any:
+    head = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), head)) as answer:
         return json.load(answer)
 
@@ -28,15 +26,17 @@ def _is_wrong(question: dict[str, str], reply: str) -> bool:
 
 
 def main() -> None:
-    messages = json.load(sys.stdin)["messages"]
-    policy, world = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["STROP_URL"] + "/attempt/step"
+    told = json.load(sys.stdin)
+    messages = told["messages"]
+    policy = os.environ["OPENAI_BASE_URL"] + "/chat/completions", os.environ["OPENAI_API_KEY"]
+    world = os.environ["STROP_URL"] + "/attempt/step", told["environment_key"]
     is_done = False
     while True:
         asked = {"model": "policy", "messages": messages} | ({"max_tokens": 1} if is_done else {})
-        reply = _post(policy, asked)["choices"][0]["message"].get("content") or ""
+        reply = _post(*policy, asked)["choices"][0]["message"].get("content") or ""
         if is_done:
             return
-        answer = _post(world, {"content": reply})
+        answer = _post(*world, {"content": reply})
         is_done = answer["done"]
         said = answer["messages"]
         if is_done:

@@ -1,0 +1,119 @@
+"""An episode takes each call at its time alone: what was paid when the environment was done is final."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from strop.errors import EpisodeError
+from strop.generate.agents.chat import Chat
+from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.partners import Dialogue
+from strop.generate.play import Guarded, WorldFailed
+from strop.roles import Agent, Environment
+from strop.types import Message, Observation, Outcome, Start, Task
+from tests.generate.talking import TASK
+from tests.generate.test_play import Echo, played
+
+RIGHT, WRONG = Message("assistant", TASK.answer), Message("assistant", "2")
+
+
+@dataclass
+class Slow(Echo):
+    """Answers when it is let."""
+
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def step(self, reply: Message) -> Observation:
+        await self.go_on.wait()
+        return await super().step(reply)
+
+
+def run_of(inner: Echo) -> tuple[Guarded, Echo]:
+    return Guarded(inner, "a", seconds=5.0), inner
+
+
+def test_no_step_is_taken_before_reset_after_done_or_after_close() -> None:
+    async def main() -> None:
+        episode, inner = run_of(Echo())
+        with pytest.raises(EpisodeError, match="not reset yet"):
+            await episode.step(RIGHT)
+        await episode.reset(TASK)
+        assert not (await episode.step(WRONG)).done
+        with pytest.raises(EpisodeError, match="no reset"):
+            await episode.reset(TASK)
+        assert (await episode.step(RIGHT)).reward == 1.0
+        for again in (RIGHT, WRONG):
+            with pytest.raises(EpisodeError, match="final"):
+                await episode.step(again)
+        await episode.close()
+        await episode.close()
+        with pytest.raises(EpisodeError, match="closed"):
+            await episode.step(RIGHT)
+        assert inner.calls == ["reset", "step 2", "step 4", "close"], "the environment heard nothing of the others"
+
+    asyncio.run(main())
+
+
+def test_steps_are_taken_one_by_one() -> None:
+    async def main() -> None:
+        episode, inner = run_of(slow := Slow())
+        await episode.reset(TASK)
+        first = asyncio.create_task(episode.step(RIGHT))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            with pytest.raises(EpisodeError, match="has not answered"):
+                await episode.step(RIGHT)
+        slow.go_on.set()
+        assert (await first).reward == 1.0 and inner.calls == ["reset", "step 4"]
+
+    asyncio.run(main())
+
+
+def test_an_answer_that_comes_after_the_end_pays_nothing() -> None:
+    async def main() -> None:
+        episode, _ = run_of(slow := Slow())
+        await episode.reset(TASK)
+        late = asyncio.create_task(episode.step(RIGHT))
+        await asyncio.sleep(0)
+        await episode.close()
+        slow.go_on.set()
+        with pytest.raises(EpisodeError, match="closed"):
+            await late
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("where", ["reset", "step 2"])
+def test_an_environment_that_failed_is_not_asked_again(where: str) -> None:
+    async def main() -> None:
+        episode, _ = run_of(Echo(broken={where: OSError("gone")}))
+        with pytest.raises(WorldFailed):
+            await episode.reset(TASK)
+            await episode.step(WRONG)
+        with pytest.raises(EpisodeError, match="failed"):
+            await episode.step(RIGHT)
+
+    asyncio.run(main())
+
+
+class Insists(Agent):
+    """Goes on after the end, and believes in what it is paid there."""
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        return tuple([(await environment.step(await dialogue.reply())).reward or 0.0 for _ in range(3)])
+
+
+def test_an_agent_that_goes_on_after_the_end_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(EpisodeError, match="final"):
+        played(tmp_path, Echo(), ["2|", "4|", "4|"], Insists())
+
+
+def test_an_environment_that_ends_earlier_than_it_did_failed(tmp_path: Path) -> None:
+    given = played(tmp_path, Echo(), [], Demonstrate()).turns
+    attempt = played(tmp_path, Echo(), [], Chat(), Start("g-1", 9, given[::-1]))
+    assert attempt.outcome is Outcome.FAILED and "ended after 1 of 2 turns" in attempt.error
