@@ -149,6 +149,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")] = 8000,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one reply, at most.")] = 1024,
     is_open: Annotated[bool, typer.Option("--open", help="Let other machines in.")] = False,
+    names: Annotated[list[str] | None, typer.Option("--name", help="Host name by which clients ask it, too.")] = None,
     device: Device = "cpu",
     debug: Debug = False,
 ) -> None:
@@ -156,7 +157,7 @@ def serve(
     from strop.cli.serve import Serving
     from strop.cli.serve import serve as serve_model
 
-    serve_model(Serving(model, host, port, max_tokens, device=device, is_open=is_open))
+    serve_model(Serving(model, host, port, max_tokens, device=device, is_open=is_open, names=tuple(names or ())))
 
 
 @app.command("runs")

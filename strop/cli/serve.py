@@ -30,6 +30,7 @@ class Serving:
     seed: int = 0
     device: str = "cpu"
     is_open: bool = False  # to other machines, too
+    names: tuple[str, ...] = ()  # of this machine, by which it is asked beside its host
 
 
 def serve(asked: Serving) -> None:
@@ -46,7 +47,7 @@ def serve(asked: Serving) -> None:
     hush()
     folder, token = find_model(asked.model), os.environ.get(TOKEN) or secrets.token_urlsafe(16)
     policy = open_policy(folder, Sampling(max_tokens=asked.max_tokens), asked.device)
-    door = Door(Public(policy, _name(asked.model), token, asked.seed), asked.host, asked.port)
+    door = Door(Public(policy, _name(asked.model), token, asked.seed), asked.host, asked.port, names=asked.names)
 
     async def open_until_interrupted() -> None:
         _say(await door.open(), token, _name(asked.model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from starlette.applications import Starlette
@@ -22,6 +22,8 @@ from strop.generate.serve.dialects.dialect import Dialect, Written
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
 from strop.generate.serve.visit import Visit
+from strop.processes.host_names import HostNames
+from strop.processes.http_connection import let_in
 from strop.types import Message
 
 _LONGEST = 8 << 20  # bytes of a request
@@ -48,6 +50,8 @@ class App:
     """Routes of the endpoint."""
 
     guests: Guests
+    names: HostNames = field(default_factory=HostNames)  # by which it is asked
+    seconds: float = 30.0  # within which the body of a request comes
 
     def starlette(self) -> Starlette:
         dialects = {"/v1/chat/completions": ChatCompletions(), "/v1/responses": Responses(), "/v1/messages": Messages()}
@@ -67,6 +71,8 @@ class App:
 
         async def answered(request: Request) -> Response:
             try:
+                if not self.names.know(request.headers.get("host", "")):
+                    raise Refusal(403, "this server is not asked by that name: its owner may add it with --name")
                 return await work(dialect, request)  # type: ignore[no-any-return]
             except Refusal as refusal:
                 return JSONResponse(dialect.refuse(refusal.status, str(refusal)), refusal.status)
@@ -79,7 +85,7 @@ class App:
 
     async def _answer(self, dialect: Dialect, request: Request) -> Response:
         talk = self._visit(request)
-        raw = await _body(request)
+        raw = await self._body(request)
         body = _parsed(raw)
         ask = dialect.parse(body)
         is_retry = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
@@ -92,7 +98,7 @@ class App:
 
     async def _count(self, dialect: Dialect, request: Request) -> Response:
         talk = self._visit(request)
-        return JSONResponse({"input_tokens": talk.count(dialect.parse(_parsed(await _body(request))))})
+        return JSONResponse({"input_tokens": talk.count(dialect.parse(_parsed(await self._body(request))))})
 
     async def _models(self, dialect: Dialect, request: Request) -> Response:
         self._visit(request)
@@ -104,8 +110,8 @@ class App:
 
     async def _step(self, dialect: Dialect, request: Request) -> Response:
         """What the attempt's world answers to a reply: for programs that play in a world of the run."""
-        visit = self.guests.actor(_key(request))
-        content = _parsed(await _body(request)).get("content")
+        visit = self._actor(request)
+        content = _parsed(await self._body(request)).get("content")
         if not isinstance(content, str):
             raise Refusal(400, "content is the text of a reply")
         try:
@@ -116,15 +122,29 @@ class App:
         return JSONResponse({"messages": told, "done": answer.done})
 
     async def _reward(self, dialect: Dialect, request: Request) -> Response:
-        visit = self.guests.actor(_key(request))
-        value = _parsed(await _body(request)).get("reward")
+        visit = self._actor(request)
+        value = _parsed(await self._body(request)).get("reward")
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
             raise Refusal(400, "reward is a number")
         visit.pay(float(value))
         return JSONResponse({"reward": visit.reward})
 
     def _visit(self, request: Request) -> Visit:
-        return self.guests.visit(_key(request))
+        visit = self.guests.visit(_key(request))
+        let_in(request.scope)
+        return visit
+
+    def _actor(self, request: Request) -> Visit:
+        visit = self.guests.actor(_key(request))
+        let_in(request.scope)
+        return visit
+
+    async def _body(self, request: Request) -> bytes:
+        try:
+            async with asyncio.timeout(self.seconds):
+                return await _body(request)
+        except TimeoutError as error:
+            raise Refusal(408, f"the body of this request did not come within {self.seconds:g} s") from error
 
 
 def _key(request: Request) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from strop.errors import ConfigurationError
 from strop.generate.serve.app import App, Guests
+from strop.processes.host_names import HostNames
 
 
 @dataclass
@@ -20,6 +21,8 @@ class Door:
     host: str = "127.0.0.1"
     port: int = 0
     path: str = ""
+    names: tuple[str, ...] = ()  # by which it is asked beside its host
+    seconds: float = 30.0  # within which the body of a request comes
     _serving: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
     _sockets: list[socket.socket] = field(default_factory=list, init=False, repr=False)
 
@@ -27,14 +30,16 @@ class Door:
         """The address."""
         import uvicorn
 
+        from strop.processes.http_connection import config_of
+
         class Server(uvicorn.Server):
             @contextmanager
             def capture_signals(self) -> Iterator[None]:  # those are the run's
                 yield
 
-        config = uvicorn.Config(App(self.guests).starlette(), log_level="warning", lifespan="off", access_log=False)
+        app = App(self.guests, HostNames.of(self.host, self.names), self.seconds)
         self._sockets = self._bound()
-        self._server = Server(config)
+        self._server = Server(config_of(app.starlette()))
         self._serving = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0.005)

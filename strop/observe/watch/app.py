@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -30,8 +29,10 @@ from strop.observe.watch.runs_page import runs
 from strop.observe.watch.shelf import Shelf
 from strop.observe.watch.summary_page import summary
 from strop.observe.watch.watch_page import PageQuery, Pages
+from strop.processes.host_names import HostNames
+from strop.processes.http_connection import let_in
 
-_HOSTS = {"127.0.0.1", "localhost", "[::1]"}  # a page of another name that leads here (DNS rebinding) is not served
+_NAMES = HostNames()  # of this machine alone
 _HEADERS = {
     # styles of single elements are widths and colours that the server computed
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -73,12 +74,14 @@ class WatchApp:
 
     async def _guarded(self, request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
         """Whoever comes by another name or without the token learns nothing; the token leaves the address at once."""
-        if re.sub(r":\d+$", "", request.headers.get("host", "")) not in _HOSTS:
+        if not _NAMES.know(request.headers.get("host", "")):
             answer: Response = PlainTextResponse("this page is served to this machine alone", 403)
         elif self._is_known(request.query_params.get("token", "")):
+            let_in(request.scope)
             answer = RedirectResponse(request.url.path, 303)
             answer.set_cookie(self._cookie, self.token, httponly=True, samesite="strict")
         elif self._is_known(request.cookies.get(self._cookie, "")):
+            let_in(request.scope)
             answer = await go_on(request)
         else:
             answer = PlainTextResponse("open the address that strop watch printed: it holds the token", 401)

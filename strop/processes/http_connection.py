@@ -1,0 +1,75 @@
+"""HTTP connections of a server of ours: a client shows its key in time or is dropped; few may wait without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
+_STRANGERS, _LET_IN = "strangers", "let_in"
+
+
+@dataclass
+class Strangers:
+    """Connections that have shown no key: each stays so long, and where there are too many the oldest goes."""
+
+    seconds: float = 5.0
+    most: int = 128
+    _timers: dict[asyncio.Transport, asyncio.TimerHandle] = field(default_factory=dict, init=False, repr=False)
+
+    def add(self, connection: asyncio.Transport) -> None:
+        while len(self._timers) >= self.most:
+            self._drop(next(iter(self._timers)))
+        self._timers[connection] = asyncio.get_running_loop().call_later(self.seconds, self._drop, connection)
+
+    def remove(self, connection: asyncio.Transport) -> None:
+        if (timer := self._timers.pop(connection, None)) is not None:
+            timer.cancel()
+
+    def _drop(self, connection: asyncio.Transport) -> None:
+        self.remove(connection)
+        connection.abort()
+
+
+class Connection(H11Protocol):
+    """One client: a stranger until the application says `let_in` about one of its requests."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._strangers: Strangers = app_state.setdefault(_STRANGERS, Strangers())  # of all connections of a server
+        super().__init__(config, server_state, {_LET_IN: self._let_in}, _loop)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._strangers.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._let_in()
+        super().connection_lost(exc)
+
+    def _let_in(self) -> None:
+        self._strangers.remove(self.transport)
+
+
+def let_in(scope: MutableMapping[str, Any]) -> None:
+    """The client of this request has shown a key: its connection stays."""
+    known: Callable[[], None] | None = scope.get("state", {}).get(_LET_IN)
+    if known is not None:  # None: another server asks the application
+        known()
+
+
+def config_of(app: Any) -> uvicorn.Config:
+    """Settings of a server that gives strangers little time and says nothing of what they send."""
+    return uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, http=Connection)

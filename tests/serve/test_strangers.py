@@ -1,0 +1,181 @@
+"""Who has no key, or comes by another name: neither is answered, and neither keeps anybody else from being answered."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn")
+import uvicorn
+
+from strop.generate.policy import Policy
+from strop.generate.serve.attempts import Attempts
+from strop.generate.serve.door import Door
+from strop.generate.serve.public import Public
+from strop.processes.host_names import HostNames
+from strop.processes.http_connection import Strangers, config_of, let_in
+from tests.serve.serving import dialogue, pocket, task_of
+
+COUNT, LIMITS = 400, Strangers()
+HALF = b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-half: "
+Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return pocket()
+
+
+async def answered(line: Line, *headers: str, path: str = "/v1/models", body: bytes = b"", method: str = "GET") -> int:
+    """The status of one request, on a connection that may go on."""
+    reader, writer = line
+    writer.write("\r\n".join([f"{method} {path} HTTP/1.1", *headers, "", ""]).encode() + body)
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    (size,) = [each.split(":")[1] for each in head.split("\r\n") if each.startswith("content-length")]
+    await reader.readexactly(int(size))
+    return int(head.split()[1])
+
+
+@asynccontextmanager
+async def opened(door: Door) -> AsyncIterator[int]:
+    address = await door.open()
+    try:
+        yield int(address.rpartition(":")[2])
+    finally:
+        await door.close()
+
+
+async def is_dropped(reader: asyncio.StreamReader, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await reader.read() == b""
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+
+
+def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Policy) -> None:
+    async def main() -> None:
+        async with opened(Door(Public(policy, "pocket", "secret"))) as port:
+            honest = await asyncio.open_connection("127.0.0.1", port)
+            own = ("host: localhost", "x-api-key: secret")
+            assert await answered(honest, *own) == 200
+            begun = time.monotonic()
+            lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(COUNT)]
+            for _, writer in lines:
+                writer.write(HALF)
+            for number in range(20):
+                assert await answered(honest, *own) == 200, "the connection that showed its key stays"
+                new = await asyncio.open_connection("127.0.0.1", port)
+                assert await answered(new, *own) == 200, "a new one is let in beside them"
+                new[1].close()
+                for _, writer in lines[number::20]:
+                    writer.write(b"a")  # a little more now and then is no request either
+            early = [await is_dropped(reader, 0.001) for reader, _ in lines]
+            assert sum(early) >= COUNT - LIMITS.most, "no more of them are kept than that"
+            left = LIMITS.seconds + 3 - (time.monotonic() - begun)
+            assert all(await asyncio.gather(*(is_dropped(reader, left) for reader, _ in lines)))
+            honest[1].close()
+
+    asyncio.run(main())
+
+
+def test_a_key_that_nobody_gave_keeps_no_connection(policy: Policy) -> None:
+    async def main() -> None:
+        async with opened(Door(Public(policy, "pocket", "secret"))) as port:
+            line = await asyncio.open_connection("127.0.0.1", port)
+            begun = time.monotonic()
+            while time.monotonic() - begun < LIMITS.seconds - 1:
+                assert await answered(line, "host: localhost", "x-api-key: no") == 401
+                await asyncio.sleep(0.5)
+            assert await is_dropped(line[0], 3)
+
+    asyncio.run(main())
+
+
+def test_who_showed_a_key_may_wait_for_an_answer_as_long_as_it_takes() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        let_in(scope)
+        await asyncio.sleep(LIMITS.seconds + 1)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def main() -> None:
+        bound = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(config_of(app))
+        serving = asyncio.create_task(server.serve([bound]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        line = await asyncio.open_connection("127.0.0.1", bound.getsockname()[1])
+        assert await answered(line, "host: localhost") == 200
+        server.should_exit = server.force_exit = True
+        await serving
+
+    asyncio.run(main())
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(policy: Policy) -> None:
+    async def main() -> None:
+        attempts = Attempts()
+        async with opened(Door(attempts, seconds=0.5)) as port:
+            key, visit = attempts.admit(dialogue(policy, task_of(0)))
+            keys = {"/v1/chat/completions": key, "/v1/messages": key, "/attempt/step": attempts.let_act(visit)}
+            for path, own in keys.items():
+                line = await asyncio.open_connection("127.0.0.1", port)
+                told = ("host: localhost", f"x-api-key: {own}", "content-length: 9")
+                assert await answered(line, *told, path=path, body=b'{"a"', method="POST") == 408
+
+    asyncio.run(main())
+
+
+OWN = ["127.0.0.1", "localhost", "LOCALHOST:8000", "[::1]:9000"]
+OTHERS = ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "", "localhost:80:80", "10.0.0.7"]
+
+
+def test_the_endpoint_answers_to_its_own_names_alone_even_with_the_key(policy: Policy) -> None:
+    async def main() -> None:
+        for guests, key in ((Public(policy, "pocket", "secret"), "secret"), (attempts := Attempts(), "")):
+            own = key or attempts.admit(dialogue(policy, task_of(0)))[0]
+            async with opened(Door(guests, names=("proxy.example",))) as port:
+                for names, status in (([*OWN, "proxy.example"], 200), (OTHERS, 403)):
+                    for name in names:
+                        line = await asyncio.open_connection("127.0.0.1", port)
+                        assert await answered(line, f"host: {name}", f"x-api-key: {own}") == status, name
+                        line[1].close()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_is_open_takes_addresses_and_its_own_names() -> None:
+    names = HostNames.of("0.0.0.0", ("Proxy.example",))
+    for own in (*OWN, "10.0.0.7:8000", "[fe80::1]", "proxy.example", socket.gethostname()):
+        assert names.know(own), own
+    for other in ("evil.example", "10.0.0.7.evil.example", "", "127.0.0.1:8000.evil.example"):
+        assert not names.know(other), other
+    assert HostNames.of("::1") == HostNames.of("127.0.0.1") == HostNames() and not HostNames().takes_addresses
+
+
+def test_the_page_drops_strangers_too(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "strop", "watch", str(tmp_path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            told = process.stdout.readline() + process.stdout.readline()
+            (port,) = re.findall(r"http://127.0.0.1:([0-9]+)/", told)
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=LIMITS.seconds + 5) as line:
+                line.sendall(HALF)
+                with suppress(ConnectionError):
+                    assert line.recv(1) == b""
+        finally:
+            process.terminate()
