@@ -18,7 +18,7 @@ from tests.start import test_resume
 from tests.start.test_resume import _hush
 
 STEPS = 4
-pytestmark = pytest.mark.skipif(best_wall() is None, reason="needs a wall to run programs behind")
+pytestmark = pytest.mark.skipif(best_wall() is None, reason="wall: there is none to run programs behind")
 
 
 def make_run(model: Path) -> Run:

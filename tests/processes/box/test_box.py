@@ -25,7 +25,7 @@ from tests.processes.box.escapes import SECRET, failures, surroundings
 
 _ROOT = Path(__file__).parents[3]
 _NOBODY = 65534
-pytestmark = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="needs Linux on x86-64 with Landlock")
+pytestmark = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
 
 
 @pytest.mark.parametrize("wall", Wall)
@@ -50,7 +50,7 @@ def readable() -> Iterator[Path]:
 def test_nor_does_any_as_an_ordinary_user(readable: Path) -> None:
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None or subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).returncode:
-        pytest.skip("there is no Python of at least 3.11 that another user may start")
+        pytest.skip("wall: there is no Python of at least 3.11 that another user may start")
     done = subprocess.run(
         [python, "-m", "tests.processes.box.escapes"],
         cwd=readable,

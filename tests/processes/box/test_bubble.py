@@ -16,7 +16,7 @@ from strop.processes.box.bubble import Bubble
 from strop.processes.box.ran import Allowance, Ending, Ran
 from tests.processes.box.escapes import surroundings
 
-needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=bubble.problem())
+needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=f"wall: {bubble.problem()}")
 _LONG = Allowance(seconds=20.0)
 
 
