@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,18 +17,24 @@ if TYPE_CHECKING:
 _STRANGERS, _LET_IN = "strangers", "let_in"
 
 
+def _half_of_the_files() -> int:
+    """How many connections may wait: the run beside the server opens files, too."""
+    return min(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2, 4096)
+
+
 @dataclass
 class Strangers:
-    """Connections that have shown no key: each stays so long, and where there are too many the oldest goes."""
+    """Connections that have shown no key and are waited for: each so long, and the oldest goes where they are many."""
 
     seconds: float = 5.0
-    most: int = 128
+    most: int = field(default_factory=_half_of_the_files)
     _timers: dict[asyncio.Transport, asyncio.TimerHandle] = field(default_factory=dict, init=False, repr=False)
 
-    def add(self, connection: asyncio.Transport) -> None:
+    def add(self, connection: asyncio.Transport, since: float) -> None:
         while len(self._timers) >= self.most:
             self._drop(next(iter(self._timers)))
-        self._timers[connection] = asyncio.get_running_loop().call_later(self.seconds, self._drop, connection)
+        loop = asyncio.get_running_loop()
+        self._timers[connection] = loop.call_at(since + self.seconds, self._drop, connection)
 
     def remove(self, connection: asyncio.Transport) -> None:
         if (timer := self._timers.pop(connection, None)) is not None:
@@ -49,17 +56,31 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self._strangers: Strangers = app_state.setdefault(_STRANGERS, Strangers())  # of all connections of a server
+        self._is_known = False
         super().__init__(config, server_state, {_LET_IN: self._let_in}, _loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._strangers.add(transport)
+        self._since = self.loop.time()
+        self._strangers.add(transport, self._since)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            # it has asked, and waits for us: a loop that was busy for long is not its fault
+            self._strangers.remove(self.transport)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_known and not self.transport.is_closing():
+            self._strangers.add(self.transport, self._since)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._let_in()
+        self._strangers.remove(self.transport)
         super().connection_lost(exc)
 
     def _let_in(self) -> None:
+        self._is_known = True
         self._strangers.remove(self.transport)
 
 
