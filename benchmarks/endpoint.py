@@ -43,7 +43,7 @@ host, port, turns, keys = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.
 TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"properties": {"key": {}}}}}]
 async def asked(reader, writer, key, messages):
     body = json.dumps({"model": "policy", "messages": messages, "tools": TOOLS}).encode()
-    lines = ["POST /v1/chat/completions HTTP/1.1", "host: h", f"authorization: Bearer {key}"]
+    lines = ["POST /v1/chat/completions HTTP/1.1", "host: localhost", f"authorization: Bearer {key}"]
     writer.write("\\r\\n".join([*lines, f"content-length: {len(body)}", "", ""]).encode() + body)
     lines = (await reader.readuntil(b"\\r\\n\\r\\n")).decode().lower()
     size = int(lines.split("content-length: ")[1].split("\\r\\n")[0])
