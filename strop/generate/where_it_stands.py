@@ -8,16 +8,19 @@ from strop.roles import Environment
 from strop.types import Observation, Task
 
 
-async def where_it_stands(task: Task, dialogue: Dialogue, environment: Environment) -> list[Observation]:
-    """Takes the turns that are there already, and lets the dialogue hear what the world says to the last of them."""
+async def where_it_stands(
+    task: Task, dialogue: Dialogue, environment: Environment, must_go_on: bool = False
+) -> list[Observation]:
+    """Takes the turns that are there already, and lets the dialogue hear what the world says to the last of them.
+
+    A world that ends before that, or there though it `must_go_on`, is not the one in which these turns were taken.
+    """
     await environment.reset(task)
-    answers = list[Observation]()
-    for turn in dialogue.turns:
-        if answers and answers[-1].done:
-            raise WorldFailed(
-                f"it ended after {len(answers)} of {len(dialogue.turns)} turns that it had answered before"
-            )
+    answers, turns = list[Observation](), dialogue.turns
+    for turn in turns:
         answers.append(await environment.step(turn.message))
+        if answers[-1].done and (must_go_on or len(answers) < len(turns)):
+            raise WorldFailed(f"it ended after {len(answers)} of {len(turns)} turns after which it had gone on before")
     if answers and not answers[-1].done:
         dialogue.hear(answers[-1].messages)
     return answers

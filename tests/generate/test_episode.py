@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from strop.errors import EpisodeError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.one_demonstration import OneDemonstration
 from strop.generate.partners import Dialogue
 from strop.generate.play import Guarded, WorldFailed
 from strop.roles import Agent, Environment
@@ -113,7 +115,10 @@ def test_an_agent_that_goes_on_after_the_end_stops_the_run(tmp_path: Path) -> No
         played(tmp_path, Echo(), ["2|", "4|", "4|"], Insists())
 
 
-def test_an_environment_that_ends_earlier_than_it_did_failed(tmp_path: Path) -> None:
-    given = played(tmp_path, Echo(), [], Demonstrate()).turns
-    attempt = played(tmp_path, Echo(), [], Chat(), Start("g-1", 9, given[::-1]))
-    assert attempt.outcome is Outcome.FAILED and "ended after 1 of 2 turns" in attempt.error
+@pytest.mark.parametrize(("agent", "given"), [(Chat(), (1, 0)), (OneDemonstration(), (0, 1))])
+def test_an_environment_that_ends_earlier_than_it_did_failed(
+    tmp_path: Path, agent: Agent, given: Sequence[int]
+) -> None:
+    turns = played(tmp_path, Echo(), [], Demonstrate()).turns
+    attempt = played(tmp_path, Echo(), [], agent, Start("g-1", 9, tuple(turns[number] for number in given)))
+    assert attempt.outcome is Outcome.FAILED and "of 2 turns after which it had gone on" in attempt.error

@@ -25,7 +25,7 @@ class OneDemonstration(Agent):
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
         expert = demonstrating(environment)
-        before = await where_it_stands(task, dialogue, environment)
+        before = await where_it_stands(task, dialogue, environment, must_go_on=True)
         if dialogue.is_cut:
             return (0.0,) * len(before)
         shown = expert.demonstrate()

@@ -48,7 +48,7 @@ class OneTurn(Agent):
     origin: ClassVar[Origin] = Origin.POLICY
 
     async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
-        answers = await where_it_stands(task, dialogue, environment)
+        answers = await where_it_stands(task, dialogue, environment, must_go_on=True)
         answers.append(await environment.step(await dialogue.reply()))
         self.told = answers[-1].messages
         return tuple(answer.reward or 0.0 for answer in answers)
