@@ -23,7 +23,7 @@ def watch_runs(root: Path, port: int) -> None:
         import uvicorn
 
         from strop.observe.watch.app import WatchApp
-        from strop.processes.http_connection import config_of
+        from strop.processes.http_connection import Strangers, config_of
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
     from strop.observe.watch.shelf import Shelf
@@ -41,4 +41,4 @@ def watch_runs(root: Path, port: int) -> None:
         f"[bold]{root}[/] is watched; Ctrl-C ends it. Open", f"http://{_HOST}:{shown}/?token={token}", sep="\n  "
     )
     app = WatchApp(Shelf(root), token).starlette()
-    uvicorn.Server(config_of(app)).run([bound])
+    uvicorn.Server(config_of(app, Strangers())).run([bound])

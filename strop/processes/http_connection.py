@@ -6,7 +6,8 @@ import asyncio
 import resource
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -14,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
-_STRANGERS, _LET_IN = "strangers", "let_in"
+_LET_IN = "let_in"
 
 
 def _half_of_the_files() -> int:
@@ -50,13 +51,13 @@ class Connection(H11Protocol):
 
     def __init__(
         self,
+        strangers: Strangers,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        self._strangers: Strangers = app_state.setdefault(_STRANGERS, Strangers())  # of all connections of a server
-        self._is_known = False
+        self._strangers, self._is_known = strangers, False
         super().__init__(config, server_state, {_LET_IN: self._let_in}, _loop)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -91,6 +92,7 @@ def let_in(scope: MutableMapping[str, Any]) -> None:
         known()
 
 
-def config_of(app: Any) -> uvicorn.Config:
+def config_of(app: Any, strangers: Strangers) -> uvicorn.Config:
     """Settings of a server that gives strangers little time and says nothing of what they send."""
-    return uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, http=Connection)
+    made = cast("type[Connection]", partial(Connection, strangers))
+    return uvicorn.Config(app, log_level="error", lifespan="off", access_log=False, http=made)

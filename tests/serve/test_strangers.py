@@ -26,7 +26,7 @@ from strop.processes.host_names import HostNames
 from strop.processes.http_connection import Strangers, config_of, let_in
 from tests.serve.serving import dialogue, pocket, task_of
 
-COUNT, SECONDS = 400, Strangers().seconds
+COUNT, SECONDS = 400, 2.0
 HALF = b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-half: "
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -67,7 +67,7 @@ async def is_dropped(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
             honest = await asyncio.open_connection("127.0.0.1", port)
             own = ("host: localhost", "x-api-key: secret")
             assert await answered(honest, *own) == 200
@@ -75,14 +75,15 @@ def test_those_who_ask_half_are_dropped_and_an_honest_client_goes_on(policy: Pol
             lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(COUNT)]
             for _, writer in lines:
                 writer.write(HALF)
-            for number in range(20):
+            for number in range(20):  # well beyond the time of those who have shown no key
+                await asyncio.sleep(SECONDS / 10)
                 assert await answered(honest, *own) == 200, "the connection that showed its key stays"
                 new = await asyncio.open_connection("127.0.0.1", port)
                 assert await answered(new, *own) == 200, "a new one is let in beside them"
                 new[1].close()
                 for _, writer in lines[number::20]:
                     writer.write(b"a")  # a little more now and then is no request either
-            left = SECONDS + 3 - (time.monotonic() - begun)
+            left = max(SECONDS + 3 - (time.monotonic() - begun), 1.0)
             assert all(await asyncio.gather(*(is_dropped(reader, left) for reader, _ in lines)))
             honest[1].close()
 
@@ -111,7 +112,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
     """Engines compute in the loop that serves: for longer than a stranger may take, now and then."""
 
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
             lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(8)]
             asked = [asyncio.create_task(answered(line, "host: localhost", "x-api-key: secret")) for line in lines]
             await asyncio.sleep(0)  # all have written
@@ -123,7 +124,7 @@ def test_a_server_that_was_busy_drops_nobody_who_asked_meanwhile(policy: Policy)
 
 def test_a_key_that_nobody_gave_keeps_no_connection(policy: Policy) -> None:
     async def main() -> None:
-        async with opened(Door(Public(policy, "pocket", "secret"))) as port:
+        async with opened(Door(Public(policy, "pocket", "secret"), strangers=Strangers(SECONDS))) as port:
             line = await asyncio.open_connection("127.0.0.1", port)
             begun = time.monotonic()
             while time.monotonic() - begun < SECONDS - 1:
@@ -143,7 +144,7 @@ def test_who_showed_a_key_may_wait_for_an_answer_as_long_as_it_takes() -> None:
 
     async def main() -> None:
         bound = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(config_of(app))
+        server = uvicorn.Server(config_of(app, Strangers(SECONDS)))
         serving = asyncio.create_task(server.serve([bound]))
         while not server.started:
             await asyncio.sleep(0.01)
@@ -203,7 +204,7 @@ def test_the_page_drops_strangers_too(tmp_path: Path) -> None:
             assert process.stdout is not None
             told = process.stdout.readline() + process.stdout.readline()
             (port,) = re.findall(r"http://127.0.0.1:([0-9]+)/", told)
-            with socket.create_connection(("127.0.0.1", int(port)), timeout=SECONDS + 5) as line:
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=Strangers().seconds + 5) as line:
                 line.sendall(HALF)
                 with suppress(ConnectionError):
                     assert line.recv(1) == b""

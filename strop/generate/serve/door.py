@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from strop.errors import ConfigurationError
 from strop.generate.serve.app import App, Guests
 from strop.processes.host_names import HostNames
+from strop.processes.http_connection import Strangers, config_of
 
 
 @dataclass
@@ -23,14 +24,13 @@ class Door:
     path: str = ""
     names: tuple[str, ...] = ()  # by which it is asked beside its host
     seconds: float = 30.0  # within which the body of a request comes
+    strangers: Strangers = field(default_factory=Strangers, repr=False)
     _serving: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
     _sockets: list[socket.socket] = field(default_factory=list, init=False, repr=False)
 
     async def open(self) -> str:
         """The address."""
         import uvicorn
-
-        from strop.processes.http_connection import config_of
 
         class Server(uvicorn.Server):
             @contextmanager
@@ -39,7 +39,7 @@ class Door:
 
         app = App(self.guests, HostNames.of(self.host, self.names), self.seconds)
         self._sockets = self._bound()
-        self._server = Server(config_of(app.starlette()))
+        self._server = Server(config_of(app.starlette(), self.strangers))
         self._serving = asyncio.create_task(self._server.serve(self._sockets))
         while not self._server.started and not self._serving.done():
             await asyncio.sleep(0.005)
