@@ -1,46 +1,67 @@
 """Shells, compilers and programs of all kinds: bubblewrap, which gives each a machine of its own to look at.
 
 They see the system's programs, a folder of theirs and nothing else: no network, no other process, no environment, no
-privileges. What they start ends with them. All that they may write in without a folder is memory, and bounded. It needs
-the program `bwrap`, from version 0.8 on, and namespaces that a user may make.
+keys, no privileges, whoever starts them. What they start ends with them. All that they may write in without a folder is
+memory; it is bounded for all of them together, as are their number and what they add to the folder. It needs the
+program `bwrap`, from version 0.8 on, and namespaces that a user may make.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import shutil
 import subprocess
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from strop.errors import ConfigurationError
+from strop.processes.box import seccomp
 from strop.processes.box.ending import ended
-from strop.processes.box.ran import USUAL, Allowance, Ending, Ran
+from strop.processes.box.kernel import libc
+from strop.processes.box.lent import Lent
+from strop.processes.box.overseen import Overseer
+from strop.processes.box.ran import MOST_PROCESSES, USUAL, Allowance, Ending, Ran
+from strop.processes.box.stage import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, Stage
 from strop.processes.box.watching import limit, watched
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
-_HOME = "/home/box"
+_MORE = {  # limits of each process, beside those of all programs
+    resource.RLIMIT_NPROC: 2 * MOST_PROCESSES,  # of all together: what stops those that are faster than who counts them
+    resource.RLIMIT_NOFILE: 1024,
+    resource.RLIMIT_MEMLOCK: 0,
+    resource.RLIMIT_MSGQUEUE: 0,
+}
+_USER = "1000"  # as whom it sees itself
 _WALLS = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL", "--hostname", "box"),
-    *("--unshare-user", "--disable-userns"),  # nobody becomes root of namespaces within
-    *("--proc", "/proc", "--dev", "/dev", "--chdir", _HOME),
-    *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", _HOME, "--setenv", "LANG", "C.UTF-8"),
+    *("--unshare-user", "--disable-userns", "--uid", _USER, "--gid", _USER),  # nobody becomes root of namespaces within
+    *("--proc", "/proc", "--dev", "/dev"),
+    *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", HOME, "--setenv", "LANG", "C.UTF-8"),
+)
+# what of /proc tells of the machine, or of others on it; the rest can be read alone
+_MASKED = (
+    *("acpi", "asound", "scsi", "interrupts", "kcore", "keys", "key-users", "latency_stats", "sched_debug"),
+    *("sysrq-trigger", "timer_list", "timer_stats"),
 )
 _CHUNK = 1 << 16
+_LONG = Allowance(seconds=20.0)
 
 
 def problem() -> str:
     """Why bubblewrap cannot be used here; nothing, if it can."""
-    if (program := shutil.which("bwrap")) is None:
+    if shutil.which("bwrap") is None:
         return "there is no program bwrap: install bubblewrap"
-    tried = subprocess.run(
-        [program, *_WALLS, *_mounts("", USUAL.memory), "true"], capture_output=True, text=True, check=False
-    )
-    return f"bubblewrap does not work here: {tried.stderr.strip()}" if tried.returncode else ""
+    if not seccomp.is_known():
+        return "the calls of this machine's kernel are not known by number: shells need x86-64"
+    with ThreadPoolExecutor(1) as thread:  # a loop may run in this one
+        ran = thread.submit(asyncio.run, Bubble().run(["sleep", "0.1"], "", _LONG)).result()
+    return "" if ran.is_well else f"bubblewrap does not work here: {ran.stderr.strip() or ran.ending.value}"
 
 
 @dataclass(frozen=True)
@@ -53,24 +74,67 @@ class Bubble:
     async def run(self, command: Sequence[str], stdin: str = "", allowance: Allowance = USUAL, folder: str = "") -> Ran:
         if (program := shutil.which("bwrap")) is None:
             raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
-        begun, (status, told) = time.monotonic(), os.pipe()
         try:
-            more = [each for name, value in self.environment for each in ("--setenv", name, value)]
-            more += [each for path in self.seen for each in ("--ro-bind", path, path)]
-            walls = ("--json-status-fd", str(told), *_WALLS, *_mounts(folder, allowance.memory, more))
-            process = await _started((program, *walls, *command), told, allowance)
-            try:
-                ran = await watched(process, stdin.encode(), allowance, begun)
-            finally:
-                await ended(process)
-            is_run = ran.ending is not Ending.FINISHED or b"exit-code" in os.read(status, _CHUNK)
-            return ran if is_run else replace(ran, ending=Ending.SETUP)
+            lent = Lent(folder) if folder else None
+        except OSError as error:
+            return Ran(Ending.SETUP, stderr=f"{folder} cannot be lent: {error}")
+        stage = Stage(allowance.memory, self.seen, lent)
+        try:
+            return await _run((program, *self._walls(stage)), command, stdin, allowance, stage)
         finally:
-            os.close(status)
+            if lent is not None and os.geteuid() == 0:
+                lent.take_back()
+
+    def _walls(self, stage: Stage) -> list[str]:
+        """Only what the system brings, and the stage; links stay links."""
+        found = [*_WALLS, *(each for name, value in self.environment for each in ("--setenv", name, value))]
+        for path in _SYSTEM:
+            if Path(path).is_symlink():
+                found += ["--symlink", str(Path(path).readlink()), path]
+            elif Path(path).is_dir():
+                found += ["--ro-bind", path, path]
+        tmp, shm, home = (f"{PLACE}/{name}" for name in MEMORY)
+        found += ["--bind", tmp, "/tmp", "--bind", shm, "/dev/shm", "--bind", FOLDER if stage.lent else home, HOME]
+        for path in self.seen:
+            found += ["--ro-bind", stage.shown(path), path]
+        for name in _MASKED:
+            if (path := Path("/proc", name)).exists():
+                found += ["--ro-bind", EMPTY if path.is_dir() else NOTHING, str(path)]
+        return [*found, *(each for path in ("/dev", "/proc", "/") for each in ("--remount-ro", path)), "--chdir", HOME]
 
 
-async def _started(command: Sequence[str], told: int, allowance: Allowance) -> Process:
-    """`told` is where bubblewrap says what became of the command: nothing, where it could not begin."""
+async def _run(walls: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: Stage) -> Ran:
+    begun, (status, told), (rules, filled) = time.monotonic(), os.pipe(), os.pipe()
+    os.write(filled, seccomp.all_kinds())
+    os.close(filled)
+    told_and_filtered = ("--json-status-fd", str(told), "--seccomp", str(rules))
+    try:
+        process = await _started((*walls, *told_and_filtered, "--", *command), (told, rules), allowance, stage)
+    except (OSError, subprocess.SubprocessError) as error:
+        why = os.read(status, _CHUNK).decode() or str(error)
+        os.close(status)
+        return Ran(Ending.SETUP, stderr=why)
+    overseer = Overseer(status, allowance.memory, stage.lent)
+    try:
+        ran = await watched(process, stdin.encode(), allowance, begun)
+    finally:
+        await ended(process)
+        overseer.release()
+    return overseer.judged(ran)
+
+
+async def _started(command: Sequence[str], handles: tuple[int, int], allowance: Allowance, stage: Stage) -> Process:
+    """The first handle is where bubblewrap, and who becomes it, say what became of the command."""
+    libc()
+
+    def enter() -> None:
+        try:
+            stage.enter()
+            limit(allowance, _MORE)
+        except BaseException as error:
+            os.write(handles[0], f"the sandbox cannot be set up: {error}".encode())
+            raise
+
     try:
         return await asyncio.create_subprocess_exec(
             *command,
@@ -79,21 +143,9 @@ async def _started(command: Sequence[str], told: int, allowance: Allowance) -> P
             stderr=PIPE,
             env={},
             start_new_session=True,
-            pass_fds=(told,),
-            preexec_fn=lambda: limit(allowance),
+            pass_fds=handles,
+            preexec_fn=enter,
         )
     finally:
-        os.close(told)
-
-
-def _mounts(folder: str, memory: int, more: Sequence[str] = ()) -> list[str]:
-    """Only what the system brings; links stay links. Folders that are memory hold so much each, all else is fixed."""
-    found: list[str] = []
-    for path in _SYSTEM:
-        if Path(path).is_symlink():
-            found += ["--symlink", str(Path(path).readlink()), path]
-        elif Path(path).is_dir():
-            found += ["--ro-bind", path, path]
-    for path in ("/tmp", "/dev/shm", *([] if folder else [_HOME])):
-        found += ["--size", str(memory), "--tmpfs", path]
-    return [*found, *(["--bind", folder, _HOME] if folder else []), *more, "--remount-ro", "/dev", "--remount-ro", "/"]
+        for handle in handles:
+            os.close(handle)

@@ -16,11 +16,14 @@ class Ending(enum.Enum):
     MEMORY = "memory"  # it asked for more than it may have
     OUTPUT = "output"  # it said more than it may
     KILLED = "killed"  # by a signal: a stack that is too deep, a call that crashed
+    PROCESSES = "processes"  # it started more than may be at once
+    DISK = "disk"  # it wrote more in its folder than it may
     DENIED = "denied"  # it asked the kernel for what nobody may
     LOST = "lost"  # whoever watched it is gone: nothing is known
     SETUP = "setup"  # its walls could not be raised, so it was not run
 
 
+MOST_PROCESSES = 256  # of a program, with their threads
 _OF_THE_WORLD = frozenset((Ending.LOST, Ending.SETUP))
 
 
@@ -29,7 +32,7 @@ class Allowance:
     """What one program may use."""
 
     seconds: float = 2.0  # by the clock on the wall, and of one core
-    memory: int = 256 << 20  # bytes beyond what the interpreter itself takes
+    memory: int = 256 << 20  # bytes of all its processes, beyond what an interpreter itself takes; as many of disk
     output: int = 1 << 20  # bytes of what it prints, and as many of what it complains
 
     def __post_init__(self) -> None:

@@ -6,23 +6,25 @@ import asyncio
 import resource
 import time
 from asyncio.subprocess import Process
+from collections.abc import Mapping
 from contextlib import suppress
 
 from strop.processes.box.ending import ended, kill
-from strop.processes.box.ran import Allowance, Ending, Ran
+from strop.processes.box.ran import MOST_PROCESSES, Allowance, Ending, Ran
 
-_CHUNK, _MOST_PROCESSES = 1 << 16, 256
+_CHUNK = 1 << 16
 
 
-def limit(allowance: Allowance) -> None:
-    """Of every process in there; the clock on the wall is for all of them together."""
-    for what, most in (
-        (resource.RLIMIT_CPU, int(allowance.seconds) + 1),
-        (resource.RLIMIT_AS, allowance.memory),
-        (resource.RLIMIT_FSIZE, allowance.memory),
-        (resource.RLIMIT_NPROC, _MOST_PROCESSES),
-        (resource.RLIMIT_CORE, 0),
-    ):
+def limit(allowance: Allowance, more: Mapping[int, int] | None = None) -> None:
+    """Of every process in there; the clock on the wall is for all of them together. `more` goes before."""
+    usual = {
+        resource.RLIMIT_CPU: int(allowance.seconds) + 1,
+        resource.RLIMIT_AS: allowance.memory,
+        resource.RLIMIT_FSIZE: allowance.memory,
+        resource.RLIMIT_NPROC: MOST_PROCESSES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, most in (usual | dict(more or {})).items():
         hard = resource.getrlimit(what)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (least, least))

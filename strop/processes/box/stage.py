@@ -1,0 +1,55 @@
+"""The stage of a sandbox: what it may see and write in, laid out in one place before its walls are raised.
+
+A process enters it between its fork and the program that raises the walls. Whoever root starts comes out as a stranger,
+so that all it may need is shown here, past folders that a stranger may not pass.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from strop.processes.box.lent import Lent
+from strop.processes.box.mounts import mount_memory, opened, own_mounts, show
+from strop.processes.box.stranger import become, forget_keys, stranger
+
+PLACE = "/tmp"  # is everywhere, and hidden by the stage for whoever enters it
+HOME = "/home/box"  # of whoever is inside
+MEMORY = ("tmp", "shm", "home")  # folders that are memory, and have one size together
+EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is on it."""
+
+    memory: int  # bytes of all folders that are memory
+    seen: tuple[str, ...] = ()
+    lent: Lent | None = None
+
+    def shown(self, path: str) -> str:
+        """Where a path that may be seen is found on the stage."""
+        return f"{PLACE}/seen/{self.seen.index(path)}"
+
+    def enter(self) -> None:
+        """For good, with no keys and, if root, as a stranger."""
+        user = stranger()
+        if user is not None and self.lent is not None:
+            self.lent.give(user)
+        own_mounts()
+        shown = {self.shown(path): opened(path) for path in self.seen}
+        if self.lent is not None:
+            shown[FOLDER] = opened(self.lent.path)
+        mount_memory(PLACE, self.memory)
+        for place, handle in shown.items():
+            show(handle, place)
+            os.close(handle)
+        os.mkdir(EMPTY)
+        os.close(os.open(NOTHING, os.O_CREAT | os.O_WRONLY, 0o444))
+        for name in MEMORY:
+            os.mkdir(f"{PLACE}/{name}", 0o700)
+            if user is not None:
+                os.chown(f"{PLACE}/{name}", user, user)
+        if user is not None:
+            become(user)
+        forget_keys()
