@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from strop.errors import ConfigurationError
 from strop.generate.serve.app import App, Guests
@@ -65,6 +66,7 @@ class Door:
             if self.path:
                 bound.append(socket.socket(socket.AF_UNIX))
                 bound[-1].bind(self.path)
+                Path(self.path).chmod(0o666)  # who may pass its folder may knock: a sandbox of root's is not root
                 bound[-1].listen(1024)
             return bound
         except OSError as error:

@@ -24,10 +24,10 @@ from strop.errors import ConfigurationError
 from strop.processes.box import seccomp
 from strop.processes.box.ending import ended
 from strop.processes.box.kernel import libc
-from strop.processes.box.lent import Lent
+from strop.processes.box.lent import LentFolder
 from strop.processes.box.overseen import Overseer
 from strop.processes.box.ran import MOST_PROCESSES, USUAL, Allowance, Ending, Ran
-from strop.processes.box.stage import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, Stage
+from strop.processes.box.stage import EMPTY, FOLDER, HOME, MEMORY, NOTHING, PLACE, BubbleStage
 from strop.processes.box.watching import limit, watched
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
@@ -75,17 +75,17 @@ class Bubble:
         if (program := shutil.which("bwrap")) is None:
             raise ConfigurationError("shells run in bubblewrap alone, and there is no program bwrap: install it")
         try:
-            lent = Lent(folder) if folder else None
+            lent = LentFolder(folder) if folder else None
         except OSError as error:
             return Ran(Ending.SETUP, stderr=f"{folder} cannot be lent: {error}")
-        stage = Stage(allowance.memory, self.seen, lent)
+        stage = BubbleStage(allowance.memory, self.seen, lent)
         try:
             return await _run((program, *self._walls(stage)), command, stdin, allowance, stage)
         finally:
             if lent is not None and os.geteuid() == 0:
                 lent.take_back()
 
-    def _walls(self, stage: Stage) -> list[str]:
+    def _walls(self, stage: BubbleStage) -> list[str]:
         """Only what the system brings, and the stage; links stay links."""
         found = [*_WALLS, *(each for name, value in self.environment for each in ("--setenv", name, value))]
         for path in _SYSTEM:
@@ -103,7 +103,9 @@ class Bubble:
         return [*found, *(each for path in ("/dev", "/proc", "/") for each in ("--remount-ro", path)), "--chdir", HOME]
 
 
-async def _run(walls: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: Stage) -> Ran:
+async def _run(
+    walls: Sequence[str], command: Sequence[str], stdin: str, allowance: Allowance, stage: BubbleStage
+) -> Ran:
     begun, (status, told), (rules, filled) = time.monotonic(), os.pipe(), os.pipe()
     os.write(filled, seccomp.all_kinds())
     os.close(filled)
@@ -123,7 +125,9 @@ async def _run(walls: Sequence[str], command: Sequence[str], stdin: str, allowan
     return overseer.judged(ran)
 
 
-async def _started(command: Sequence[str], handles: tuple[int, int], allowance: Allowance, stage: Stage) -> Process:
+async def _started(
+    command: Sequence[str], handles: tuple[int, int], allowance: Allowance, stage: BubbleStage
+) -> Process:
     """The first handle is where bubblewrap, and who becomes it, say what became of the command."""
     libc()
 

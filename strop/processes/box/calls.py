@@ -70,6 +70,11 @@ class Argument:
     are_bits: bool = False
 
 
+def _lends_rights(place: int) -> Argument:
+    """Of a file's mode: whoever ran it later, out here, would have the rights of its owner."""
+    return Argument(place, (0o6000,), errno.EPERM, is_allowed=False, are_bits=True)
+
+
 _ITSELF = Argument(0, (0,), errno.EPERM)  # pid 0: the process that asks
 COMPUTING_IF = {
     16: (Argument(1, (0x5401, 0x5450, 0x5451), errno.ENOTTY),),  # ioctl: is it a terminal; close on exec or not
@@ -79,16 +84,10 @@ COMPUTING_IF = {
     204: (_ITSELF,),  # sched_getaffinity
     302: (_ITSELF, Argument(2, (0,), errno.EPERM)),  # prlimit64: read limits of its own, set none
 }
+WRITING_IF = {2: (_lends_rights(2),), 257: (_lends_rights(3),)}  # open, openat
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _FAMILY = Argument(0, (1, 2, 10), errno.EAFNOSUPPORT)  # of sockets: of the machine, of IPv4 and of IPv6
 _PROTOCOL = Argument(2, (0, 1, 6, 17, 58), errno.EPROTONOSUPPORT)  # the usual one, ICMP, TCP, UDP
-
-
-def _lends_rights(place: int) -> Argument:
-    """Of a file's mode: whoever ran it later, out here, would have the rights of its owner."""
-    return Argument(place, (0o6000,), errno.EPERM, is_allowed=False, are_bits=True)
-
-
 ALL_KINDS_IF = {
     16: (Argument(1, (0x5412, 0x541C, 0x5423), errno.EPERM, is_allowed=False),),  # ioctl: TIOCSTI, TIOCLINUX, TIOCSETD
     41: (_FAMILY, _PROTOCOL),  # socket

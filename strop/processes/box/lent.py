@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _DEEPEST = 100  # folders in folders; a program that goes deeper is taken for one that fills the disk
 _ENTRY = 4096  # bytes of disk that an empty file or folder takes at least
@@ -16,12 +17,12 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _Owner = tuple[int, int]
 
 
-class Hidden(OSError):
+class HiddenError(OSError):
     """What a folder holds cannot be known: folders in folders without end, or one that may not be looked into."""
 
 
 @dataclass
-class Lent:
+class LentFolder:
     """A folder and what is in it; no path is followed that a program may have bent, only handles of folders."""
 
     path: str
@@ -31,7 +32,7 @@ class Lent:
     _owners: dict[int, _Owner] = field(default_factory=dict, init=False)  # by inode
 
     def __post_init__(self) -> None:
-        found = os.stat(self.path)
+        found = Path(self.path).stat()
         self.device, self._owner, self._taken = found.st_dev, (found.st_uid, found.st_gid), 0
         for _, _, each in self._entries():
             self._owners[each.st_ino] = (each.st_uid, each.st_gid)
@@ -45,7 +46,7 @@ class Lent:
 
     def take_back(self) -> None:
         """To those who had it; what is new, to the owner of the folder."""
-        with suppress(Hidden):
+        with suppress(HiddenError):
             for where, name, each in self._entries():
                 owner = self._owners.get(each.st_ino, self._owner)
                 os.chown(name, *owner, dir_fd=where, follow_symlinks=False)
@@ -59,7 +60,7 @@ class Lent:
                 size += _size(each)
                 if size > most:
                     break
-        except Hidden:
+        except HiddenError:
             return most + 1
         return size
 
@@ -78,7 +79,7 @@ def _size(entry: os.stat_result) -> int:
 def _below(folder: int, depth: int) -> Iterator[tuple[int, str, os.stat_result]]:
     """Each with the handle of the folder that it is in."""
     if not depth:
-        raise Hidden(errno.ELOOP, f"more than {_DEEPEST} folders in folders")
+        raise HiddenError(errno.ELOOP, f"more than {_DEEPEST} folders in folders")
     for name in os.listdir(folder):
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -89,7 +90,7 @@ def _below(folder: int, depth: int) -> Iterator[tuple[int, str, os.stat_result]]
             try:
                 inner = os.open(name, _OPEN, dir_fd=folder)
             except PermissionError as error:
-                raise Hidden(error.errno, f"a folder {name} that may not be looked into") from error
+                raise HiddenError(error.errno, f"a folder {name} that may not be looked into") from error
             except OSError:
                 continue  # no folder any more
             try:

@@ -22,6 +22,11 @@ def own_mounts() -> None:
     _mount("none", "/", "", _DEEP | _PRIVATE)
 
 
+def copy_mounts() -> None:
+    """Those that there are, for this process alone; it has some of its own already."""
+    checked(libc().unshare(_NEW_MOUNTS), "a mount namespace")
+
+
 def mount_memory(place: str, size: int) -> None:
     """A folder of at most `size` bytes, in which only its owner writes."""
     options = f"size={size},nr_inodes={size // _INODE + 64},mode=755"
@@ -37,7 +42,7 @@ def show(handle: int, place: str) -> None:
     """What a handle stands for, at a place that is made for it."""
     source = f"/proc/self/fd/{handle}"
     Path(place).parent.mkdir(parents=True, exist_ok=True)
-    if os.path.isdir(source):
+    if Path(source).is_dir():
         Path(place).mkdir(exist_ok=True)
     else:
         Path(place).touch()

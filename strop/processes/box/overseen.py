@@ -10,11 +10,11 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
-from strop.processes.box.lent import Lent
+from strop.processes.box.lent import LentFolder
 from strop.processes.box.ran import Ending, Ran
 from strop.processes.box.totals import Totals
 
-_PAUSE, _SHARE = 0.02, 4  # seconds between two looks; looking takes at most one part in so many of the time
+_SHORTEST, _LONGEST, _SHARE = 0.02, 0.2, 4  # seconds between two looks, which are so many times what one takes
 _SETUP_SECONDS = 20.0  # in which a sandbox must stand; a machine may be busy
 _DYING_SECONDS = 1.0  # in which a process that is no longer to be looked into is gone
 _CHUNK = 1 << 16
@@ -30,7 +30,7 @@ class Overseer:
 
     status: int
     memory: int
-    lent: Lent | None
+    lent: LentFolder | None
     _passed: Ending | None = field(default=None, init=False)
     _why: str = field(default="", init=False)  # it could not look
     _told: bytes = field(default=b"", init=False)
@@ -76,7 +76,7 @@ class Overseer:
             os.close(handle)
 
     def _look(self, first: int, handle: int) -> None:
-        pause, until = _PAUSE, time.monotonic() + _SETUP_SECONDS
+        pause, until = _SHORTEST, time.monotonic() + _SETUP_SECONDS
         while not self._is_over.wait(pause):
             begun = time.monotonic()
             with Totals(first, self.memory, self.lent) as totals:
@@ -87,4 +87,4 @@ class Overseer:
             if self._passed is not None:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 return
-            pause = max(_PAUSE, _SHARE * (time.monotonic() - begun))
+            pause = min(max(_SHORTEST, _SHARE * (time.monotonic() - begun)), _LONGEST)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-import sysconfig
 from asyncio.subprocess import PIPE, Process
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from strop.errors import ConfigurationError
+from strop.processes.box import view
 from strop.processes.box.confine import Wall, best_wall
 from strop.processes.box.ending import ended
 from strop.processes.box.ran import USUAL, Allowance, Ending, Ran
@@ -20,7 +19,13 @@ from strop.processes.box.warm import HEAD
 
 _START_SECONDS, _GRACE = 60.0, 30.0  # the second for raising walls and for answers
 _ROOT = Path(__file__).parents[3]
-_BEGIN = "import sys; sys.path.append(sys.argv[1]); from strop.processes.box.warm import main; main()"
+_BEGIN = """
+import json, sys
+sys.path.append(sys.argv[1])
+from strop.processes.box.warm import PythonView, main
+seen = json.loads(sys.argv[2])
+main(PythonView(**seen) if seen else None)
+"""
 
 
 @dataclass(eq=False)
@@ -68,7 +73,7 @@ class PythonBox:
         assert warm.stdin is not None and self.wall is not None
         texts = [each.encode("utf-8", errors="surrogatepass") for each in (program, stdin)]
         sizes = {"program": len(texts[0]), "stdin": len(texts[1])}
-        places = {"wall": self.wall.value, "folder": folder, "path": _paths(), "readable": _readable()}
+        places = {"wall": self.wall.value, "folder": folder, "path": view.paths(), "readable": view.standard().readable}
         head = {**sizes, **places, **vars(allowance)}
         text = json.dumps(head).encode()
         warm.stdin.write(HEAD.pack(len(text)) + text + texts[0] + texts[1])
@@ -78,8 +83,9 @@ class PythonBox:
         return Ran(Ending(found["ending"]), said, complained, found["code"], found["seconds"], found["memory"])
 
     async def _started(self) -> Process:
+        seen = asdict(view.standard()) if self.wall is Wall.FILES else {}
         warm = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-s", "-S", "-P", "-B", "-c", _BEGIN, str(_ROOT)),
+            *(sys.executable, "-s", "-S", "-P", "-B", "-c", _BEGIN, str(_ROOT), json.dumps(seen)),
             stdin=PIPE,
             stdout=PIPE,
             stderr=asyncio.subprocess.DEVNULL,
@@ -88,7 +94,9 @@ class PythonBox:
             start_new_session=True,
         )
         try:
-            await asyncio.wait_for(_heard(warm), _START_SECONDS)
+            head, _, _ = await asyncio.wait_for(_heard(warm), _START_SECONDS)
+            if head["problem"]:
+                raise ConfigurationError(f"a program cannot be kept from this machine's files: {head['problem']}")
         except BaseException:
             await ended(warm)
             raise
@@ -100,15 +108,3 @@ async def _heard(warm: Process) -> tuple[dict[str, Any], bytes, bytes]:
     (size,) = HEAD.unpack(await warm.stdout.readexactly(HEAD.size))
     head = json.loads(await warm.stdout.readexactly(size))
     return head, await warm.stdout.readexactly(head["stdout"]), await warm.stdout.readexactly(head["stderr"])
-
-
-def _paths() -> list[str]:
-    """Where a program finds modules: the interpreter's own, and nobody else's."""
-    own = Path(os.__file__).parent
-    return [str(own), str(sysconfig.get_config_var("DESTSHARED") or own / "lib-dynload")]
-
-
-def _readable() -> list[str]:
-    """What it may read: those, and the libraries that they load."""
-    libraries = [path for path in ("/usr/lib", "/lib", "/lib64") if Path(path).is_dir()]
-    return [path for path in dict.fromkeys([*_paths(), *libraries]) if Path(path).is_dir()]

@@ -21,6 +21,7 @@ from strop.processes.box.calls import (
     MISSING,
     READING,
     WRITING,
+    WRITING_IF,
     Argument,
 )
 from strop.processes.box.kernel import checked, libc
@@ -44,7 +45,7 @@ def computing(may_read: bool, may_write: bool) -> bytes:
     """The filter for a program that computes and prints: nothing but these calls."""
     allowed = COMPUTING | (READING if may_read else {}) | (WRITING if may_write else {})
     answers = dict.fromkeys(allowed.values(), _ALLOW) | dict.fromkeys(ABSENT.values(), _FAIL | errno.ENOSYS)
-    return _filter(answers, COMPUTING_IF, _FAIL | errno.EPERM)
+    return _filter(answers, COMPUTING_IF | (WRITING_IF if may_write else {}), _FAIL | errno.EPERM)
 
 
 def all_kinds() -> bytes:
@@ -64,7 +65,7 @@ def _filter(answers: Mapping[int, int], tested: Mapping[int, tuple[Argument, ...
     """Jumps are relative and short, so every test is followed by its own answer."""
     rules: list[_Rule] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHITECTURE), (_RETURN, 0, 0, _KILL)]
     rules += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
-    for number, answer in sorted(answers.items()):
+    for number, answer in sorted(each for each in answers.items() if each[0] not in tested):
         rules += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
     for number, arguments in tested.items():
         tests = [rule for argument in arguments for rule in _tests(argument)] + [(_RETURN, 0, 0, _ALLOW)]

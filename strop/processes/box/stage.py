@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-from strop.processes.box.lent import Lent
+from strop.processes.box.lent import LentFolder
 from strop.processes.box.mounts import mount_memory, opened, own_mounts, show
 from strop.processes.box.stranger import become, forget_keys, stranger
 
-PLACE = "/tmp"  # is everywhere, and hidden by the stage for whoever enters it
+PLACE = "/sys"  # is everywhere, needed by nobody, and hidden for whoever enters the stage
 HOME = "/home/box"  # of whoever is inside
 MEMORY = ("tmp", "shm", "home")  # folders that are memory, and have one size together
 EMPTY, NOTHING, FOLDER = f"{PLACE}/empty", f"{PLACE}/nothing", f"{PLACE}/folder"
 
 
 @dataclass(frozen=True)
-class Stage:
+class BubbleStage:
     """What is on it."""
 
     memory: int  # bytes of all folders that are memory
     seen: tuple[str, ...] = ()
-    lent: Lent | None = None
+    lent: LentFolder | None = None
 
     def shown(self, path: str) -> str:
         """Where a path that may be seen is found on the stage."""
@@ -44,10 +45,10 @@ class Stage:
         for place, handle in shown.items():
             show(handle, place)
             os.close(handle)
-        os.mkdir(EMPTY)
+        Path(EMPTY).mkdir()
         os.close(os.open(NOTHING, os.O_CREAT | os.O_WRONLY, 0o444))
         for name in MEMORY:
-            os.mkdir(f"{PLACE}/{name}", 0o700)
+            Path(PLACE, name).mkdir(0o700)
             if user is not None:
                 os.chown(f"{PLACE}/{name}", user, user)
         if user is not None:

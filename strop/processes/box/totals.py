@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strop.processes.box.lent import Lent
+from strop.processes.box.lent import LentFolder
 from strop.processes.box.ran import MOST_PROCESSES, Ending
 
 _PIPE, _SOCKET = 1 << 16, 208 << 10  # bytes that one may hold
@@ -30,7 +30,7 @@ class Totals:
 
     first: int  # its id out here
     memory: int  # bytes, and of disk as many
-    lent: Lent | None = None
+    lent: LentFolder | None = None
     _root: int = field(init=False)
     _processes: str = field(init=False)
 
@@ -40,7 +40,7 @@ class Totals:
 
     def stands(self) -> bool:
         """Whether its processes are those listed: we are not among them."""
-        return os.path.exists(f"{self._processes}/1") and not os.path.exists(f"{self._processes}/self")
+        return Path(self._processes, "1").exists() and not Path(self._processes, "self").exists()
 
     def __enter__(self) -> Totals:
         return self
@@ -50,20 +50,30 @@ class Totals:
 
     def passed(self) -> Ending | None:
         """Which of them is more than may be taken."""
-        found = [_Process(f"{self._processes}/{name}") for name in os.listdir(self._processes) if name.isdigit()]
+        found = [Process(f"{self._processes}/{name}") for name in _listed(self._processes) if name.isdigit()]
         if sum(each.tasks() for each in found) > MOST_PROCESSES:
             return Ending.PROCESSES
         held = {key: size for each in found for key, size in each.holds()}
         device = self.lent.device if self.lent is not None else 0
-        left = self.memory - sum(size for (where, _), size in held.items() if where == device)
-        if self.lent is not None and self.lent.added(left) > left:
+        if self.lent is not None and fills(self.lent, self.memory, held.items()):
             return Ending.DISK
         folder = f"/proc/self/fd/{self._root}/tmp"
-        elsewhere = (device, os.stat(folder).st_dev)
+        elsewhere = (device, Path(folder).stat().st_dev)
         left = self.memory - _in_memory(folder) - sum(n for (where, _), n in held.items() if where not in elsewhere)
         if sum(each.at_most() for each in found) <= left:
             return None
         return Ending.MEMORY if sum(each.memory() for each in found) > left else None
+
+
+def fills(lent: LentFolder, most: int, held: Iterable[tuple[_Key, int]]) -> bool:
+    """Whether more is added to a folder, or held of it without a name, than may be."""
+    left = most - sum(size for (where, _), size in dict(held).items() if where == lent.device)
+    return lent.added(left) > left
+
+
+def _listed(folder: str) -> list[str]:
+    with os.scandir(folder) as found:
+        return [each.name for each in found]
 
 
 def _in_memory(folder: str) -> int:
@@ -73,14 +83,14 @@ def _in_memory(folder: str) -> int:
 
 
 @dataclass(frozen=True)
-class _Process:
+class Process:
     """One that may end while it is looked at: then it takes nothing."""
 
     place: str
 
     def tasks(self) -> int:
         with suppress(OSError):
-            return os.stat(f"{self.place}/task").st_nlink - 2
+            return Path(self.place, "task").stat().st_nlink - 2
         return 0
 
     def at_most(self) -> int:
@@ -101,9 +111,9 @@ class _Process:
     def holds(self) -> Iterator[tuple[_Key, int]]:
         """Bytes that no folder shows: pipes, sockets, files without a name that are open or mapped."""
         with suppress(OSError):
-            for name in os.listdir(f"{self.place}/fd"):
+            for name in _listed(f"{self.place}/fd"):
                 with suppress(OSError):
-                    yield from _held(os.stat(f"{self.place}/fd/{name}"))
+                    yield from _held(Path(self.place, "fd", name).stat())
         with suppress(OSError):
             for line in Path(self.place, "maps").read_text(errors="replace").splitlines():
                 if line.endswith(" (deleted)"):
@@ -115,7 +125,7 @@ class _Process:
         major, minor = (int(each, 16) for each in device.split(":"))
         size = int(offset, 16) + end - begin
         with suppress(OSError):  # who may not look at the file knows no more than what is mapped of it
-            size = os.stat(f"{self.place}/map_files/{begin:x}-{end:x}").st_blocks * _BLOCK
+            size = Path(self.place, "map_files", f"{begin:x}-{end:x}").stat().st_blocks * _BLOCK
         return (os.makedev(major, minor), int(inode)), size
 
 

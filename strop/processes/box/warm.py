@@ -20,7 +20,10 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from strop.processes.box.confine import Wall, confine
+from strop.processes.box.confine import Wall, confine, tie
+from strop.processes.box.lent import LentFolder
+from strop.processes.box.totals import Process, fills
+from strop.processes.box.view import PythonView
 from strop.processes.keeper import tie_to_parent
 
 MODULES = (
@@ -43,11 +46,13 @@ MODULES = (
 HEAD = struct.Struct(">I")
 NO_MEMORY = 77  # exit code of a program that asked for too much
 _CHUNK = 1 << 16
+_NOT_RUN = {"ending": "setup", "code": 0, "memory": 0, "seconds": 0.0}
+_LOOK_SECONDS, _FOREVER = 0.02, 1e6
 _SETUP_SECONDS = 20.0  # in which walls must stand; a machine may be busy
 
 
-def main() -> None:
-    """Answer questions from `reading` on `writing` until there are none."""
+def main(view: PythonView | None) -> None:
+    """Answer questions on standard input until there are none; programs see the view, or no file at all."""
     reading, writing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
@@ -55,8 +60,13 @@ def main() -> None:
     tie_to_parent(signal.SIGKILL)
     for name in MODULES:
         importlib.import_module(name)
+    try:
+        if view is not None:
+            view.lay_out()
+    except OSError as error:
+        return _say(writing, {"problem": str(error)}, b"", b"")
     gc.freeze()
-    _say(writing, {"ready": True}, b"", b"")
+    _say(writing, {"problem": ""}, b"", b"")
     while select.select([reading], [], [])[0]:
         own, watcher = os.getpid(), os.fork()
         if not watcher:
@@ -69,13 +79,6 @@ def main() -> None:
             os._exit(0)  # there is nobody to answer, or an answer is half written
 
 
-def tie(parent: int) -> None:
-    """End with the process that forked this one, even if it ended before this could be said."""
-    tie_to_parent(signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def _answer(reading: int, writing: int) -> None:
     (size,) = HEAD.unpack(_exactly(reading, HEAD.size))
     question = json.loads(_exactly(reading, size))
@@ -84,23 +87,31 @@ def _answer(reading: int, writing: int) -> None:
     os.truncate(given, len(stdin))
     os.pwrite(given, stdin, 0)
     (out, told), (err, complained), (ready, is_ready) = os.pipe(), os.pipe(), os.pipe()
+    try:
+        lent = LentFolder(question["folder"]) if question["folder"] else None
+    except OSError as error:
+        return _say(writing, _NOT_RUN, b"", f"the folder cannot be lent: {error}".encode())
     own, child = os.getpid(), os.fork()
     if not child:
         tie(own)  # before it leaves the session, in which all are killed at once
-        _become(question, program, (given, told, complained, is_ready))
+        _become(question, program, (given, told, complained, is_ready), lent)
     for theirs in (given, told, complained, is_ready):
         os.close(theirs)
-    watch = _Watch(child, (out, err, ready), question["seconds"], question["output"])
+    watch = _Watch(child, (out, err, ready), question, lent)
     watch.until_the_end()
+    if lent is not None and os.geteuid() == 0:
+        lent.take_back()
     _say(writing, watch.figures, bytes(watch.said[out]), bytes(watch.said[err]))
 
 
 class _Watch:
-    """Reads what a program says, until it ends, says too much or takes too long; then nothing of it is left."""
+    """Reads what a program says, until it ends or passes what it may take; then nothing of it is left."""
 
-    def __init__(self, child: int, pipes: tuple[int, int, int], seconds: float, most: int) -> None:
-        self._child, self._ready, self._seconds, self._most = child, pipes[-1], seconds, most
+    def __init__(self, child: int, pipes: tuple[int, int, int], may: dict[str, Any], lent: LentFolder | None) -> None:
+        self._child, self._ready, self._lent = child, pipes[-1], lent
+        self._seconds, self._most, self._disk = may["seconds"], may["output"], may["memory"]
         self._begun, self._until = time.monotonic(), time.monotonic() + _SETUP_SECONDS
+        self._next_look = 0.0
         self.said = {pipe: bytearray() for pipe in pipes}
         self.figures: dict[str, Any] = {}
 
@@ -118,9 +129,11 @@ class _Watch:
         """Why it must be ended; nothing, where it ended by itself."""
         open_ = set(self.said)
         while open_:
+            if self._fills():
+                return "disk"
             left = self._until - time.monotonic()
-            found = select.select(list(open_), [], [], max(left, 0))[0]
-            if not found:
+            found = select.select(list(open_), [], [], min(max(left, 0), self._pause()))[0]
+            if not found and time.monotonic() >= self._until:
                 return "timeout"
             for each in found:
                 heard = os.read(each, _CHUNK)
@@ -138,11 +151,26 @@ class _Watch:
     def _waited(self) -> str:
         """It closed all that it could speak through, and may go on without."""
         while time.monotonic() < self._until:
+            if self._fills():
+                return "disk"
             info = os.waitid(os.P_PID, self._child, os.WEXITED | os.WNOWAIT | os.WNOHANG)
             if info is not None:
                 return ""
             time.sleep(0.001)
         return "timeout"
+
+    def _pause(self) -> float:
+        """Until the folder is looked at again."""
+        return _LOOK_SECONDS if self._lent is not None else _FOREVER
+
+    def _fills(self) -> bool:
+        """Whether it adds more to its folder than it may."""
+        begun = time.monotonic()
+        if self._lent is None or begun < self._next_look:
+            return False
+        is_full = fills(self._lent, self._disk, Process(f"/proc/{self._child}").holds())
+        self._next_look = time.monotonic() + max(_LOOK_SECONDS, 4 * (time.monotonic() - begun))
+        return is_full
 
 
 def _named(code: int) -> str:
@@ -152,7 +180,9 @@ def _named(code: int) -> str:
     return "finished" if code >= 0 else by_signal.get(signal.Signals(-code) * -1, "killed")
 
 
-def _become(question: dict[str, Any], program: bytes, pipes: tuple[int, int, int, int]) -> None:
+def _become(
+    question: dict[str, Any], program: bytes, pipes: tuple[int, int, int, int], lent: LentFolder | None
+) -> None:
     """In the process that runs the program; never returns."""
     try:
         is_ready = os.dup2(pipes[3], 3, inheritable=False)
@@ -160,13 +190,13 @@ def _become(question: dict[str, Any], program: bytes, pipes: tuple[int, int, int
             os.dup2(pipe, place)
         os.closerange(4, 1 << 16)
         os.setsid()
-        os.chdir(question["folder"] or "/")
+        os.chdir("/")
         streams = [os.fdopen(place, mode, encoding="utf-8", errors="replace") for place, mode in enumerate("rww")]
         sys.stdin, sys.stdout, sys.stderr = streams
         sys.argv, sys.path[:] = ["program"], question["path"]
         random.seed(0)
         readable = tuple(question["readable"])
-        confine(Wall(question["wall"]), question["seconds"], question["memory"], readable, question["folder"])
+        confine(Wall(question["wall"]), question["seconds"], question["memory"], readable, lent)
         os.write(is_ready, b"1")
         os.close(is_ready)
     except BaseException as error:
