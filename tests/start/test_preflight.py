@@ -80,7 +80,9 @@ class Bounded(Fifo):
 
 
 def test_a_plain_run_and_every_recipe_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside_program, "problem", lambda: "")  # whether bubblewrap is installed is not the question
+    monkeypatch.setattr(
+        outside_program, "problem", lambda seen: ""
+    )  # whether bubblewrap is installed is not the question
     check(make_run())
     assert advice(make_run()) == []
     folder = save_pocket_like(tmp_path, seed=1)

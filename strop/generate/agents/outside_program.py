@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 _PROGRAMS = str(Path(__file__).parent.parent / "serve" / "programs")
+_CARRIER = str(Path(__file__).parent.parent / "serve" / "inside.py")
 _PORT = 8000  # within walls, where no other program is
 _SHOWN = 300  # characters of what a program complained
 
@@ -76,7 +77,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         found = (
             [] if find_spec("starlette") and find_spec("uvicorn") else ["OutsideProgram: pip install 'strop[serve]'"]
         )
-        if self.isolation == "walls" and (why := problem()):
+        if self.isolation == "walls" and (why := problem(self._seen)):
             found.append(f"OutsideProgram runs what a model drives: {why}, or say isolation=process")
         return found
 
@@ -141,13 +142,15 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         allowance, words = Allowance(self.seconds, self.memory), self._words
         if self.isolation == "process":
             return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
-        from strop.generate.serve import inside
+        door = str(Path(self._folder) / "door")
+        bubble = Bubble(tuple(sorted({door, *self._seen})), _environment(f"http://127.0.0.1:{_PORT}", key))
+        return await bubble.run([sys.executable, _CARRIER, door, str(_PORT), *words], given, allowance)
 
-        door, carrier = str(Path(self._folder) / "door"), str(Path(inside.__file__))
+    @property
+    def _seen(self) -> tuple[str, ...]:
+        """What it may read within walls, beside the system and the endpoint."""
         named = {word for word in self._files if not word.startswith((sys.prefix, sys.base_prefix, "/usr/", "/bin/"))}
-        seen = {door, carrier, _PROGRAMS, sys.prefix, sys.base_prefix, *named, *self.readable}
-        bubble = Bubble(tuple(sorted(seen)), _environment(f"http://127.0.0.1:{_PORT}", key))
-        return await bubble.run([sys.executable, carrier, door, str(_PORT), *words], given, allowance)
+        return tuple(sorted({_CARRIER, _PROGRAMS, sys.prefix, sys.base_prefix, *named, *self.readable}))
 
     @property
     def _files(self) -> list[str]:

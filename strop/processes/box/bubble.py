@@ -17,11 +17,11 @@ import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from strop.errors import ConfigurationError
-from strop.processes.box import seccomp
+from strop.processes.box import cgroup, seccomp
 from strop.processes.box.ending import ended
 from strop.processes.box.kernel import libc
 from strop.processes.box.lent import LentFolder
@@ -53,14 +53,14 @@ _CHUNK = 1 << 16
 _LONG = Allowance(seconds=20.0)
 
 
-def problem() -> str:
-    """Why bubblewrap cannot be used here; nothing, if it can."""
+def problem(seen: tuple[str, ...] = ()) -> str:
+    """Why bubblewrap cannot be used here, or these files not be seen in it; nothing, if all is well."""
     if shutil.which("bwrap") is None:
         return "there is no program bwrap: install bubblewrap"
     if not seccomp.is_known():
         return "the calls of this machine's kernel are not known by number: shells need x86-64"
     with ThreadPoolExecutor(1) as thread:  # a loop may run in this one
-        ran = thread.submit(asyncio.run, Bubble().run(["sleep", "0.1"], "", _LONG)).result()
+        ran = thread.submit(asyncio.run, Bubble(seen).run(["sleep", "0.1"], "", _LONG)).result()
     return "" if ran.is_well else f"bubblewrap does not work here: {ran.stderr.strip() or ran.ending.value}"
 
 
@@ -78,10 +78,14 @@ class Bubble:
             lent = LentFolder(folder) if folder else None
         except OSError as error:
             return Ran(Ending.SETUP, stderr=f"{folder} cannot be lent: {error}")
-        stage = BubbleStage(allowance.memory, self.seen, lent)
+        group = cgroup.made(cgroup.limits(allowance.memory, 2 * MOST_PROCESSES))
+        stage = BubbleStage(allowance.memory, self.seen, lent, group)
         try:
-            return await _run((program, *self._walls(stage)), command, stdin, allowance, stage)
+            ran = await _run((program, *self._walls(stage)), command, stdin, allowance, stage)
+            return replace(ran, ending=Ending.MEMORY) if group is not None and group.is_full() else ran
         finally:
+            if group is not None:
+                group.remove()
             if lent is not None and os.geteuid() == 0:
                 lent.take_back()
 
@@ -112,10 +116,12 @@ async def _run(
     told_and_filtered = ("--json-status-fd", str(told), "--seccomp", str(rules))
     try:
         process = await _started((*walls, *told_and_filtered, "--", *command), (told, rules), allowance, stage)
-    except (OSError, subprocess.SubprocessError) as error:
+    except BaseException as error:
         why = os.read(status, _CHUNK).decode() or str(error)
         os.close(status)
-        return Ran(Ending.SETUP, stderr=why)
+        if isinstance(error, (OSError, subprocess.SubprocessError)):
+            return Ran(Ending.SETUP, stderr=why)
+        raise
     overseer = Overseer(status, allowance.memory, stage.lent)
     try:
         ran = await watched(process, stdin.encode(), allowance, begun)

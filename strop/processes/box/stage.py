@@ -7,9 +7,11 @@ so that all it may need is shown here, past folders that a stranger may not pass
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from strop.processes.box.cgroup import Cgroup
 from strop.processes.box.lent import LentFolder
 from strop.processes.box.mounts import mount_memory, opened, own_mounts, show
 from strop.processes.box.stranger import become, forget_keys, stranger
@@ -27,6 +29,7 @@ class BubbleStage:
     memory: int  # bytes of all folders that are memory
     seen: tuple[str, ...] = ()
     lent: LentFolder | None = None
+    group: Cgroup | None = None
 
     def shown(self, path: str) -> str:
         """Where a path that may be seen is found on the stage."""
@@ -34,6 +37,8 @@ class BubbleStage:
 
     def enter(self) -> None:
         """For good, with no keys and, if root, as a stranger."""
+        if self.group is not None:
+            self.group.join()
         user = stranger()
         if user is not None and self.lent is not None:
             self.lent.give(user)
@@ -54,3 +59,13 @@ class BubbleStage:
         if user is not None:
             become(user)
         forget_keys()
+        for path in self.seen:
+            _check(path, self.shown(path))
+
+
+def _check(path: str, shown: str) -> None:
+    """What it may see it must be able to read, or to knock at."""
+    mode = Path(shown).stat().st_mode
+    wanted = os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.W_OK if stat.S_ISSOCK(mode) else os.R_OK
+    if not os.access(shown, wanted):
+        raise PermissionError(f"{path} may not be read by all users, as one of whom a sandbox of root's reads it")

@@ -102,3 +102,16 @@ def test_without_the_program_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     assert "no program bwrap" in bubble.problem()
     with pytest.raises(ConfigurationError, match="install it"):
         shell("true")
+
+
+@needs_bubble
+@pytest.mark.skipif(os.getuid() != 0, reason="what root may read and others may not")
+def test_what_a_sandbox_could_not_read_is_refused_before_it_begins(tmp_path: Path) -> None:
+    """It is no root in there, so a file for its owner alone would be missed in the middle of a run."""
+    (tmp_path / "mine").write_text("1")
+    tmp_path.chmod(0o700)
+    found = asyncio.run(Bubble((str(tmp_path / "mine"),)).run(["cat", str(tmp_path / "mine")]))
+    assert found.stdout == "1", "the way to it is not asked for"
+    (tmp_path / "mine").chmod(0o600)
+    assert "mine may not be read by all users" in bubble.problem((str(tmp_path / "mine"),))
+    assert "No such file" in bubble.problem((str(tmp_path / "other"),))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.processes.box import bubble
+from strop.processes.box import bubble, cgroup
 from strop.processes.box.confine import Wall, best_wall
 from strop.processes.box.lent import HiddenError, LentFolder
 from strop.processes.box.ran import Ending
@@ -206,3 +206,17 @@ def test_nothing_is_left_of_a_sandbox() -> None:
 
 def _handles() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_control_group_holds_all_that_a_process_starts_and_ends_it() -> None:
+    """The kernel's own: with what limits there are here, which on machines of the older kind is none."""
+    group = cgroup.made({"cgroup.max.depth": "1"})
+    if group is None:
+        pytest.skip("this user may make no control group of the second version")
+    child = subprocess.Popen(["sh", "-c", "sleep 60 & sleep 60"], preexec_fn=group.join)
+    members = (group.place / "cgroup.procs").read_text().split()
+    assert str(child.pid) in members and str(os.getpid()) not in members
+    group.remove()
+    assert child.wait(10) == -9 and not group.place.exists() and not group.is_full()
+    assert cgroup.made({"no.such.limit": "1"}) is None
+    assert not list(group.place.parent.glob("strop-*"))

@@ -1,0 +1,84 @@
+"""A control group (cgroup v2): memory and processes of a sandbox together, bounded by the kernel itself.
+
+It is used where it may be: where this user may make a group, and groups there have those limits. That is root of a
+machine whose groups systemd has laid out, or whoever was lent such a place. Elsewhere, and beside it, the sandbox is
+watched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_SWAP = "memory.swap.max"
+_COUNT = itertools.count()
+_GONE_SECONDS = 1.0  # in which the kernel lets go of those that were killed
+
+
+def limits(memory: int, processes: int) -> dict[str, str]:
+    """By the names of the kernel's files; all that is in a group is killed at once."""
+    return {"memory.max": str(memory), _SWAP: "0", "memory.oom.group": "1", "pids.max": str(processes)}
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """One that was made for a sandbox."""
+
+    place: Path
+
+    def join(self) -> None:
+        """For this process and all that it starts."""
+        (self.place / "cgroup.procs").write_text("0")
+
+    def is_full(self) -> bool:
+        """Whether somebody in it was killed because its memory is spent."""
+        with suppress(OSError):
+            found = dict(line.split() for line in (self.place / "memory.events").read_text().splitlines())
+            return int(found["oom_kill"]) > 0
+        return False
+
+    def remove(self) -> None:
+        """With all who are in it."""
+        (self.place / "cgroup.kill").write_text("1")
+        until = time.monotonic() + _GONE_SECONDS
+        while True:
+            try:
+                return self.place.rmdir()
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.001)
+
+
+def made(wanted: Mapping[str, str]) -> Cgroup | None:
+    """A group with these limits; None, where there is none to be had."""
+    for parent in _parents():
+        place = parent / f"strop-{os.getpid()}-{next(_COUNT)}"
+        try:
+            place.mkdir()
+        except OSError:
+            continue
+        group = Cgroup(place)
+        try:
+            for name, value in wanted.items():
+                if name != _SWAP or (place / name).exists():  # a kernel without swap has no limit of it
+                    (place / name).write_text(value)
+            return group
+        except OSError:
+            group.remove()
+    return None
+
+
+def _parents() -> Iterator[Path]:
+    """The group that this process is in, then the first of all."""
+    with suppress(OSError):
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        roots = [Path(words[1]) for words in mounts if words[2] == "cgroup2"]
+        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+        for root in roots:
+            yield from dict.fromkeys((root / own.lstrip("/"), root))
