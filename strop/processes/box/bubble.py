@@ -18,6 +18,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from strop.errors import ConfigurationError
@@ -90,21 +91,29 @@ class Bubble:
                 lent.take_back()
 
     def _walls(self, stage: BubbleStage) -> list[str]:
-        """Only what the system brings, and the stage; links stay links."""
-        found = [*_WALLS, *(each for name, value in self.environment for each in ("--setenv", name, value))]
-        for path in _SYSTEM:
-            if Path(path).is_symlink():
-                found += ["--symlink", str(Path(path).readlink()), path]
-            elif Path(path).is_dir():
-                found += ["--ro-bind", path, path]
+        """Only what the machine brings, and the stage."""
+        told = [each for name, value in self.environment for each in ("--setenv", name, value)]
+        found = [*_WALLS, *_machine(), *told]
         tmp, shm, home = (f"{PLACE}/{name}" for name in MEMORY)
         found += ["--bind", tmp, "/tmp", "--bind", shm, "/dev/shm", "--bind", FOLDER if stage.lent else home, HOME]
         for path in self.seen:
             found += ["--ro-bind", stage.shown(path), path]
-        for name in _MASKED:
-            if (path := Path("/proc", name)).exists():
-                found += ["--ro-bind", EMPTY if path.is_dir() else NOTHING, str(path)]
         return [*found, *(each for path in ("/dev", "/proc", "/") for each in ("--remount-ro", path)), "--chdir", HOME]
+
+
+@cache
+def _machine() -> tuple[str, ...]:
+    """What is of the machine: its programs, and what it does not tell."""
+    found: list[str] = []
+    for path in map(Path, _SYSTEM):
+        if path.is_symlink():
+            found += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            found += ["--ro-bind", str(path), str(path)]
+    for path in (Path("/proc", name) for name in _MASKED):
+        if path.exists():
+            found += ["--ro-bind", EMPTY if path.is_dir() else NOTHING, str(path)]
+    return tuple(found)
 
 
 async def _run(

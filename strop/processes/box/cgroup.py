@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _SWAP = "memory.swap.max"
@@ -58,6 +59,8 @@ class Cgroup:
 def made(wanted: Mapping[str, str]) -> Cgroup | None:
     """A group with these limits; None, where there is none to be had."""
     for parent in _parents():
+        if not {name.split(".")[0] for name in wanted} <= _lent(parent):
+            continue
         place = parent / f"strop-{os.getpid()}-{next(_COUNT)}"
         try:
             place.mkdir()
@@ -74,11 +77,19 @@ def made(wanted: Mapping[str, str]) -> Cgroup | None:
     return None
 
 
-def _parents() -> Iterator[Path]:
-    """The group that this process is in, then the first of all."""
+def _lent(parent: Path) -> set[str]:
+    """What is limited in groups of this one."""
     with suppress(OSError):
+        return {"cgroup", *(parent / "cgroup.subtree_control").read_text().split()}
+    return set()
+
+
+@cache
+def _parents() -> tuple[Path, ...]:
+    """The group that this process is in, then the first of all."""
+    with suppress(OSError, StopIteration):
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
         roots = [Path(words[1]) for words in mounts if words[2] == "cgroup2"]
-        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
-        for root in roots:
-            yield from dict.fromkeys((root / own.lstrip("/"), root))
+        own = next(line for line in Path("/proc/self/cgroup").read_text().splitlines() if line[:3] == "0::")[3:]
+        return tuple(dict.fromkeys(each for root in roots for each in (root / own.lstrip("/"), root)))
+    return ()

@@ -11,6 +11,7 @@ import errno
 import platform
 import struct
 from collections.abc import Mapping
+from functools import cache
 
 from strop.processes.box.calls import (
     ABSENT,
@@ -41,6 +42,7 @@ def is_known() -> bool:
     return platform.machine() == "x86_64"
 
 
+@cache
 def computing(may_read: bool, may_write: bool) -> bytes:
     """The filter for a program that computes and prints: nothing but these calls."""
     allowed = COMPUTING | (READING if may_read else {}) | (WRITING if may_write else {})
@@ -48,6 +50,7 @@ def computing(may_read: bool, may_write: bool) -> bytes:
     return _filter(answers, COMPUTING_IF | (WRITING_IF if may_write else {}), _FAIL | errno.EPERM)
 
 
+@cache
 def all_kinds() -> bytes:
     """The filter for shells and programs of all kinds: all calls but those that reach out of a sandbox."""
     answers = dict.fromkeys(DENIED.values(), _FAIL | errno.EPERM)

@@ -38,11 +38,11 @@ class PythonView:
         handles = {path: opened(path) for path in self.readable}
         mount_memory(PLACE, _SIZE)
         nothing = Path(PLACE, "nothing")
-        for path in (nothing, Path(PLACE + HOME)):
-            path.mkdir(parents=True)
-        for path in _LINKS:
-            if Path(path).is_symlink():
-                Path(PLACE + path).symlink_to(Path(path).readlink())
+        for folder in (nothing, Path(PLACE + HOME)):
+            folder.mkdir(parents=True)
+        for link in map(Path, _LINKS):
+            if link.is_symlink():
+                Path(f"{PLACE}{link}").symlink_to(link.readlink())
         for path, handle in handles.items():
             show(handle, PLACE + path)
             os.close(handle)
@@ -66,16 +66,17 @@ def enter(lent: LentFolder | None) -> None:
     os.chdir(HOME if lent is not None else "/")
 
 
+@cache
 def standard() -> PythonView:
     """Of the interpreter that runs this."""
     libraries = (str(Path(path).resolve()) for path in _LIBRARIES if Path(path, "libc.so.6").exists())
     readable = tuple(dict.fromkeys(path for path in (*paths(), *libraries) if Path(path).is_dir()))
-    inner = [Path(each) for path in readable for each in (path, *Path(path).glob("python3*"))]
-    return PythonView(
-        readable, tuple(str(path / name) for path in inner for name in _INSTALLED if (path / name).is_dir())
-    )
+    inner = [folder for path in map(Path, readable) for folder in (path, *path.glob("python3*"))]
+    installed = (folder / name for folder in inner for name in _INSTALLED)
+    return PythonView(readable, tuple(str(folder) for folder in installed if folder.is_dir()))
 
 
+@cache
 def paths() -> tuple[str, str]:
     """Where a program finds modules: the interpreter's own, and nobody else's."""
     own = Path(os.__file__).parent
