@@ -1,10 +1,10 @@
-"""Programs a second in the box, beside a fresh interpreter and bubblewrap.
+"""Programs a second in the box, beside shells in it, a fresh interpreter and plain bubblewrap.
 
     python benchmarks/box.py [--programs 300] [--json] [--save NAME]
 
 Each side runs the same short program again and again, one at a time: behind both walls of the box, in a new interpreter
-without any wall, and in one behind bubblewrap where that is installed. `ratio` is programs a second of the box
-(Landlock and seccomp) over the 60 that are wanted of one core.
+without any wall, and in one behind bubblewrap where that is installed. A shell that echoes runs behind all walls too.
+`ratio` is programs a second of the box (Landlock and seccomp) over the 60 that are wanted of one core.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from strop.processes.box.bubble import Bubble, problem
 from strop.processes.box.confine import Wall
 from strop.processes.box.python import PythonBox
 
@@ -44,6 +45,12 @@ async def measure(programs: int) -> dict[str, Any]:
 
         sides[f"box, {wall.value}"] = await _timed(boxed, programs)
         await box.close()
+    if not problem():
+
+        async def shell() -> str:
+            return (await Bubble().run(["echo", ANSWER.strip()])).stdout
+
+        sides["box, shell"] = await _timed(shell, programs // 4)
     commands = {"fresh interpreter": [sys.executable, "-I", "-S", "-c", PROGRAM]}
     if bubble := shutil.which("bwrap"):
         commands["bubblewrap"] = [bubble, *_BUBBLE, sys.executable, "-I", "-S", "-c", PROGRAM]
