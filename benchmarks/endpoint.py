@@ -76,7 +76,7 @@ class Instant(Engine):
 async def measure(num_attempts: int, turns: int) -> dict[str, Any]:
     """Processor and wall milliseconds of a turn, and what became of the conversations."""
     template = Template.load(model_folder("pocket"))
-    engine = Instant(np.append(template.encode("<call>get red</call>"), template.end))
+    engine = Instant(np.append(template.encode_reply("<call>get red</call>"), template.end))
     policy = Policy(template, engine, Sampling(max_tokens=64), 1 << 16)
     attempts = Attempts()
     door = Door(attempts)

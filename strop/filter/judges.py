@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,28 +60,30 @@ class Generative:
     def first_wins(self, task: Task, first: str, second: str) -> float:
         import torch
 
-        model, tokenizer, ids = self._ready()
-        text = self.asked(task, first, second)
+        model, control, ids = self._ready()
+        text = self.asked(task, first, second, control.twins.cover)
         with torch.no_grad():
-            tokens = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
+            tokens = torch.tensor([control.encode(text)])
             scores = model(input_ids=tokens).logits[0, -1, ids].float()
         return float(scores.softmax(-1)[0])
 
-    def asked(self, task: Task, first: str, second: str) -> str:
-        """What it reads."""
+    def asked(self, task: Task, first: str, second: str, cover: Callable[[str], str] = str) -> str:
+        """What it reads; of control tokens, those of the question alone."""
         told = "\n".join(message.content for message in task.messages)
-        return self.question.format(task=set_in(told), first=set_in(first), second=set_in(second))
+        task_, one, other = (cover(set_in(text)) for text in (told, first, second))
+        return self.question.format(task=task_, first=one, second=other)
 
     def _ready(self) -> Any:
         if self._opened is None:
             from transformers import AutoTokenizer
 
+            from strop.models.control_tokens import ControlTokens
             from strop.models.reading import read_model
 
-            tokenizer = AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True)
-            ids = [tokenizer(verdict, add_special_tokens=False)["input_ids"] for verdict in self.verdicts]
+            control = ControlTokens.of(AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True))
+            ids = [control.encode_content(verdict) for verdict in self.verdicts]
             if any(len(each) != 1 for each in ids):
                 raise ConfigurationError(f"each verdict must be one token of {self.model}, got {ids}")
             model = read_model(Path(self.model)).eval()
-            self._opened = (model, tokenizer, [each[0] for each in ids])
+            self._opened = (model, control, [each[0] for each in ids])
         return self._opened

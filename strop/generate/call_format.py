@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,12 +63,12 @@ class CallFormat:
         found = _BARE.search(shown)
         return cls(template, form=f"{found.group()}: {_ARGUMENTS}}}") if found else None
 
-    def written(self, call: ToolCall) -> str:
-        """A call as the model writes it."""
+    def written(self, call: ToolCall, cover: Callable[[str], str] = str) -> str:
+        """A call as the model writes it; its name and arguments are content, and may be covered."""
         if self.is_json:
-            return self.form.replace(_ARGUMENTS, call.arguments).replace(_NAME, call.name)
+            return self.form.replace(_ARGUMENTS, cover(call.arguments)).replace(_NAME, cover(call.name))
         words = [call.name, *map(str, json.loads(call.arguments).values())]
-        return f"{self.opens}{' '.join(words)}{self.closes}"
+        return f"{self.opens}{cover(' '.join(words))}{self.closes}"
 
     def read(self, tokens: IntArray, tools: Sequence[Tool]) -> Parts:
         """Thought, text and calls of a reply, or of its beginning."""
@@ -96,7 +96,7 @@ class CallFormat:
     @cached_property
     def _marks(self) -> tuple[dict[int, str], re.Pattern[str] | None]:
         """Marks that are tokens, and what finds the others in text."""
-        ids = {mark: self.template.encode(mark) for mark in (self.opens, self.closes, *_THOUGHT) if mark}
+        ids = {mark: self.template.encode_reply(mark) for mark in (self.opens, self.closes, *_THOUGHT) if mark}
         loose = [re.escape(mark) for mark, tokens in ids.items() if len(tokens) != 1]
         known = {int(tokens[0]): mark for mark, tokens in ids.items() if len(tokens) == 1}
         return known, re.compile(f"({'|'.join(loose)})") if loose else None

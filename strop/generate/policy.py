@@ -71,11 +71,15 @@ class Policy:
         calls = self.calls.read(reply, tools).told if tools and self.calls is not None else ()
         return Message("assistant", self.template.text(reply), calls)
 
-    def called(self, message: Message) -> str:
-        """What a message says with its calls behind it, as this model writes them."""
-        if self.calls is None:
+    def spelled(self, message: Message) -> tuple[str, IntArray]:
+        """What a message says with its calls behind it, as this model writes them: text and tokens [N]."""
+        if message.tool_calls and self.calls is None:
             raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
-        return message.content + "".join(map(self.calls.written, message.tool_calls))
+        text = covered = message.content
+        for call in message.tool_calls if self.calls else ():
+            text += self.calls.written(call)
+            covered += self.calls.written(call, self.template.control.twins.cover)
+        return text, self.template.encode_reply(covered)
 
     @cached_property
     def calls(self) -> CallFormat | None:

@@ -69,7 +69,7 @@ class Talk:
         elif self._room > 0 and not self._is_finished(self._turns[-1]):
             self._begun = self._turns.pop()
         if self.start.begins:
-            self._begin(self.policy.template.encode(self.start.begins))
+            self._begin(self.policy.template.encode_reply(self.start.begins))
 
     # ---- contexts
 
@@ -197,16 +197,15 @@ class Talk:
 
     def begin(self, text: str) -> None:
         """The next reply begins with these words: given, so read and told, and not trained."""
-        self._begin(self.policy.template.encode(text))
+        self._begin(self.policy.template.encode_reply(text))
 
     def say(self, message: Message) -> None:
         """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
-        template = self.policy.template
-        if message.tool_calls:
-            message = replace(message, content=self.policy.called(message))
-        tokens = np.append(template.encode(message.content), template.end)[: max(self._room, 0)]
-        is_whole = len(tokens) > 0 and tokens[-1] == template.end
-        turn = replace(said(self._new_turn(self._asked(None)), tokens), message=message)
+        end = self.policy.template.end
+        text, spelled = self.policy.spelled(message)
+        tokens = np.append(spelled, end)[: max(self._room, 0)]
+        is_whole = len(tokens) > 0 and tokens[-1] == end
+        turn = replace(said(self._new_turn(self._asked(None)), tokens), message=replace(message, content=text))
         self._append(turn, Stop.STOP if is_whole else Stop.LENGTH)
 
     # ---- tokens

@@ -2,6 +2,8 @@
 
 What follows a reply is found by rendering the template over a stand-in reply and taking the text after it. A template
 may therefore strip thinking from earlier replies or put separators around them: tokens already written never change.
+Only the template writes control tokens. Text from anywhere else that spells one is encoded letter by letter, and
+counted; templates cannot look for such marks in it either.
 """
 
 from __future__ import annotations
@@ -19,10 +21,12 @@ from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
+from strop.models.control_tokens import UNHEARD, ControlTokens
 from strop.models.folder import check_model_folder, read_config, read_json
-from strop.types import IntArray, Message, Tool
+from strop.types import IntArray, Message, Tool, ToolCall
 
 _STAND_IN = "stand0in0reply"
+_THOUGHT = ("<think>", "</think>")
 _REMEMBERED = 1024  # openings: asked for when a task is admitted, and again by each of its attempts
 
 
@@ -38,10 +42,27 @@ class Template:
 
     @cached_property
     def _backend(self) -> Any:
-        """What encodes and decodes within the tokenizer, where it adds nothing: asked directly, it is much quicker."""
-        kind, plain = type(self.tokenizer), PreTrainedTokenizerFast
-        is_plain = all(getattr(kind, name, None) is getattr(plain, name) for name in ("_decode", "_encode_plus"))
+        """What decodes within the tokenizer, where it adds nothing: asked directly, it is much quicker."""
+        is_plain = type(self.tokenizer)._decode is PreTrainedTokenizerFast._decode
         return self.tokenizer.backend_tokenizer if is_plain else None
+
+    @cached_property
+    def control(self) -> ControlTokens:
+        """The tokens that only this template may write."""
+        return ControlTokens.of(self.tokenizer)
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """Control tokens that stand within replies: around thoughts, and around calls as the template shows them."""
+        names = {number: text for text, number in self.control.ids.items()}
+        asked, call = Message("user", "?"), Message("assistant", "", (ToolCall("name", '{"key": "value"}'),))
+        try:
+            called = self.control.encode(_render(self.tokenizer, (asked, call), cue=False))
+        except ModelError:
+            called = []  # its template shows none
+        said = self.control.encode(_render(self.tokenizer, (asked, Message("assistant", "!")), cue=False))
+        within = {*called} - {*said} - self.ends
+        return tuple(text for number, text in names.items() if number in within or text in _THOUGHT)
 
     @classmethod
     def load(cls, folder: Path) -> Template:
@@ -54,7 +75,10 @@ class Template:
         closing = tokenizer(_after_reply(tokenizer, (), cue=False), add_special_tokens=False)["input_ids"]
         end = _end_token(tokenizer, closing, folder)
         num_closing = closing.index(end) + 1 if end in closing else 0
-        return cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
+        template = cls(tokenizer, end, num_closing, frozenset({end, *_stop_tokens(tokenizer, end, folder)}))
+        if template.ends & {*template.control.encode_content(UNHEARD)}:
+            raise ModelError(f"the tokenizer in {folder} makes the end of a reply of characters that it does not know")
+        return template
 
     def opening(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> IntArray:
         """The whole first prompt, up to where the policy begins to write: [P]."""
@@ -62,7 +86,8 @@ class Template:
         if key not in self._openings:
             if len(self._openings) >= _REMEMBERED:
                 self._openings.clear()
-            self._openings[key] = self.encode(_render(self.tokenizer, messages, tools=tools))
+            covered, offered = self._covered(messages), [_covered_tool(tool, self.control) for tool in tools]
+            self._openings[key] = self._tokens(_render(self.tokenizer, covered, tools=offered))
         return self._openings[key]
 
     def shown(self, messages: Sequence[Message]) -> str:
@@ -71,14 +96,22 @@ class Template:
 
     def between(self, last_token: int, messages: Sequence[Message]) -> IntArray:
         """What is read after a reply that ended with `last_token`: its closing if need be, `messages`, a cue: [P]."""
-        following = self.encode(_after_reply(self.tokenizer, messages, cue=True))
+        following = self._tokens(_after_reply(self.tokenizer, self._covered(messages), cue=True))
         return following[self.closing :] if last_token == self.end else following
 
     def encode(self, text: str) -> IntArray:
-        """Tokens of text, without any that the tokenizer would add by itself: [P]."""
-        if self._backend is not None:
-            return np.array(self._backend.encode(text, add_special_tokens=False).ids, dtype=np.int64)
-        return np.array(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"], dtype=np.int64)
+        """Tokens of content, without any that the tokenizer would add by itself: [P]. None is a control token."""
+        return np.array(self.control.encode_content(text), dtype=np.int64)
+
+    def encode_reply(self, text: str) -> IntArray:
+        """Tokens of text that stands where the policy writes: the marks of thoughts and calls are tokens there: [P]."""
+        return np.array(self.control.encode_content(text, self.marks), dtype=np.int64)
+
+    def _tokens(self, rendered: str) -> IntArray:
+        return np.array(self.control.encode(rendered), dtype=np.int64)
+
+    def _covered(self, messages: Sequence[Message]) -> list[Message]:
+        return [_covered(message, self.control) for message in messages]
 
     def decode(self, tokens: IntArray) -> str:
         """Text of tokens, special ones included: worlds see everything the policy wrote."""
@@ -127,6 +160,18 @@ def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
     if not found:
         raise ModelError("the chat template does not show assistant messages, so replies cannot be continued")
     return after
+
+
+def _covered(message: Message, control: ControlTokens) -> Message:
+    """A message in which nothing spells a control token."""
+    twins = control.twins
+    calls = [ToolCall(twins.cover_name(call.name), twins.cover_json(call.arguments)) for call in message.tool_calls]
+    return Message(twins.cover(message.role), twins.cover(message.content), tuple(calls))
+
+
+def _covered_tool(tool: Tool, control: ControlTokens) -> Tool:
+    twins = control.twins
+    return Tool(twins.cover_name(tool.name), twins.cover(tool.description), twins.cover_json(tool.parameters))
 
 
 def _offered(tool: Tool) -> dict[str, Any]:

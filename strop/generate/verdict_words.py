@@ -34,7 +34,7 @@ def before_verdict(template: Template, messages: Sequence[Message], reply: str) 
 
     In pieces, as a conversation has it: many templates show of earlier replies only what stands behind their thoughts.
     """
-    said = np.append(template.encode(reply), template.end)
+    said = np.append(template.encode_reply(reply), template.end)
     return np.concatenate([template.opening(messages), said, template.between(template.end, [Message("user", ASKED)])])
 
 

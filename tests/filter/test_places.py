@@ -102,7 +102,7 @@ def test_a_place_that_is_not_there_fails_the_attempt(span: Span) -> None:
 
 def test_places_count_characters_even_where_tokens_split_them(tmp_path: Path) -> None:
     template = Template.load(save_pocket_like(tmp_path))
-    reply = template.encode("12+3=15</think>15")
+    reply = template.encode_reply("12+3=15</think>15")
     places = template.places(reply)
     for token, place in enumerate(places):
         assert template.decode(reply[: token + 1]) == "12+3=15</think>15"[:place]

@@ -49,7 +49,7 @@ class Coder(Engine):
         self.breaks += prompt[: len(self.known)].tolist() != self.known
         words = self.stream.choice(COMMANDS)
         text = f'I look.\n\n<tool_call>\n{{"name": "bash", "arguments":{{{words}}}}}\n</tool_call>'
-        tokens = np.append(self.template.encode(text), self.template.end)
+        tokens = np.append(self.template.encode_reply(text), self.template.end)
         self.known = [*prompt.tolist(), *tokens.tolist()]
         return Completion(tokens, np.zeros(len(tokens), np.float32), np.zeros(len(tokens), np.int64), Stop.STOP)
 

@@ -131,7 +131,7 @@ class Probes(Strategy):
         return average + self.rate * (right / made - average)
 
     def _words(self, number: int) -> list[int]:
-        tokens: IntArray = self._known().template.encode(self.prompts[number])
+        tokens: IntArray = self._known().template.encode_reply(self.prompts[number])
         return [int(token) for token in tokens]
 
     def _known(self) -> Policy:

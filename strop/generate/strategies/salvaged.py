@@ -88,7 +88,7 @@ class Salvaged(Strategy):
 
     def _rest(self, text: str) -> IntArray:
         template = self._known().template
-        return np.append(template.encode(text), template.end)
+        return np.append(template.encode_reply(text), template.end)
 
     def _known(self) -> Policy:
         if self._policy is None:

@@ -100,7 +100,7 @@ class ResponsiveHints(Strategy):
         if self._policy is None:
             raise ConfigurationError("ResponsiveHints does not know how replies are written: call meet(policy) first")
         policy = self._policy
-        tokens, opening = policy.template.encode(text), policy.opening(task.messages, task)
+        tokens, opening = policy.template.encode_reply(text), policy.opening(task.messages, task)
         room = min(policy.sampling.max_tokens, policy.context - len(opening))
         if len(tokens) >= room:
             raise ConfigurationError(

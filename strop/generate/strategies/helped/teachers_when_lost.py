@@ -84,7 +84,7 @@ class TeachersWhenLost(Strategy):
             raise ConfigurationError("TeachersWhenLost does not know how replies are written: call meet(policy) first")
         template, last = self._policy.template, trace.turns[-1]
         working, closed, _ = trace.reply.rpartition(CLOSE)
-        before, behind = template.encode(working + closed), template.encode(trace.task.answer)
+        before, behind = template.encode_reply(working + closed), template.encode(trace.task.answer)
         tokens = np.concatenate([before, behind])
         count = len(tokens)
         turn = replace(last, tokens=tokens, logprobs=np.zeros(count, np.float32), versions=np.full(count, -1), aux={})

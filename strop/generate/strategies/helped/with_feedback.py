@@ -79,7 +79,7 @@ class WithFeedback(Strategy):
     async def _extended(self, attempt: Trajectory, feedback: str, start: Start, play: Player) -> Trajectory:
         """The same attempt, gone on behind the feedback; there is room for as much as the first reply had."""
         policy = self._ready()
-        count = len(policy.template.encode(feedback))
+        count = len(policy.template.encode_reply(feedback))
         sampling = start.sampling or policy.sampling
         longer = replace(sampling, max_tokens=2 * sampling.max_tokens + count)
         turns = cut(attempt.turns, attempt.num_tokens - 1)
