@@ -17,9 +17,9 @@ from strop.control.standing import Standing
 from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError, RewardError, StarvationError
 from strop.filter.score import Scorer
+from strop.generate.limits import Limits
 from strop.generate.player import GroupPlayer
 from strop.generate.policy import Policy
-from strop.generate.talk import Limits
 from strop.machines import Engine
 from strop.observe.metrics import Tally
 from strop.observe.stages import Stages

@@ -34,6 +34,7 @@ from strop.run import Run
 from strop.start.extension import extend
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
+from strop.start.spelled import doubts as spelled
 from strop.types import Metrics
 
 INTERRUPTED = 130
@@ -60,8 +61,8 @@ def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     run = place(run, start.where, start.engines)
     check(run)
     check_model_folder(model_folder(run.model))
-    if slow := warning(run):
-        print(f"warning: {slow}", file=sys.stderr)
+    for told in filter(None, [warning(run), *spelled(run)]):
+        print(f"warning: {told}", file=sys.stderr)
     if start.is_dry:
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0

@@ -41,7 +41,7 @@ def plain(task: Task) -> dict[str, Any]:
 def unplain(data: dict[str, Any]) -> Task:
     """The inverse."""
     messages = tuple(
-        Message(each["role"], each["content"], tuple(ToolCall(**call) for call in each["tool_calls"]))
+        Message(**each | {"tool_calls": tuple(ToolCall(**call) for call in each["tool_calls"])})
         for each in data["messages"]
     )
     tools = tuple(Tool(**tool) for tool in data["tools"])

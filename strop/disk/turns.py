@@ -74,8 +74,10 @@ def _head(turn: Turn) -> dict[str, Any]:
 def plain_message(message: Message) -> dict[str, Any]:
     """A message as JSON data; written out, because `dataclasses.asdict` is several times slower."""
     calls = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
-    return {"role": message.role, "content": message.content, "tool_calls": calls}
+    told = {"role": message.role, "content": message.content, "tool_calls": calls}
+    return told | {"is_completion": True} if message.is_completion else told
 
 
 def message_from(data: dict[str, Any]) -> Message:
-    return Message(data["role"], data["content"], tuple(ToolCall(**call) for call in data["tool_calls"]))
+    calls = tuple(ToolCall(**call) for call in data["tool_calls"])
+    return Message(data["role"], data["content"], calls, data.get("is_completion", False))

@@ -123,7 +123,7 @@ def _message(entry: Any) -> Message:
         raise ValueError(f"a message needs a `role` of {', '.join(_ROLES)} and a `content`, got {entry!r}"[:_LONGEST])
     if not isinstance(entry.get("content"), str):
         raise ValueError(f"the `content` of a message must be text, got {entry.get('content')!r}"[:_LONGEST])
-    return Message(entry["role"], entry["content"])
+    return Message(entry["role"], entry["content"], is_completion=entry["role"] == "assistant")
 
 
 def _reply(said: Any, column: str) -> str:

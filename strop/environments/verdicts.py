@@ -12,4 +12,4 @@ ASKED = "good or bad?"
 
 def about(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:
     """What is read before a verdict: the task, the reply to it, and the question."""
-    return (*messages, Message("assistant", reply), Message("user", ASKED))
+    return (*messages, Message("assistant", reply, is_completion=True), Message("user", ASKED))

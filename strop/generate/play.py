@@ -17,7 +17,8 @@ from strop.environments.at_start import environment_at
 from strop.environments.demonstrating import demonstrating
 from strop.errors import StropError
 from strop.generate.episode import Episode, Phase
-from strop.generate.talk import Paused, Talk
+from strop.generate.limits import Paused
+from strop.generate.talk import Talk
 from strop.machines import Stop
 from strop.observe.stages import Stages
 from strop.processes.answers import NoAnswer
@@ -26,6 +27,7 @@ from strop.types import Message, Observation, Origin, Outcome, Start, Task, Traj
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+CONTROL_TEXT = "control_text"  # the fact of how many control tokens an attempt read as mere text
 _LONGEST_ERROR = 500
 
 
@@ -157,6 +159,8 @@ async def play(
     origin = agent.origin if start.origin is Origin.POLICY else start.origin
     attempt = Trajectory(start.id, task, dialogue.turns, outcome, origin, error, turn_rewards=paid)
     attempt.parent, attempt.family = start.parent, start.family
+    if dialogue.spelled:
+        attempt.facts[CONTROL_TEXT] = float(dialogue.spelled)
     return attempt
 
 

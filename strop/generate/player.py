@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from strop.environments.of_task import world_of
 from strop.errors import ConfigurationError
+from strop.generate.limits import NO_LIMITS, Limits
 from strop.generate.partners import Player
 from strop.generate.pieces import joined
 from strop.generate.play import play
 from strop.generate.policy import Policy, attempt_key
-from strop.generate.talk import NO_LIMITS, Limits
 from strop.observe.stages import Stages
 from strop.roles import Agent, World
 from strop.training.needs import Note

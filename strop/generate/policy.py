@@ -16,8 +16,9 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.generate.call_format import CallFormat
+from strop.generate.limits import NO_LIMITS, Limits
 from strop.generate.pieces import retold
-from strop.generate.talk import NO_LIMITS, Limits, Talk
+from strop.generate.talk import Talk
 from strop.generate.template import Template
 from strop.machines import Engine
 from strop.models.folder import check_context
@@ -73,10 +74,10 @@ class Policy:
 
     def spelled(self, message: Message) -> tuple[str, IntArray]:
         """What a message says with its calls behind it, as this model writes them: text and tokens [N]."""
-        if message.tool_calls and self.calls is None:
-            raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
         text = covered = message.content
-        for call in message.tool_calls if self.calls else ():
+        for call in message.tool_calls:
+            if self.calls is None:
+                raise ConfigurationError("the model's chat template shows no tool calls, so none can be demonstrated")
             text += self.calls.written(call)
             covered += self.calls.written(call, self.template.control.twins.cover)
         return text, self.template.encode_reply(covered)

@@ -11,6 +11,7 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.generate.engines.in_pieces import goes_on
 from strop.generate.engines.told import Told
+from strop.generate.limits import NO_LIMITS, Limits, Paused
 from strop.generate.pieces import NOBODY, as_context, extended, read_to_the_end, said
 from strop.machines import Completion, Stop
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 _NO_LOGPROBS = np.zeros(0, dtype=np.float32)
-
-
-class Paused(Exception):  # noqa: N818 (it says what happened; `play` turns it into an outcome)
-    """An attempt wrote as many tokens as its start allows before it comes back."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one attempt may spend in all its contexts together; 0: no limit."""
-
-    turns: int = 0
-    tokens: int = 0
-
-
-NO_LIMITS = Limits()
 
 
 @dataclass(eq=False)
@@ -49,6 +35,7 @@ class Talk:
     voice: str = ""
     tools: Sequence[Tool] = field(default=(), init=False)  # that replies of this context may call
     stop: Stop = field(default=Stop.STOP, init=False)  # why the last reply ended
+    spelled: int = field(default=0, init=False)  # control tokens in what was said in any context, read as mere text
     _turns: list[Turn] = field(default_factory=list, init=False)
     _begun: Turn | None = field(default=None, init=False)  # a reply that has a beginning and no end yet
     _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next reply will begin
@@ -65,7 +52,9 @@ class Talk:
         self._turns = list(self.start.turns)
         self._num_contexts = sum(turn.fresh for turn in self._turns)
         if not self._turns:
-            self._unread = self.policy.opening(self.start.messages or self.task.messages, self.task)
+            messages = self.start.messages or self.task.messages
+            self._unread = self.policy.opening(messages, self.task)
+            self._heed(messages, self.task.tools)
         elif self._room > 0 and not self._is_finished(self._turns[-1]):
             self._begun = self._turns.pop()
         if self.start.begins:
@@ -99,6 +88,7 @@ class Talk:
         before = self._before(number + 1)
         talk._unread = np.concatenate([*before, self._after(self._turns[number], messages)])
         talk._heard = list(messages)
+        self._heed(messages)
         return talk
 
     def _another(self, voice: str) -> Talk:
@@ -114,6 +104,10 @@ class Talk:
         """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
         self.tools = self.task.tools if tools is None else tools
         self._unread = self.policy.template.opening(messages, self.tools)
+        self._heed(messages, self.tools)
+
+    def _heed(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> None:
+        self._main.spelled += len(self.policy.template.spelled(messages, tools))
 
     @property
     def key(self) -> int:
@@ -156,6 +150,7 @@ class Talk:
         if not self._turns:
             raise ValueError("the world spoke before any reply; what it says first belongs in the task's messages")
         self._heard += messages
+        self._heed(messages)
         self._unread = self._after(self._turns[-1], self._heard)
 
     async def reply(self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None) -> Message:

@@ -21,8 +21,10 @@ from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
-from strop.models.control_tokens import UNHEARD, ControlTokens
+from strop.generate.sought import is_apart, sought
+from strop.models.control_tokens import UNHEARD, ControlTokens, template_text
 from strop.models.folder import check_model_folder, read_config, read_json
+from strop.models.twins import Twins
 from strop.types import IntArray, Message, Tool, ToolCall
 
 _STAND_IN = "stand0in0reply"
@@ -80,15 +82,36 @@ class Template:
             raise ModelError(f"the tokenizer in {folder} makes the end of a reply of characters that it does not know")
         return template
 
+    @cached_property
+    def _sought(self) -> tuple[list[str], list[str]]:
+        """What the template looks for in messages, control tokens apart: it may see the first list, not the second."""
+        texts = sorted(sought(template_text(self.tokenizer)) - self.control.ids.keys())
+        risky = [text for text in texts if self.control.twins.is_risky(text)]
+        apart = [text for text in risky if is_apart(text, self.control.ids)]
+        return apart, [text for text in risky if text not in apart]
+
+    @property
+    def hidden_marks(self) -> Sequence[str]:
+        """Marks that the template looks for in vain: in content they could be parts of control tokens."""
+        return self._sought[1]
+
     def opening(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> IntArray:
         """The whole first prompt, up to where the policy begins to write: [P]."""
         key = (tuple(messages), tuple(tools))
         if key not in self._openings:
             if len(self._openings) >= _REMEMBERED:
                 self._openings.clear()
-            covered, offered = self._covered(messages), [_covered_tool(tool, self.control) for tool in tools]
-            self._openings[key] = self._tokens(_render(self.tokenizer, covered, tools=offered))
+            offered = [_covered_tool(tool, self.control.twins) for tool in tools]
+            self._openings[key] = self._tokens(_render(self.tokenizer, self._covered(messages), tools=offered))
         return self._openings[key]
+
+    def spelled(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> list[str]:
+        """The control tokens that these spell, as often as they do; all are read as text."""
+        texts = [text for tool in tools for text in (tool.name, tool.description, tool.parameters)]
+        for each in messages:
+            texts += [self._without_marks(each.content) if each.is_completion else each.content]
+            texts += [text for call in each.tool_calls for text in (call.name, call.arguments)]
+        return [token for text in texts for token in self.control.spelled(text)]
 
     def shown(self, messages: Sequence[Message]) -> str:
         """A whole conversation as the template writes it."""
@@ -110,8 +133,15 @@ class Template:
     def _tokens(self, rendered: str) -> IntArray:
         return np.array(self.control.encode(rendered), dtype=np.int64)
 
+    def _without_marks(self, text: str) -> str:
+        for mark in self.marks:
+            text = text.replace(mark, " ")
+        return text
+
     def _covered(self, messages: Sequence[Message]) -> list[Message]:
-        return [_covered(message, self.control) for message in messages]
+        """Messages in which nothing spells a control token, but marks of thoughts and calls in completions."""
+        twins, seen = self.control.twins, self._sought[0]
+        return [_covered(each, twins, [*seen, *self.marks] if each.is_completion else seen) for each in messages]
 
     def decode(self, tokens: IntArray) -> str:
         """Text of tokens, special ones included: worlds see everything the policy wrote."""
@@ -162,15 +192,15 @@ def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
     return after
 
 
-def _covered(message: Message, control: ControlTokens) -> Message:
-    """A message in which nothing spells a control token."""
-    twins = control.twins
+def _covered(message: Message, twins: Twins, allowed: Sequence[str]) -> Message:
     calls = [ToolCall(twins.cover_name(call.name), twins.cover_json(call.arguments)) for call in message.tool_calls]
-    return Message(twins.cover(message.role), twins.cover(message.content), tuple(calls))
+    content = twins.cover(message.content)
+    for mark in allowed:
+        content = content.replace(twins.cover(mark), mark)
+    return Message(twins.cover(message.role), content, tuple(calls))
 
 
-def _covered_tool(tool: Tool, control: ControlTokens) -> Tool:
-    twins = control.twins
+def _covered_tool(tool: Tool, twins: Twins) -> Tool:
     return Tool(twins.cover_name(tool.name), twins.cover(tool.description), twins.cover_json(tool.parameters))
 
 

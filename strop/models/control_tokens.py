@@ -47,7 +47,7 @@ class ControlTokens:
     def of(cls, tokenizer: Any) -> ControlTokens:
         """Refuses a tokenizer whose control tokens cannot be told from text."""
         own = _backend(tokenizer)
-        added, written = dict(sorted(own.get_added_tokens_decoder().items())), _template_text(tokenizer)
+        added, written = dict(sorted(own.get_added_tokens_decoder().items())), template_text(tokenizer)
         control = {token.content: number for number, token in added.items() if _is_control(token, written)}
         if len(control) > MOST_ALIASES:
             raise ModelError(
@@ -66,7 +66,7 @@ class ControlTokens:
     def encode(self, rendered: str) -> list[int]:
         """Tokens of a template's text with covered content in it."""
         if self._is_literal and not self.twins.has_any(rendered):
-            return self._own.encode(rendered, add_special_tokens=False).ids  # type: ignore[no-any-return]
+            return self._own.encode(rendered, add_special_tokens=False).ids
         return self._ids(self.twins.uncover(self._aliased(rendered)))
 
     def encode_content(self, text: str, allowed: Iterable[str] = ()) -> list[int]:
@@ -76,9 +76,9 @@ class ControlTokens:
             plain = plain.replace(token, self._aliases[token])
         return self._ids(self.twins.uncover(plain))
 
-    def count(self, text: str) -> int:
-        """How many control tokens a text spells."""
-        return len(self._finder.encode(text, add_special_tokens=False)) if self.twins.is_risky(text) else 0
+    def spelled(self, text: str) -> list[str]:
+        """The control tokens that a text spells, as often as it does."""
+        return self._finder.encode(text, add_special_tokens=False).tokens if self.twins.is_risky(text) else []
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._copy.encode(text, add_special_tokens=False).ids
@@ -114,10 +114,12 @@ def _backend(tokenizer: Any) -> Tokenizer:
             f"the tokenizer {type(tokenizer).__name__} encodes text in a way of its own, so control tokens cannot be "
             "told from text that spells them: need a tokenizer.json that PreTrainedTokenizerFast reads"
         )
-    return tokenizer.backend_tokenizer
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    return backend
 
 
-def _template_text(tokenizer: Any) -> str:
+def template_text(tokenizer: Any) -> str:
+    """Its chat templates as they are written."""
     template = tokenizer.chat_template or ""
     return "\n".join(map(str, template.values())) if isinstance(template, dict) else str(template)
 
@@ -144,8 +146,8 @@ def _copied(
         copy.pre_tokenizer = own.pre_tokenizer
     tokens = [_alias(token, aliases) for token in added.values()]
     copy.add_tokens(tokens)
-    numbers = zip(map(copy.token_to_id, (token.content for token in tokens)), added, strict=True)
-    real = {number: own_number for number, own_number in numbers if number != own_number}
+    numbers: list[Any] = [copy.token_to_id(token.content) for token in tokens]
+    real = {number: known for number, known in zip(numbers, added, strict=True) if number != known}
     if taken := [number for number in real if model.id_to_token(number) is not None]:
         raise ModelError(f"the tokenizer numbers its tokens with gaps: {taken[0]} would be two of them")
     return copy, real

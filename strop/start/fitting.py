@@ -47,7 +47,7 @@ def leave_out_long(run: Run, template: Template) -> list[LeftOut]:
 
 def _long(table: Table, context: int, template: Template) -> LeftOut:
     around = len(template.opening((Message("user", ""),)))
-    tasks = list(_tasks(table))
+    tasks = list(tasks_of(table))
     # a token is at least a byte
     doubtful = [task for task in tasks if around + _most_tokens(task) >= context]
     lengths = {task.id: len(template.opening(task.messages)) for task in doubtful}
@@ -59,6 +59,7 @@ def _most_tokens(task: Task) -> int:
     return sum(_MARKS + len(message.content.encode()) for message in task.messages)
 
 
-def _tasks(table: Table) -> Iterator[Task]:
+def tasks_of(table: Table) -> Iterator[Task]:
+    """All of them, of both sides."""
     for heldout in (False, True):
         yield from (table.task(index, heldout) for index in range(table.num_tasks(heldout)))

@@ -13,10 +13,10 @@ from strop.errors import ConfigurationError, DataError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.engines.scripted import Scripted
+from strop.generate.limits import Limits
 from strop.generate.play import Begun, play
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.generate.talk import Limits
 from strop.roles import World
 from strop.types import Group, Message, Observation, Origin, Outcome, Start, Task, Trajectory
 from tests.generate.talking import TASK, Recording, policy_of, run, save_folder

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from strop.generate.agents.chat import Chat
+from strop.generate.limits import Limits, Paused
 from strop.generate.pieces import cut, given
 from strop.generate.play import play
-from strop.generate.talk import Limits, Paused
 from strop.machines import Completion
 from strop.types import IntArray, Message, Outcome, Sampling, Start, Trajectory
 from tests.generate.talking import TASK, Recording, ids, policy_of, run, save_folder

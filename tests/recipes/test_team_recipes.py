@@ -20,9 +20,9 @@ from strop.generate.agents.builds_team import BuildsTeam
 from strop.generate.agents.demonstrate_memory import DemonstrateMemory
 from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.generate.agents.extract_and_manage import ExtractAndManage
+from strop.generate.limits import Limits
 from strop.generate.play import play
 from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
-from strop.generate.talk import Limits
 from strop.roles import Environment
 from strop.training.advantages.action_wise import ActionWise
 from strop.training.advantages.session_standard import SessionStandard

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Any
 
+from strop.disk.turns import plain_message
 from strop.processes.frames import Frame, Frames
 from strop.processes.keeper import has_children
 from strop.processes.parts import unpacked
@@ -56,7 +56,11 @@ class WorldStage:
 
 def _plain(observation: Observation) -> dict[str, Any]:
     reward = None if observation.reward is None else float(observation.reward)
-    return {"messages": [asdict(m) for m in observation.messages], "done": bool(observation.done), "reward": reward}
+    return {
+        "messages": [plain_message(m) for m in observation.messages],
+        "done": bool(observation.done),
+        "reward": reward,
+    }
 
 
 def _failure(error: Exception) -> dict[str, Any]:

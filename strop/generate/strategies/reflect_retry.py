@@ -119,4 +119,5 @@ async def _advised(adviser: Adviser, messages: Sequence[Message], key: int) -> s
 
 
 def _guided(first: Trajectory, reflection: Reflection) -> tuple[Message, ...]:
-    return (*first.task.messages, Message("assistant", first.reply), Message("user", reflection.guidance))
+    tried = Message("assistant", first.reply, is_completion=True)
+    return (*first.task.messages, tried, Message("user", reflection.guidance))

@@ -11,7 +11,7 @@ import pytest
 
 from strop.generate.engines.chunked import Chunked
 from strop.generate.engines.scripted import Scripted
-from strop.generate.talk import Paused
+from strop.generate.limits import Paused
 from strop.machines import Completion, Engine, Stop
 from strop.types import IntArray, Sampling, Start
 from tests.generate.engines.asking import opened, prompts_of

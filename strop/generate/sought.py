@@ -1,0 +1,27 @@
+"""Marks that a chat template looks for in messages, as in `'</think>' in content` or `content.split('</think>')`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_TEXT = r"""'[^'\n]+'|"[^"\n]+\""""
+_SOUGHT = re.compile(
+    rf"(?:[!=]=|\bin|\b(?:r?split|r?partition|replace|startswith|endswith)\()\s*(?P<behind>{_TEXT})"
+    rf"|(?P<before>{_TEXT})\s+(?:not\s+)?in\b"
+)
+
+
+def sought(template: str) -> set[str]:
+    """The texts that it compares with, searches for or cuts at."""
+    return {(found["behind"] or found["before"])[1:-1] for found in _SOUGHT.finditer(template)}
+
+
+def is_apart(mark: str, tokens: Iterable[str]) -> bool:
+    """Whether no text around a mark can make one of these tokens with a part of it."""
+    return not any(
+        mark in token
+        or token in mark
+        or any(token.startswith(mark[at:]) or token.endswith(mark[:-at]) for at in range(1, len(mark)))
+        for token in tokens
+    )
