@@ -193,7 +193,10 @@ def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
 
 
 def _covered(message: Message, twins: Twins, allowed: Sequence[str]) -> Message:
-    calls = [ToolCall(twins.cover_name(call.name), twins.cover_json(call.arguments)) for call in message.tool_calls]
+    calls = [
+        ToolCall(twins.cover_name(call.name), twins.cover_json(call.arguments, has_names=True))
+        for call in message.tool_calls
+    ]
     content = twins.cover(message.content)
     for mark in allowed:
         content = content.replace(twins.cover(mark), mark)
@@ -224,7 +227,7 @@ def _arguments(text: str) -> Any:
     """Templates want arguments as an object; text that is no JSON is shown as it was written."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ MOST_ALIASES = 0xFE00
 _FIRST = LAST_ALIAS + 1  # an ASCII character's twin is this and its code
 _OTHERS = range(_FIRST + 0x80, _FIRST + 0xFE)
 _PRINTED = range(0x21, 0x7F)
+_COMMON = " _-/.:,;'\"\\"  # too usual in content, and never all that a template leaves open between its own characters
 _LOST = "\ufffd"
 _IS_TWIN = re.compile(f"[{chr(_FIRST)}-{chr(_FIRST + 0xFD)}]")
 
@@ -35,7 +36,7 @@ class Twins:
     @classmethod
     def of(cls, tokens: Iterable[str], num_aliases: int) -> Twins:
         """Those that these control tokens need."""
-        edges = {text.strip()[at] for text in tokens for at in (0, -1)}
+        edges = {letter for text in tokens for letter in _telling(text.strip())}
         others = sorted(each for each in edges if ord(each) not in _PRINTED)
         if len(others) > len(_OTHERS):
             raise ModelError(f"control tokens begin and end with {len(others)} characters beyond ASCII: too many")
@@ -60,12 +61,12 @@ class Twins:
         """A name as a template may see it, which may put brackets of its own around it."""
         return text.translate(self._covers_all)
 
-    def cover_json(self, text: str) -> str:
-        """JSON whose texts are covered; text that is no JSON is content."""
-        if not self.is_risky(text):
+    def cover_json(self, text: str, has_names: bool = False) -> str:
+        """JSON whose texts are covered, and whose keys are as names are; text that is no JSON is content."""
+        if not has_names and not self.is_risky(text):
             return text
         try:
-            return json.dumps(self._cover_within(json.loads(text)))
+            return json.dumps(self._cover_within(json.loads(text), self.cover_name if has_names else self.cover))
         except (ValueError, RecursionError):
             return self.cover(text)
 
@@ -81,11 +82,16 @@ class Twins:
         """Text that passes no template: only aliases could harm there."""
         return text.translate(self._harmless) if not text.isascii() and self.is_risky(text) else text
 
-    def _cover_within(self, value: Any) -> Any:
+    def _cover_within(self, value: Any, cover_key: Callable[[str], str]) -> Any:
         if isinstance(value, str):
             return self.cover(value)
         if isinstance(value, list):
-            return [self._cover_within(each) for each in value]
+            return [self._cover_within(each, cover_key) for each in value]
         if isinstance(value, dict):
-            return {self.cover(key): self._cover_within(each) for key, each in value.items()}
+            return {cover_key(key): self._cover_within(each, cover_key) for key, each in value.items()}
         return value
+
+
+def _telling(token: str) -> set[str]:
+    """Characters without which content can have no part in a token: its first, its last and its signs."""
+    return {token[0], token[-1], *(letter for letter in token if not letter.isalnum() and letter not in _COMMON)}
