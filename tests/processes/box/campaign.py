@@ -1,98 +1,164 @@
-"""Many hostile programs in a row: `python -m tests.processes.box.campaign [--programs 10000] [--json]`.
+"""Attacks without walls and in every sandbox: `python -m tests.processes.box.campaign [--runs 10000] [--json]`.
 
-Each is made of attacks by a seed: some that fail and are passed over, one that decides how it ends, and a disguise
-(text that is run, bytes that are decoded, a function, a class). Counted are escapes, endings other than those that the
-last attack may have, and watchers that were lost; afterwards the box must still answer.
+Each attack is run four times for each user, as root and as nobody: without walls, which is its control, behind both
+walls of the sandbox for Python programs, and in bubblewrap. Only those that won in the control of a user count for that
+user; a win inside is a breach, counted or not. `--runs` adds so many programs, hostile and honest ones in turn: none
+may be lost, and each honest one must say what it always says.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import base64
 import json
-import random
+import os
+import shutil
+import subprocess
 import sys
-import textwrap
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from strop.processes.box.confine import Wall
-from strop.processes.box.python import PythonBox
-from strop.processes.box.ran import Allowance
-from tests.processes.box.attacks import ATTACKS, CHANGE, OTHERS, PRELUDE, READ, START, TALK, Attack
-from tests.processes.box.escapes import judged, surroundings
+from tests.processes.box.attacks import ATTACKS
+from tests.processes.box.places import PLACES
 
-_LONG, _SHORT = Allowance(seconds=20.0, memory=128 << 20), Allowance(seconds=0.3, memory=128 << 20)
-# those that end by themselves, so that another one can follow
-_PASSING = [attack for attack in (*READ, *CHANGE, *TALK, *START, *OTHERS) if attack.endings == ("finished",)]
-_DISGUISES: tuple[Callable[[str], str], ...] = (
-    lambda text: text,
-    lambda text: f"exec({text!r})",
-    lambda text: f"import base64; exec(base64.b64decode({base64.b64encode(text.encode())!r}))",
-    lambda text: f"exec(compile({text!r}, 'inner', 'exec'), dict(globals()))",
-    lambda text: "import sys; sys.setrecursionlimit(5000)\n" + text,
-    lambda text: "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + text,
-)
+_ROOT = Path(__file__).parents[3]
+_NOBODY, _MOST_SECONDS = 65534, 3600.0
+_CHECKED = "import sys; sys.exit(sys.version_info < (3, 11))"
+Found = dict[str, dict[str, Any]]
 
 
-def hostile(chance: random.Random) -> Attack:
-    """One program, with the name and the endings of its last attack."""
-    last, before = chance.choice(ATTACKS), chance.sample(_PASSING, chance.randrange(3))
-    tried = "".join(f"try:\n{textwrap.indent(each.program, '    ')}\nexcept BaseException: pass\n" for each in before)
-    names = ", ".join(each.name for each in (*before, last))
-    calls = last.text.removesuffix(last.program)  # what it needs before it begins
-    needs = next((each.text.removesuffix(each.program) for each in before if "call(" in each.program), calls)
-    body = max(calls, needs, key=len).removeprefix(PRELUDE) + tried + last.program
-    return Attack(
-        names, PRELUDE + chance.choice(_DISGUISES)(body) if "call(" not in body else PRELUDE + body, last.endings
-    )
+@dataclass
+class Campaign:
+    """What was tried, by user and place."""
+
+    found: dict[str, dict[str, Found]] = field(default_factory=dict)
+
+    def counted(self, user: str, name: str) -> list[str]:
+        """Attacks of a place that this user wins without walls."""
+        control = self.found[user]["control"]
+        return [key for key in self.found[user][name] if key in control and control[key]["won"]]
+
+    def breaches(self) -> list[str]:
+        return [
+            f"{user}, {name}: {key}: {'; '.join(tried['won'])}"
+            for user, places in self.found.items()
+            for name, found in places.items()
+            if name != "control"
+            for key, tried in found.items()
+            if tried["won"]
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each user and sandbox."""
+        return [
+            {
+                "user": user,
+                "sandbox": name,
+                "tried": len(found),
+                "won in the control": len(self.counted(user, name)),
+                "won inside": sum(bool(tried["won"]) for tried in found.values()),
+            }
+            for user, places in self.found.items()
+            for name, found in places.items()
+            if name != "control"
+        ]
+
+    def idle(self, user: str) -> list[str]:
+        """Attacks that this user wins nowhere: they prove nothing."""
+        return [key for key, tried in self.found[user]["control"].items() if not tried["won"]]
 
 
-async def campaign(programs: int, seed: int, at_once: int) -> dict[str, Any]:
-    """Half of them at each wall."""
-    chance, found, begun = random.Random(seed), Counter[str](), time.monotonic()
-    wrong: list[str] = []
-    for wall in Wall:
-        box = PythonBox(wall, at_once)
+@contextmanager
+def copy_for_all() -> Iterator[Path]:
+    """The parts that a campaign needs, where every user may read them."""
+    with tempfile.TemporaryDirectory(prefix="strop-campaign-") as folder:
+        Path(folder).chmod(0o755)
+        for name in ("strop", "tests/__init__.py", "tests/processes"):
+            source, target = _ROOT / name, Path(folder) / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            skipped = shutil.ignore_patterns("__pycache__", "*.json", "*.safetensors")
+            shutil.copytree(source, target, ignore=skipped) if source.is_dir() else shutil.copy(source, target)
+        yield Path(folder)
 
-        async def one(attack: Attack, known: str, box: PythonBox = box) -> None:
-            ran = await box.run(attack.program, known, _SHORT if "timeout" in attack.endings else _LONG)
-            found[ran.ending.value] += 1
-            if problem := judged(attack, ran):
-                wrong.append(problem)
 
-        with surroundings() as known:
-            todo = [hostile(chance) for _ in range(programs // 2)]
-            for start in range(0, len(todo), 200):
-                await asyncio.gather(*(one(attack, known) for attack in todo[start : start + 200]))
-                print(f"{wall.value}: {start + 200} of {len(todo)}, {len(wrong)} wrong", file=sys.stderr, flush=True)
-        if (await box.run("print(1 + 1)")).stdout != "2\n":
-            wrong.append(f"{wall.value}: the box does not answer any more")
-        await box.close()
-    seconds = time.monotonic() - begun
-    figures = {"programs": sum(found.values()), "escapes": sum("escaped" in each for each in wrong), "wrong": wrong}
-    return figures | {
-        "lost": found["lost"],
-        "endings": dict(found),
-        "seconds": seconds,
-        "ratio": 1 - len(wrong) / programs,
-    }
+def users() -> list[str]:
+    """Root becomes somebody else; nobody else does."""
+    return ["root", "nobody"] if os.geteuid() == 0 else ["nobody"]
+
+
+def _as(user: str) -> dict[str, Any]:
+    return {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if user == "nobody" and os.geteuid() == 0 else {}
+
+
+def interpreter(user: str) -> str:
+    """A Python that this user may start; nothing, if there is none."""
+    for python in (sys.executable, shutil.which("python3", path="/usr/bin:/usr/local/bin")):
+        try:
+            if (
+                python
+                and subprocess.run([python, "-c", _CHECKED], cwd="/", env={}, check=False, **_as(user)).returncode == 0
+            ):
+                return python
+        except OSError:
+            continue
+    return ""
+
+
+def asked(user: str, module: str, *arguments: str) -> Any:
+    """What a module of the campaign answers when this user starts it; what it complains is shown."""
+    known = {"PATH": "/usr/bin:/bin", "HOME": "/", "STROP_CANARY": os.urandom(8).hex(), "OMP_NUM_THREADS": "1"}
+    with copy_for_all() as folder:
+        done = subprocess.run(
+            [interpreter(user), "-m", f"tests.processes.box.{module}", *arguments],
+            cwd=folder,
+            env=known,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=_MOST_SECONDS,
+            check=True,
+            **_as(user),
+        )
+    return json.loads(done.stdout)
+
+
+def campaign(every: int = 1, name: str = "", is_quick: bool = False, who: Sequence[str] = ()) -> Campaign:
+    """Every attack, or one of so many, or those whose name holds a text; the quick ones hold nothing for long."""
+    done, part = Campaign(), ["--every", str(every), "--name", name, *(["--quick"] if is_quick else [])]
+    for user in who or users():
+        done.found[user] = {where: asked(user, "escapes", where, *part) for where in sorted(PLACES)}
+    return done
+
+
+def _table(done: Campaign, runs: dict[str, Any], seconds: float) -> str:
+    rows = done.rows()
+    lines = [f"| {' | '.join(rows[0])} |", f"|{'---|' * len(rows[0])}"]
+    lines += [f"| {' | '.join(str(value) for value in row.values())} |" for row in rows]
+    lines += [f"{user}: {len(done.idle(user))} attacks win nowhere" for user in done.found]
+    lines += [f"runs as {user}: {told}" for user, told in runs.items()]
+    return "\n".join([*lines, f"{len(ATTACKS)} attacks, {seconds:.0f} s", *done.breaches()])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--every", type=int, default=1, help="one attack of so many")
+    parser.add_argument("--name", default="", help="only attacks whose name holds this")
+    parser.add_argument("--quick", action="store_true", help="none that takes time or room")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args()
-    result = asyncio.run(campaign(arguments.programs, arguments.seed, arguments.at_once))
-    rows = [f"| {name} | {result[name]} |" for name in ("programs", "escapes", "lost", "endings", "seconds")]
-    print(json.dumps(result) if arguments.json else "\n".join(["| | |", "|---|---|", *rows, *result["wrong"][:20]]))
-    sys.exit(bool(result["wrong"]))
+    begun = time.monotonic()
+    done = campaign(arguments.every, arguments.name, arguments.quick)
+    shares = {user: str(arguments.runs // len(users())) for user in users() if arguments.runs}
+    runs = {user: asked(user, "runs", share, "--seed", str(arguments.seed)) for user, share in shares.items()}
+    seconds = time.monotonic() - begun
+    whole = {"rows": done.rows(), "breaches": done.breaches(), "idle": {user: done.idle(user) for user in done.found}}
+    print(json.dumps({**whole, "runs": runs, "seconds": seconds}) if arguments.json else _table(done, runs, seconds))
+    sys.exit(bool(done.breaches() or any(told["wrong"] for told in runs.values())))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+"""Sandboxes under attack: a part of the campaign as root and as nobody, beside its control; all: `make attack`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from strop.processes.box import bubble
+from strop.processes.box.confine import Wall, best_wall
+from strop.processes.box.ran import Ending, Ran
+from tests.processes.box import campaign
+from tests.processes.box.attacks import ATTACKS, Against
+from tests.processes.box.escapes import chosen
+from tests.processes.box.outside import Outside
+from tests.processes.box.runs import runs
+
+_EVERY = 40
+needs_landlock = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
+needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=f"wall: {bubble.problem()}")
+
+
+def test_attacks_are_many_and_each_has_a_name() -> None:
+    assert len({attack.key for attack in ATTACKS}) == len(ATTACKS) >= 700
+    of_python = [attack for attack in ATTACKS if Against.PYTHON in attack.against]
+    of_commands = [attack for attack in ATTACKS if Against.COMMANDS in attack.against]
+    assert len(of_python) >= 600 and len(of_commands) >= 550
+    assert min(Counter(attack.family for attack in ATTACKS).values()) >= 4
+
+
+@needs_landlock
+@needs_bubble
+@pytest.mark.parametrize("user", campaign.users())
+def test_attacks_that_win_without_walls_win_in_no_sandbox(user: str) -> None:
+    if not campaign.interpreter(user):
+        pytest.skip(f"wall: there is no Python of at least 3.11 that {user} may start")
+    done = campaign.campaign(every=_EVERY, is_quick=True, who=[user])
+    assert done.breaches() == []
+    assert all(row["won in the control"] >= 0.7 * row["tried"] >= 8 for row in done.rows()), done.rows()
+
+
+@needs_landlock
+@needs_bubble
+def test_no_run_among_hostile_ones_is_lost_or_misjudged() -> None:
+    done = asyncio.run(runs(120, seed=random.randrange(1 << 30)))
+    assert done.wrong == [] and done.endings.total() == 120
+
+
+def test_evidence_is_seen_from_outside() -> None:
+    """A program that does nothing has won nothing; each trace of one that did is found."""
+    outside, attack = Outside(), chosen("control")[0]
+    try:
+        assert outside.breaches(attack, Ran(Ending.FINISHED, "all is well")) == []
+        assert outside.breaches(attack, Ran(Ending.FINISHED, f"x{outside.token}")) == ["it told a secret"]
+        assert outside.breaches(attack, Ran(Ending.FINISHED, f"WON {outside.nonce}")) == ["the kernel granted it"]
+        (outside.canaries.folder / "secret").write_text("x")
+        assert outside.breaches(attack, Ran(Ending.FINISHED)) == ["file secret"]
+    finally:
+        outside.close()
