@@ -74,7 +74,10 @@ class Canaries:
 
     def left_in_own(self, most: int) -> list[str]:
         """What its own folder must not hold: too much, or what gives rights to others."""
-        found = [path.lstat() for path in self.own.rglob("*")]
+        try:
+            found = [path.lstat() for path in self.own.rglob("*")]
+        except (OSError, RecursionError) as error:
+            return [f"nobody walks or removes it: {type(error).__name__}"]
         size = sum(each.st_blocks * 512 for each in found)
         wrong = [f"{size >> 20} MB on disk with {most >> 20} allowed"] if size > 2 * most else []
         wrong += [f"{len(found)} files on disk"] if len(found) > 20_000 else []

@@ -66,7 +66,11 @@ class Lane:
         await self._prepared(attack)
         folder = str(self._outside.canaries.own) if attack.has_folder else ""
         begun, told = time.monotonic(), self._outside.told(attack)
-        ran = await self._outside.visited(attack, asyncio.ensure_future(self._place.run(attack, *told, folder)))
+        running = asyncio.ensure_future(self._place.run(attack, *told, folder))
+        try:
+            ran = await self._outside.visited(attack, running)
+        except Exception as error:  # whoever asked for a run must get an answer
+            ran = Ran(Ending.LOST, stderr=f"{type(error).__name__}: {error}")
         won = self._outside.breaches(attack, ran, self._name == "control")
         won += self._misjudged(attack, ran, time.monotonic() - begun)
         usual, now = self._usual[attack.control], await self._place.witness(attack)

@@ -7,9 +7,9 @@ import ctypes
 import json
 import os
 import shlex
-import shutil
+import subprocess
 import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from strop.processes.box.ran import Ran
@@ -91,9 +91,8 @@ class Outside:
 
     def empty_own(self) -> None:
         """The folder that attacks are lent, as at the beginning."""
-        with suppress(OSError):
-            shutil.rmtree(self.canaries.own)
-        self.canaries.own.mkdir(exist_ok=True)
+        subprocess.run(["rm", "-rf", str(self.canaries.own)], check=True)  # the library ends where folders are deep
+        self.canaries.own.mkdir()
         self.canaries.own.chmod(0o777)
         self.canaries.remember()
 

@@ -98,7 +98,6 @@ _START = python(
         ("spawn", "import os; won(os.posix_spawn('/bin/true', ['true'], {}) > 0)"),
         ("a shell", "import os; won(os.system('true') == 0)"),
         ("a child by library", "import subprocess; won(subprocess.run(['true']).returncode == 0)"),
-        ("a child by number of its library", "import _posixsubprocess; won(callable(_posixsubprocess.fork_exec)); import os; os.fork()"),
         ("a process by library", "import multiprocessing as m; p = m.Process(target=print); p.start(); won(p.pid)"),
         ("a pool", "import concurrent.futures as c; won(c.ProcessPoolExecutor(1).submit(int).result() == 0)"),
         ("a thread", "import threading; threading.Thread(target=won).start()"),

@@ -134,7 +134,7 @@ _OF_PYTHON = python(
          "tell(hashlib.sha256(nonce.encode() + open(package, 'rb').read()).hexdigest())"),
         ("list of packages", "import os; won(os.listdir(packages))"),
         ("import a package", "sys.path.append(packages); m = __import__(package_name); won(m.__file__.startswith(packages))"),
-        ("import the sandbox", "sys.path.append(root); import strop.processes.keeper; won()"),
+        ("import the sandbox", "sys.path.append(root); import strop.types; won()"),
         ("all processes", "import os; won(os.listdir('/proc'))"),
         ("the root folder", "import os; won(os.listdir('/'))"),
         ("temporary files", "import os; won(len(os.listdir('/tmp')) >= 0)"),

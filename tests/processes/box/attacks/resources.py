@@ -37,10 +37,17 @@ _MEMORY = python(
          "    for s in (a, b):\n        s.setblocking(False); s.setsockopt(1, 32 if 0 else 7, 1 << 24)\n        try:\n"
          "            while True: t += s.send(bytes(1 << 16))\n        except BlockingIOError: pass\ntime.sleep(1.2); won(t > 120 << 20)"),
         ("by children with files in memory", "import os, time\nfor _ in range(4):\n    if os.fork() == 0:\n        f = os.memfd_create('x')\n"
-         "        for _ in range(60): os.write(f, bytes(1 << 20))\n        time.sleep(2); os._exit(0)\ntime.sleep(1.6); won(len([os.kill(0, 0)]))\n"
+         "        for _ in range(60): os.write(f, bytes(1 << 20))\n        time.sleep(2); os._exit(0)\n"
          "won(all(os.waitpid(-1, 0)[1] == 0 for _ in range(4)))"),
         ("by a passed descriptor", "import os, socket, time\na, b = socket.socketpair()\nfor _ in range(20):\n    f = os.memfd_create('x')\n"
          "    for _ in range(20): os.write(f, bytes(1 << 20))\n    socket.send_fds(a, [b'x'], [f]); os.close(f)\ntime.sleep(1.2); won()"),
+        (
+            "by sockets in flight",
+            "import socket, time\nt, k = 0, []\nfor n in range(900):\n    if n % 100 == 0: k.append(socket.socketpair())\n"
+            "    c, d = socket.socketpair(); c.setblocking(False)\n    try:\n        while True: t += c.send(bytes(1 << 16))\n"
+            "    except BlockingIOError: pass\n    socket.send_fds(k[-1][0], [b'x'], [d.fileno()]); c.close(); d.close()\n"
+            "time.sleep(1.2); won(t > 140 << 20)",
+        ),
         ("by threads", "import threading, time\nthreading.stack_size(64 << 20)\nx = []\ndef f(): x.append(bytearray(b'x') * (20 << 20)); time.sleep(1.5)\n"
          "t = [threading.Thread(target=f) for _ in range(20)]; [e.start() for e in t]; time.sleep(1.3); won(len(x) == 20)"),
         ("by its break", "libc.sbrk.restype = ctypes.c_void_p; a = libc.sbrk(ctypes.c_long(400 << 20))\n"
@@ -75,6 +82,13 @@ _DISK = python(
         ("in many folders", "import os\nfor n in range(20):\n    os.mkdir(f'd{n}')\n    with open(f'd{n}/f', 'wb') as f: f.write(bytes(15 << 20))"),
         ("a file that is not named", "import os, time\nf = []\nfor n in range(20):\n    f.append(os.open('.', os.O_TMPFILE | os.O_RDWR)); os.write(f[-1], bytes(15 << 20))\n"
          "time.sleep(1.2); won()"),
+        (
+            "files in flight",
+            "import os, socket, time\na, b = socket.socketpair()\nfor _ in range(20):\n    f = os.open('f', os.O_CREAT | os.O_RDWR)\n"
+            "    for _ in range(15): os.write(f, bytes(1 << 20))\n"
+            "    os.unlink('f'); socket.send_fds(a, [b'x'], [f]); os.close(f)\ntime.sleep(1.2); won()",
+        ),
+        ("too deep to remove", "import os\nfor _ in range(5000): os.mkdir('d'); os.chdir('d')"),
         ("files that are removed", "import os, time\nk = []\nfor n in range(20):\n    f = open('f', 'wb'); f.write(bytes(15 << 20)); f.flush(); os.unlink('f'); k.append(f)\n"
          "time.sleep(1.2); won()"),
         ("a file with holes", "import os; f = os.open('f', os.O_CREAT | os.O_RDWR); os.truncate(f, 1 << 40); won(os.fstat(f).st_size == 1 << 40)"),
