@@ -63,7 +63,7 @@ chaos: $(VENV)/dev
 	$(BIN)/python -m tests.chaos --kills 100 --place process
 	$(BIN)/python -m tests.chaos --kills 20 --place ray
 
-# 10,000 hostile programs at both walls of the box; about ten minutes on two cores
+# every attack without walls and in every sandbox, as root and as nobody, then 10,000 runs; about half an hour on two cores
 attack: $(VENV)/dev
 	$(BIN)/python -m tests.processes.box.campaign
 

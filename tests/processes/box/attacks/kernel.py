@@ -103,12 +103,17 @@ _SECRETS = ("/proc/kmsg", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_li
             "/sys/devices/virtual/dmi/id/product_name", "/sys/block", "/proc/pagetypeinfo")  # fmt: skip
 _DEVICES = ("kmsg", "fuse", "kvm", "net/tun", "userfaultfd", "vsock", "loop-control", "autofs", "btrfs-control", "hwrng",
             "cpu_dma_latency", "vga_arbiter", "vcs", "zram0", "loop0", "vda", "mem", "port")  # fmt: skip
+# a file that is hidden may be there, and empty; what the log holds is opened and not taken
+_HAS = (
+    "import os; f = os.open({path!r}, os.O_RDONLY | os.O_NONBLOCK)\n"
+    "won('kmsg' in {path!r} or (os.listdir(f) if os.path.isdir({path!r}) else os.read(f, 1)))"
+)
 _OPEN = "import os; won(os.open({path!r}, {mode} | os.O_NONBLOCK | os.O_NOCTTY) >= 0)"
 _FILES = (
     *python("settings of the kernel", Against.BOTH,
             [(f"{path}, to write", _OPEN.format(path=path, mode="os.O_WRONLY")) for path in _SETTINGS]),
     *python("settings of the kernel", Against.BOTH,
-            [(f"{path}, to read", _OPEN.format(path=path, mode="os.O_RDONLY")) for path in _SECRETS]),
+            [(f"{path}, to read", _HAS.format(path=path)) for path in _SECRETS]),
     *python("settings of the kernel", Against.BOTH,
             [("addresses of the kernel", "won([l for l in open('/proc/kallsyms') if not l.startswith('0' * 16)][:1])"),
              ("places of devices", "won([l for l in open('/proc/iomem') if not l.lstrip().startswith('00000000-00000000')][:1])"),
