@@ -97,6 +97,7 @@ class Reward(Protocol):
     """How good was each attempt? One mark each, perhaps with places; NaN: none. A coroutine is awaited in time."""
 
     is_relative: ClassVar[bool] = False  # compares siblings: asked about a whole group or not at all
+    pays_blindly: ClassVar[bool] = False  # whatever a completion says, on purpose: a negative control
 
     @fact
     def is_inline(self) -> bool:

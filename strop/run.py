@@ -67,6 +67,7 @@ class Run:
     context: int = 512  # most tokens of an attempt, prompts and replies together
     # filter
     rewards: tuple[Reward, ...] = field(default_factory=lambda: (Earned(),))  # how good an attempt was; they add up
+    allow_constant_completions: bool = False  # train although rewards pay them like right answers
     gates: tuple[Gate, ...] = ()  # what is worth learning from
     reward_seconds: float = 10.0  # deadline of one reward call
     reward_workers: int = 1  # with more, the order in which sampler and budget learn depends on timing

@@ -14,6 +14,7 @@ class LongerIsBetter(Reward):
     """Pays for length, which even a random model can learn."""
 
     weight: float = 1.0
+    pays_blindly: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
@@ -25,6 +26,7 @@ class EvenLength(Reward):
     """Pays for an even number of tokens; runs in a worker process."""
 
     weight: float = 1.0
+    pays_blindly: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
         return [float(t.num_tokens % 2 == 0) for t in group.trajectories]
@@ -35,6 +37,7 @@ class EvenOrOdd(Reward):
     """Right (1) where the first token is even, wrong (0) where it is odd: contrast even among attempts cut short."""
 
     weight: float = 1.0
+    pays_blindly: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
@@ -46,6 +49,7 @@ class EvenSum(Reward):
     """Right (1) where the numbers of all tokens of the replies, given ones too, add up to an even one."""
 
     weight: float = 1.0
+    pays_blindly: ClassVar[bool] = True
     is_inline: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:

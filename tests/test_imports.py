@@ -25,9 +25,10 @@ LAYERS = [
     ["progress"],
     ["pipeline"],
     ["run"],
+    ["attack"],
     ["start"],
     ["recipes", "pocket"],
-    ["attack", "effects", "simulate"],
+    ["effects", "simulate"],
     ["face"],
     ["cli", "__main__"],
 ]

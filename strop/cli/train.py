@@ -34,6 +34,7 @@ from strop.run import Run
 from strop.start.extension import extend
 from strop.start.launch import launch, relaunch
 from strop.start.preflight import check
+from strop.start.probing import probe_rewards
 from strop.start.spelled import doubts as spelled
 from strop.types import Metrics
 
@@ -64,6 +65,8 @@ def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     for told in filter(None, [warning(run), *spelled(run)]):
         print(f"warning: {told}", file=sys.stderr)
     if start.is_dry:
+        for doubt in probe_rewards(run):
+            print(f"warning: {doubt}", file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0
     folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")

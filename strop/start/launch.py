@@ -43,6 +43,7 @@ from strop.run import Run
 from strop.start.advice import advice
 from strop.start.heap import heap_at_rest
 from strop.start.origin import check_origin, differences, write_origin
+from strop.start.probing import probe_rewards
 from strop.start.ready import fit, make_ready
 from strop.start.room import expect
 from strop.start.saving import Saving
@@ -71,7 +72,7 @@ class Watchers:
 def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequence[Watcher] = ()) -> dict[str, Any]:
     """Start a new run and train it to the end; returns its summary."""
     left_out = make_ready(run)
-    for doubt in [*advice(run), *(f"{each}: they are left out" for each in left_out)]:
+    for doubt in [*advice(run), *probe_rewards(run), *(f"{each}: they are left out" for each in left_out)]:
         print(f"warning: {doubt}", file=sys.stderr)
     folder = fresh_folder(root, name or f"{run.recipe}-seed{run.seed}")
     with _owned(folder), _gone_if_refused(folder):

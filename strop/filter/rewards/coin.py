@@ -19,6 +19,7 @@ class Coin(Reward):
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
+    pays_blindly: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.chance <= 1:

@@ -17,6 +17,7 @@ class Flat(Reward):
     weight: float = 1.0
 
     is_inline: ClassVar[bool] = True
+    pays_blindly: ClassVar[bool] = True
 
     def __call__(self, group: Group) -> list[float]:
         return [self.value] * len(group.trajectories)

@@ -1,0 +1,233 @@
+"""What constant completions earn: a reward that pays one of them what it pays right answers teaches to say it always.
+
+A constant is owed what it earns where it happens to be the right answer, so a question of yes or no may pay `yes` at
+half of its tasks. What it earns at all other tasks nothing explains.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from strop.abilities import Demonstrates
+from strop.attack.asked import AskedRewards
+from strop.attack.bench import prompt_text
+from strop.attack.constants import ConstantCompletion, constants, frame_of, is_same, most_frequent
+from strop.attack.episodes import shown
+from strop.environments.scratchpad import final_answer
+from strop.errors import RewardError, StropError
+from strop.roles import World
+from strop.types import Task, Trajectory
+
+TASKS = 50
+_SLACK = 0.05  # share of tasks at which a constant may be right by chance, without equalling the answer that is known
+_PARTLY = 0.5  # of what right answers earn, on average: clearly more than a wrong one should
+_DOMINATES = 0.9
+_EQUAL = 1e-9
+_RIGHT = 3  # ordinary completions that are right; the others are wrong
+
+
+@dataclass(frozen=True)
+class ConstantPay:
+    """What one constant completion earned at the tasks where it is not the answer."""
+
+    name: str
+    tasks: int  # at which it is not the answer, and it is known what right answers earn
+    paid: int  # of them, those that paid it what a right answer earns
+    mean: float  # of what it earned there, with a wrong answer as 0 and a right one as 1
+    probed: int  # tasks in all
+    by_chance: int = 0  # tasks that paid another task's answer in full, where this one is the answer of some
+    is_prompt: bool = False  # which may well hold a part of the answer
+
+    @property
+    def share(self) -> float:
+        """Of all tasks, those that paid it in full and nothing explains it."""
+        return self.paid / self.probed if self.probed else 0.0
+
+    @property
+    def is_fault(self) -> bool:
+        chance = self.by_chance + 2 * math.sqrt(self.by_chance)
+        least = min(chance + max(2.0, _SLACK * self.probed), self.probed)
+        is_partly = self.mean >= _PARTLY and self.tasks >= least and not self.is_prompt
+        return self.tasks > 0 and (self.paid >= least or is_partly)
+
+    def told(self) -> str:
+        if self.paid:
+            return f"{self.name!r} is paid like a right answer on {self.paid} of {self.probed} tasks ({self.share:.0%})"
+        return f"{self.name!r} earns {self.mean:.2f} of what a right answer does"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What came of all constant completions in one environment; `problem` says why they were not tried."""
+
+    world: str
+    tasks: int = 0
+    wanted: int = 0
+    pays: tuple[ConstantPay, ...] = ()
+    frequent: str = ""  # the answer that most tasks have
+    frequent_share: float = 0.0
+    apart: int = 0  # tasks at which a right answer earned more than a wrong one
+    problem: str = ""
+
+    @property
+    def faults(self) -> list[ConstantPay]:
+        return sorted((each for each in self.pays if each.is_fault), key=lambda each: (-each.share, -each.mean))
+
+    @property
+    def is_cut(self) -> bool:
+        return self.tasks < self.wanted
+
+    @property
+    def is_dominated(self) -> bool:
+        return self.tasks >= 10 and bool(self.frequent) and self.frequent_share > _DOMINATES
+
+
+@dataclass(frozen=True)
+class _Pay:
+    """What one constant earned at one task."""
+
+    is_answer: bool
+    earned: float | None
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What one task said: what a right answer and a wrong one earn, and what each constant does."""
+
+    right: float
+    wrong: float
+    known: bool  # whether that right answer is one
+    pays: list[_Pay]
+
+    @property
+    def is_apart(self) -> bool:
+        return self.right > self.wrong + _EQUAL
+
+
+async def probed(asked: AskedRewards, most: int = TASKS, seconds: float = 3.0) -> Probed:
+    """ConstantCompletion completions at `most` tasks, or as many as fit in that time."""
+    name = f"{asked.world.name}:{asked.world.level}"
+    try:
+        return await _probed(asked, name, most, seconds)
+    except StropError as error:
+        return Probed(name, problem=str(error))
+
+
+async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> Probed:
+    wanted = min(most, asked.world.num_tasks() or most)
+    tasks, right = await _right(asked, wanted, time.monotonic() + seconds / 2)
+    begun = time.monotonic()
+    answers = [asked.answer(each.reply) for each in right]
+    frequent, share = most_frequent(answers)
+    said = constants(frame_of(right[0].reply, answers[0]), frequent)
+    told = list[_Told]()
+    plain = [not any(is_same(answer, each.value) for each in said) for answer in answers]
+    for place, task in enumerate(tasks):
+        other = _other(place, answers, plain)
+        ordinary = await _ordinary(asked, task, answers[place], right[place], None if other is None else right[other])
+        if not told and (problem := _too_slow(await _alone(asked, task, ordinary), len(said), seconds)):
+            return Probed(name, problem=problem)
+        begun = begun if told else time.monotonic()  # what starts a process is no mark
+        told.append(await _asked_at(asked, task, answers[place], ordinary, said))
+        if time.monotonic() - begun > seconds:
+            break
+    apart = sum(each.is_apart for each in told)
+    return Probed(name, len(told), wanted, tuple(_pays(said, told)), frequent, share, apart)
+
+
+async def _right(asked: AskedRewards, wanted: int, until: float) -> tuple[list[Task], list[Trajectory]]:
+    """Tasks, with what is right there as far as somebody says; at least two, where there are."""
+    tasks, right = list[Task](), list[Trajectory]()
+    for index in range(wanted):
+        tasks.append(asked.world.task(index))
+        right.append(await shown(asked.world, tasks[-1]))
+        if len(tasks) > 1 and time.monotonic() > until:
+            break
+    return tasks, right
+
+
+def _other(place: int, answers: Sequence[str], plain: Sequence[bool]) -> int | None:
+    """The next task that has another answer, if possible one that is not among the constants."""
+    order = sorted([*range(place + 1, len(answers)), *range(place)], key=lambda each: not plain[each])
+    return next((each for each in order if not is_same(answers[each], answers[place])), None)
+
+
+async def _ordinary(
+    asked: AskedRewards, task: Task, answer: str, right: Trajectory, other: Trajectory | None
+) -> list[Trajectory]:
+    """A right answer, worked out and in two ways bare, and that of another task, likewise."""
+    wrong = [] if other is None else [other.reply, final_answer(other.reply)]
+    return [right, *await asked.episodes(task, [answer, final_answer(right.reply), *wrong])]
+
+
+async def _alone(asked: AskedRewards, task: Task, ordinary: Sequence[Trajectory]) -> float:
+    """Seconds that one completion takes, once whatever has to start has started."""
+    await asked.paid(task, ordinary)
+    begun = time.monotonic()
+    await asked.earned(task, [ordinary[0].reply], ordinary)
+    return time.monotonic() - begun
+
+
+def _too_slow(alone: float, count: int, seconds: float) -> str:
+    if alone * count <= seconds:
+        return ""
+    return f"one completion takes {alone:.2g} s, and {count} for each task would take too long"
+
+
+async def _asked_at(
+    asked: AskedRewards, task: Task, answer: str, ordinary: Sequence[Trajectory], said: Sequence[ConstantCompletion]
+) -> _Told:
+    prompt = prompt_text(task)
+    paid = await asked.paid(task, ordinary)
+    rights = [each.reward for each in paid[:_RIGHT] if each.is_scored]
+    if not rights:
+        raise RewardError(f"it fails an ordinary answer: {paid[0].error}")
+    texts = [each.said(prompt) for each in said]
+    earned = await asked.earned(task, texts, ordinary)
+    lowest = min(each for each in (*earned, max(rights)) if each is not None)
+    wrong = max((each.reward for each in paid[_RIGHT:] if each.is_scored), default=lowest)
+    is_known = _is_known(asked.world) or max(rights) > max(wrong, lowest)
+    pays = [
+        _Pay(is_same(each.value, answer) or is_same(asked.answer(text), answer), pay)
+        for each, text, pay in zip(said, texts, earned, strict=True)
+    ]
+    return _Told(max(rights), wrong, is_known, pays)
+
+
+def _is_known(world: World) -> bool:
+    """Whether somebody says what is right; an environment of others keeps whatever it likes as a task's answer."""
+    return world.is_inline or not world.pays or isinstance(world.environment(), Demonstrates)
+
+
+def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told]) -> Iterator[ConstantPay]:
+    owing = _owing(told)
+    chance = sum(not each.is_apart for each in told) if all(each.is_apart for each in owing) else 0
+    for place, constant in enumerate(said):
+        kept = [(each, each.pays[place]) for each in owing if not each.pays[place].is_answer]
+        ratios = [_ratio(each, pay.earned) for each, pay in kept]
+        mean = sum(ratios) / len(ratios) if ratios else 0.0
+        paid = sum(ratio >= 1.0 - _EQUAL for ratio in ratios)
+        # what other tasks' answers are paid here explains no more than that of an answer
+        by_chance = chance if any(each.pays[place].is_answer for each in told) else 0
+        yield ConstantPay(constant.name, len(kept), paid, mean, len(told), by_chance, constant.is_prompt)
+
+
+def _owing(told: Sequence[_Told]) -> list[_Told]:
+    """Tasks at which it is known what a right answer earns; those that tell answers apart, where half of them do."""
+    seen = [pay.earned for each in told for pay in each.pays if pay.earned is not None]
+    top, bottom = max(seen, default=0.0), min(seen, default=0.0)
+    scaled = [each if each.known else replace(each, right=top, wrong=bottom) for each in told]
+    apart = [each for each in scaled if each.is_apart]
+    return apart if 2 * len(apart) >= len(told) else [each for each in scaled if each.right > min(bottom, 0.0) + _EQUAL]
+
+
+def _ratio(told: _Told, earned: float | None) -> float:
+    """What a completion earned, from 0 for what a wrong one does to 1 for what a right one does."""
+    if earned is None:
+        return 0.0
+    if not told.is_apart:
+        return float(earned >= told.right - _EQUAL)
+    return min(max((earned - told.wrong) / (told.right - told.wrong), 0.0), 1.0)
