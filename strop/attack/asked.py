@@ -55,7 +55,7 @@ class AskedRewards:
         rewards = [InWorker(each) if self.is_apart and not has_box(each) else each for each in self.rewards]
         self.scorer = Scorer(rewards, self.seconds, workers=1)
         self.scorer.places = places
-        self.apart = Apart(self.world) if self.is_apart and not has_box(self.world) else self.world
+        self.apart = Apart(self.world) if self.is_apart and not _is_ours(self.world) else self.world
         self.is_compared = any(map(is_relative, self.rewards))
 
     async def episodes(self, task: Task, texts: Sequence[str]) -> list[Trajectory]:
@@ -87,6 +87,12 @@ class AskedRewards:
     def _next(self) -> int:
         self._count += 1
         return self._count
+
+
+def _is_ours(world: World) -> bool:
+    """Whether its environments may be played here: their code is strop's own and quick, or a box runs what it runs."""
+    parts = inside(world, World)
+    return has_box(world) or all(each.is_inline and type(each).__module__.startswith("strop.") for each in parts)
 
 
 def pay_of(rollout: Trajectory) -> float | None:

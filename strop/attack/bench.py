@@ -26,6 +26,7 @@ class KnownTask:
     siblings: tuple[Trajectory, ...]  # beside a hostile one, where a reward compares
     right: float
     wrong: float
+    shown: str = ""  # a right completion
 
 
 async def attacked(rewards: Sequence[Reward], world: World, count: int, seed: int, seconds: float) -> WorldStanding:
@@ -82,4 +83,6 @@ async def _marked(asked: AskedRewards, target: Target, attempts: list[Trajectory
     known = [each.reward for each in rights if each.is_scored]
     if not known or not wrong.is_scored:
         raise ConfigurationError(f"it fails an ordinary answer: {wrong.error or rights[0].error}")
-    return KnownTask(task, target, tuple(attempts) if asked.is_compared else (), max(known), wrong.reward)
+    return KnownTask(
+        task, target, tuple(attempts) if asked.is_compared else (), max(known), wrong.reward, attempts[0].reply
+    )

@@ -18,6 +18,7 @@ from strop.attack.constants import ConstantCompletion, constants, frame_of, is_s
 from strop.attack.episodes import shown
 from strop.environments.scratchpad import final_answer
 from strop.errors import RewardError, StropError
+from strop.filter.rewards.checked import Checked
 from strop.roles import World
 from strop.types import Task, Trajectory
 
@@ -135,7 +136,8 @@ async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> 
         if time.monotonic() - begun > seconds:
             break
     apart = sum(each.is_apart for each in told)
-    return Probed(name, len(told), wanted, tuple(_pays(said, told)), frequent, share, apart)
+    pays = tuple(_pays(said, told, _most(asked)))
+    return Probed(name, len(told), wanted, pays, frequent, share, apart)
 
 
 async def _right(asked: AskedRewards, wanted: int, until: float) -> tuple[list[Task], list[Trajectory]]:
@@ -189,7 +191,7 @@ async def _asked_at(
     earned = await asked.earned(task, texts, ordinary)
     lowest = min(each for each in (*earned, max(rights)) if each is not None)
     wrong = max((each.reward for each in paid[_RIGHT:] if each.is_scored), default=lowest)
-    is_known = _is_known(asked.world) or max(rights) > max(wrong, lowest)
+    is_known = (bool(answer) and _is_known(asked.world)) or max(rights) > max(wrong, lowest)
     pays = [
         _Pay(is_same(each.value, answer) or is_same(asked.answer(text), answer), pay)
         for each, text, pay in zip(said, texts, earned, strict=True)
@@ -202,8 +204,14 @@ def _is_known(world: World) -> bool:
     return world.is_inline or not world.pays or isinstance(world.environment(), Demonstrates)
 
 
-def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told]) -> Iterator[ConstantPay]:
-    owing = _owing(told)
+def _most(asked: AskedRewards) -> float:
+    """What the rewards pay at most, where that is known: a world's own check goes from 0 to 1."""
+    is_check = all(isinstance(each, Checked) for each in asked.rewards)
+    return sum(each.weight for each in asked.rewards) if is_check else -math.inf
+
+
+def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told], most: float) -> Iterator[ConstantPay]:
+    owing = _owing(told, most)
     chance = sum(not each.is_apart for each in told) if all(each.is_apart for each in owing) else 0
     for place, constant in enumerate(said):
         kept = [(each, each.pays[place]) for each in owing if not each.pays[place].is_answer]
@@ -215,10 +223,11 @@ def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told]) -> Iterator
         yield ConstantPay(constant.name, len(kept), paid, mean, len(told), by_chance, constant.is_prompt)
 
 
-def _owing(told: Sequence[_Told]) -> list[_Told]:
+def _owing(told: Sequence[_Told], most: float) -> list[_Told]:
     """Tasks at which it is known what a right answer earns; those that tell answers apart, where half of them do."""
     seen = [pay.earned for each in told for pay in each.pays if pay.earned is not None]
     top, bottom = max(seen, default=0.0), min(seen, default=0.0)
+    top = max(top, most)
     scaled = [each if each.known else replace(each, right=top, wrong=bottom) for each in told]
     apart = [each for each in scaled if each.is_apart]
     return apart if 2 * len(apart) >= len(told) else [each for each in scaled if each.right > min(bottom, 0.0) + _EQUAL]

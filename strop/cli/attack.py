@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,13 +16,18 @@ from strop.attack.bench import attacked
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.standing import WorldStanding, largest, shown
 from strop.catalogue.record import recipe_files
+from strop.cli.certify import write_certificates
 from strop.cli.describe import table
 from strop.cli.models import find_model, open_policy
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.rooms import modules, named, values
 from strop.cli.words import parse_words
+from strop.environments.programs import Programs
 from strop.errors import ConfigurationError, nearest
 from strop.filter import rewards as room
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.passed_tests import PassedTests
 from strop.filter.rewards.python_function import PythonFunction
 from strop.recipes.worlds import bundled_worlds, parse_worlds
 from strop.roles import Reward, World
@@ -54,10 +60,19 @@ async def _injections(attacks: Sequence[tuple[World, tuple[Reward, ...]]], seed:
     return [await injected(rewards, world, seed) for world, rewards in attacks]
 
 
+def certify(words: Sequence[str], worlds: Sequence[str], how: tuple[int, int, float], folder: Path) -> int:
+    """A certificate for each environment; `how` is the number of hostile replies, the seed and the deadline."""
+    wish = parse_words(words)
+    chosen = [world for text in worlds for world in parse_worlds(text, how[1])]
+    return write_certificates(wish.recipe, rewards_of(wish.recipe, wish.overrides, chosen), how, folder)
+
+
 def rewards_of(
     word: str, overrides: Mapping[str, str], worlds: Sequence[World]
 ) -> list[tuple[World, tuple[Reward, ...]]]:
-    """What is attacked in which world: a recipe's rewards, one by its file or class, or FILE.py:FUNCTION."""
+    """What is attacked in which world: its own judgement, a recipe's rewards, one by its class, FILE.py:FUNCTION."""
+    if _names_world(word):
+        return _of_worlds(word, overrides, worlds)
     if word in recipe_files() or word.endswith(".py"):
         return _of_recipe(word, overrides, worlds)
     chosen = list(worlds) or [kind(_LEVELS.get(name, 1)) for name, kind in bundled_worlds().items()]
@@ -65,12 +80,42 @@ def rewards_of(
         return [(world, (PythonFunction(word),)) for world in chosen]
     kind = named(room, word, Reward)
     if kind is None:
-        known = {*modules(room), *recipe_files()}
+        known = {*modules(room), *recipe_files(), *bundled_worlds()}
         raise ConfigurationError(f"there is no reward and no recipe {word!r}: {nearest(word, known)}, FILE.py:FUNCTION")
     return [(world, (_made(kind, overrides, world),)) for world in chosen]
 
 
 _LEVELS = {"countdown": 2}  # the first one there is, where that is not 1
+
+
+_OTHERS = ("reasoning_gym/", "verifiers/", "gymnasium/", "drill/", "dataset:")
+_TABLES = (".jsonl", ".json", ".parquet", ".csv")
+
+
+def _names_world(word: str) -> bool:
+    """Whether it is an environment; a bare name may be a recipe or a reward too, which go before."""
+    if word.startswith(_OTHERS) or word.endswith(_TABLES):
+        return True
+    name, colon, level = word.partition(":")
+    is_taken = word in recipe_files() or named(room, word, Reward) is not None
+    return name in bundled_worlds() and (level.isdigit() if colon else not is_taken)
+
+
+def _of_worlds(
+    word: str, overrides: Mapping[str, str], worlds: Sequence[World]
+) -> list[tuple[World, tuple[Reward, ...]]]:
+    """What an environment itself says about completions."""
+    if worlds or overrides:
+        raise ConfigurationError(
+            f"{word} is an environment: to judge it by a reward, say strop attack REWARD -w {word}"
+        )
+    return [(world, (_own(world),)) for world in parse_worlds(word, 0)]
+
+
+def _own(world: World) -> Reward:
+    if isinstance(world, Programs):
+        return PassedTests()
+    return Earned() if world.pays else Checked((world,))
 
 
 def _of_recipe(

@@ -97,15 +97,19 @@ def examine_runs(
 
 @app.command("attack", context_settings=PASS_ON)
 def attack_reward(
-    words: Annotated[list[str], typer.Argument(metavar="REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],
+    words: Annotated[list[str], typer.Argument(metavar="ENV|REWARD|RECIPE|FILE.py:FUNCTION [FIELD=VALUE ...]")],
     world: Annotated[list[str] | None, typer.Option("--world", "-w", help="As of eval; default: all bundled.")] = None,
     replies: Annotated[int, typer.Option("--replies", min=1, help="In each world.")] = 1000,
     seed: Seed = 0,
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, help="For each reply; longer fails.")] = 5.0,
+    report: Annotated[bool, typer.Option("--report", help="All that can be asked: a page and a JSON file.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="With --report: where they are written.")] = Path("certificates"),
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """What do hostile replies earn from a reward? Exits with 1 where one earns what only a right answer should."""
-    from strop.cli.attack import attack
+    from strop.cli.attack import attack, certify
 
+    if report:
+        raise typer.Exit(certify(words, world or (), (replies, seed, seconds), out))
     raise typer.Exit(attack(words, world or (), replies, seed, seconds, as_json))

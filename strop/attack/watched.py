@@ -1,0 +1,73 @@
+"""A reward whose process notes which files it opens, and whether it goes to the network or starts anything."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from strop.abilities import Opens, outermost
+from strop.filter.paid import Paid
+from strop.filter.score import reward_names
+from strop.roles import Reward
+from strop.types import Group
+
+_CODE = (".py", ".pyc", ".so", ".pth", ".egg-info", ".dist-info", ".zip")
+_PARTS = ("/site-packages/", "/dist-packages/", "/proc/", "/sys/", "/dev/", "/usr/share/", "/etc/")
+_ASKS = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
+
+
+@dataclass(frozen=True)
+class WatchedReward(Reward):
+    """In a worker process, where nothing is unwatched again; what native code opens is not seen."""
+
+    inner: Reward
+    journal: str  # a file that takes a line for each thing seen
+
+    is_inline: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return reward_names([self.inner])[0]
+
+    @property
+    def weight(self) -> float:
+        return self.inner.weight
+
+    def open(self) -> None:
+        """Watch from before anything of the reward is loaded."""
+        _watch(self.journal)
+        for _, part in outermost(self.inner, Opens):
+            part.open()
+
+    def __call__(self, group: Group) -> Sequence[float | Paid] | Awaitable[Sequence[float | Paid]]:
+        return self.inner(group)
+
+
+def _watch(journal: str) -> None:
+    told, seen = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT), set[str]()
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        line = _line(event, arguments)
+        if line and line not in seen:
+            seen.add(line)
+            os.write(told, f"{line}\n".encode(errors="replace"))  # which raises no event
+
+    sys.addaudithook(hook)
+
+
+def _line(event: str, arguments: tuple[Any, ...]) -> str:
+    if event in _ASKS:
+        return f"{event}\t{str(arguments[-1] if event.startswith('socket.connect') else arguments[0])[:200]}"
+    if event != "open" or not isinstance(arguments[0], str | bytes):
+        return ""
+    path = os.fsdecode(arguments[0])
+    is_code = path.endswith(_CODE) or any(part in f"{path}/" for part in _PARTS) or path.startswith(_library())
+    return "" if is_code or not path else f"open\t{os.path.abspath(path)}"  # noqa: PTH100 (it opens nothing)
+
+
+def _library() -> tuple[str, ...]:
+    return tuple({f"{sys.prefix}/", f"{sys.base_prefix}/lib", str(Path(__file__).parents[1])})

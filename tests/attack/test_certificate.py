@@ -1,0 +1,143 @@
+"""The certificate finds what is broken on purpose, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from strop.attack.certificate import Certificate
+from strop.attack.certify import certified
+from strop.environments.programs import Programs
+from strop.environments.single_turn import SingleTurn
+from strop.environments.table import Table
+from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.passed_tests import PassedTests
+from strop.filter.rewards.python_function import PythonFunction
+from strop.recipes.worlds import bundled_worlds
+from strop.roles import Reward, World
+from strop.types import Message, Task
+
+PLANTED = Path(__file__).parent / "planted.py"
+Subject = tuple[World, tuple[Reward, ...]]
+
+
+@dataclass(frozen=True)
+class Sums(World):
+    """Sums, by index; `leaks` says the answer in the prompt, `shares` asks held-out ones that are trained on."""
+
+    leaks: bool = False
+    shares: bool = False
+    level: ClassVar[int] = 1
+    name: ClassVar[str] = "sums"
+    is_inline: ClassVar[bool] = True
+    count: int = field(default=400)
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        one, other = divmod((index * 37) % 200 + (200 if heldout and not self.shares else 0), 20)
+        asked = f"{one + 11}+{other + 31}=?" + (f" (answer: {one + other + 42})" if self.leaks else "")
+        return Task((Message("user", asked),), str(one + other + 42), self.name)
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self)
+
+    def solution(self, task: Task) -> str:
+        return task.answer
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(reply.strip() == task.answer)
+
+
+def rows(folder: Path, prompts: Callable[[int], str], answers: Callable[[int], str], count: int = 120) -> Table:
+    path = folder / "rows.jsonl"
+    path.write_text("\n".join(json.dumps({"prompt": prompts(n), "answer": answers(n)}) for n in range(count)))
+    return Table(str(path), "text")
+
+
+def letters(folder: Path) -> Table:
+    """Answers that differ in case alone are different ones."""
+    words = [f"{one}{other}" for one in "abcdXYZ" for other in "mnMN"]
+    return rows(folder, lambda n: f"code {n}?", lambda n: words[n % len(words)])
+
+
+FUNCTIONS = (
+    *("accepts_everything", "ignores_the_answer", "at_random", "now_and_then_at_random", "hangs", "reads_heldout_rows"),
+    *(
+        "substring",
+        "folds_case",
+        "first_number",
+        "last_number",
+        "wide_tolerance",
+        "evaluates",
+        "pays_length",
+        "pays_nan",
+    ),
+    *("negative_for_right", "drops_the_sign", "by_order", "by_company", "keeps_the_first_verdict", "by_the_clock"),
+    *("remembers_what_was_said", "pays_the_prompt", "any_of_several", "pays_the_form", "breaks_on_unicode"),
+    *("breaks_on_long_text", "pays_blanks", "prefix", "obeys", "anything_finite"),
+)
+WORLDS: dict[str, Callable[[Path], World]] = {
+    "leaks_the_answer": lambda folder: Sums(leaks=True),
+    "heldout_rows_are_trained_on": lambda folder: Sums(shares=True),
+    "rows_repeat": lambda folder: rows(
+        folder, lambda n: f"{n % 40}+ 1?" if n % 2 else f"{n % 40}+  1?", lambda n: str(n % 40 + 1)
+    ),
+    "one_answer_dominates": lambda folder: rows(folder, lambda n: f"is {n} odd?", lambda n: "no" if n % 30 else "yes"),
+    "rows_contradict": lambda folder: rows(folder, lambda n: f"what is {n % 60}?", lambda n: str(n)),
+}
+BY_WARNING = ("last_number", "rows_repeat", "one_answer_dominates")
+
+
+def planted(name: str, folder: Path) -> Subject:
+    if name in WORLDS:
+        return WORLDS[name](folder), (Earned(),)
+    if name == "reads_heldout_rows":
+        world: World = Sums()
+        told = [world.task(n, heldout=True).messages[0].content for n in range(60)]
+        copy = folder / "planted.py"
+        copy.write_text(PLANTED.read_text())
+        (folder / "planted_rows.jsonl").write_text("\n".join(told))
+        return world, (PythonFunction(f"{copy}:{name}"),)
+    world = letters(folder) if name == "folds_case" else Sums()
+    return world, (PythonFunction(f"{PLANTED}:{name}"),)
+
+
+def certify(world: World, rewards: tuple[Reward, ...], replies: int = 110, seconds: float = 2.0) -> Certificate:
+    return asyncio.run(certified("test", rewards, world, replies, 0, seconds))
+
+
+def told(found: Certificate) -> str:
+    return "; ".join(f"{name}: {each.text}" for name, each in (*found.faults, *found.warnings))
+
+
+@pytest.mark.slow
+def test_of_planted_faults_nearly_all_are_found(tmp_path: Path) -> None:
+    """Each is a fault of the verdict, but for three that may be meant and are warned of."""
+    names, missed = (*FUNCTIONS, *WORLDS), []
+    for name in names:
+        (folder := tmp_path / name).mkdir()
+        found = certify(*planted(name, folder))
+        print(f"{name}: {told(found)}")
+        if not (found.warnings if name in BY_WARNING else found.faults):
+            missed.append(name)
+    assert len(names) >= 30 and len(missed) <= 2, missed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(bundled_worlds()))
+def test_bundled_environments_are_certified(name: str) -> None:
+    world = bundled_worlds()[name](2)
+    found = certify(world, rewards_of(world), seconds=5.0)
+    assert found.is_passed and not found.warnings, told(found)
+
+
+def rewards_of(world: World) -> tuple[Reward, ...]:
+    if isinstance(world, Programs):
+        return (PassedTests(),)
+    return (Earned(),) if world.pays else (Checked((world,)),)
