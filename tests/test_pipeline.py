@@ -237,6 +237,7 @@ class Same(Reward):
     value: float = 1.0
     weight: float = 1.0
     is_inline = True
+    pays_blindly = True
 
     def __call__(self, group: Any) -> list[float]:
         return [self.value] * len(group.trajectories)

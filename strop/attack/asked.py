@@ -10,6 +10,7 @@ from typing import ClassVar
 from strop.abilities import Closes, inside, outermost
 from strop.attack.episodes import places, said
 from strop.environments.apart import Apart
+from strop.environments.pooled import Pooled
 from strop.environments.trials import Trials
 from strop.filter.paid import Paid
 from strop.filter.score import Scorer, is_relative, reward_names
@@ -39,7 +40,10 @@ class InWorker(Reward):
 
 @dataclass
 class AskedRewards:
-    """Rewards and the environment they judge; `is_apart` keeps what is foreign out of this process."""
+    """Rewards and the environment they judge, which is played in a process of its own unless it is strop's own.
+
+    `is_apart`: so are rewards that call themselves inline.
+    """
 
     rewards: Sequence[Reward]
     world: World
@@ -55,7 +59,7 @@ class AskedRewards:
         rewards = [InWorker(each) if self.is_apart and not has_box(each) else each for each in self.rewards]
         self.scorer = Scorer(rewards, self.seconds, workers=1)
         self.scorer.places = places
-        self.apart = Apart(self.world) if self.is_apart and not _is_ours(self.world) else self.world
+        self.apart = self.world if _is_apart(self.world) else Apart(self.world, self.seconds)
         self.is_compared = any(map(is_relative, self.rewards))
 
     async def episodes(self, task: Task, texts: Sequence[str]) -> list[Trajectory]:
@@ -77,7 +81,12 @@ class AskedRewards:
 
     def answer(self, text: str) -> str:
         """In one spelling; a world that is not ours is not asked in this process, and a text stands as it is."""
-        return self.world.answer(text) if self.world.is_inline else text
+        if not self.world.is_inline:
+            return text
+        try:
+            return self.world.answer(text)
+        except Exception:
+            return ""  # it finds none
 
     async def close(self) -> None:
         await self.scorer.close()
@@ -89,10 +98,12 @@ class AskedRewards:
         return self._count
 
 
-def _is_ours(world: World) -> bool:
-    """Whether its environments may be played here: their code is strop's own and quick, or a box runs what it runs."""
+def _is_apart(world: World) -> bool:
+    """Whether its environments may be played as they are: strop's own, quick or without a judgement; or elsewhere."""
+    if isinstance(world, Apart | Pooled) or has_box(world):
+        return True
     parts = inside(world, World)
-    return has_box(world) or all(each.is_inline and type(each).__module__.startswith("strop.") for each in parts)
+    return all(type(each).__module__.startswith("strop.") and (each.is_inline or not each.pays) for each in parts)
 
 
 def pay_of(rollout: Trajectory) -> float | None:

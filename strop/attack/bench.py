@@ -58,7 +58,7 @@ async def known_tasks(asked: AskedRewards, most: int = _TASKS) -> list[KnownTask
     """Tasks of the world with what is right there; the answer to the next task that has another one is wrong."""
     world = asked.world
     tasks = [world.task(index) for index in range(min(most, world.num_tasks() or most))]
-    right = [await shown(world, task) for task in tasks]
+    right = [await shown(asked.apart, task, asked.seconds) for task in tasks]
     answers = [asked.answer(each.reply) for each in right]
     found = []
     for place, task in enumerate(tasks):

@@ -37,7 +37,7 @@ async def certified(
     is_program = any(map(has_box, (*rewards, world)))
     try:
         await examined.learn(_FEW if is_program else _TASKS)
-        asking = _OF_ALL if is_program else {**_OF_ALL, **_OF_TEXTS}
+        asking = _OF_ALL if is_program else {**_OF_TEXTS, **_OF_ALL}
         checks = [await _answered(name, question, examined) for name, question in asking.items()]
     finally:
         await asked.close()

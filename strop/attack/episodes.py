@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 
 from strop.abilities import Demonstrates
-from strop.generate.play import Guarded, WorldFailed
-from strop.roles import World
+from strop.environments.apart import InsideApart
+from strop.generate.play import Guarded, WorldFailed, describe
+from strop.roles import Environment, World
 from strop.types import IntArray, Message, Outcome, Task, Trajectory, Turn
 
 PATIENCE = 60.0  # seconds for what is not attacked
@@ -17,15 +18,28 @@ _TURNS = 8  # in which a completion is said again, where the environment goes on
 
 async def said(world: World, task: Task, text: str, seconds: float = PATIENCE) -> Trajectory:
     """A rollout that says this and nothing else."""
-    return await played(world, task, lambda _: Message("assistant", text), seconds)
+
+    async def say(environment: Environment) -> Message:
+        return Message("assistant", text)
+
+    return await _played(world, task, say, seconds)
 
 
-async def shown(world: World, task: Task) -> Trajectory:
+async def shown(world: World, task: Task, seconds: float = PATIENCE) -> Trajectory:
     """A rollout that is right, as far as the environment or its task says what is."""
-    return await played(world, task, _demonstration(task))
+
+    async def say(environment: Environment) -> Message:
+        if isinstance(environment, Demonstrates):
+            return environment.demonstrate()
+        told = await environment.shown() if isinstance(environment, InsideApart) else None
+        return Message("assistant", task.answer if told is None else told)
+
+    return await _played(world, task, say, seconds)
 
 
-async def played(world: World, task: Task, say: Callable[[object], Message], seconds: float = PATIENCE) -> Trajectory:
+async def _played(
+    world: World, task: Task, say: Callable[[Environment], Awaitable[Message]], seconds: float
+) -> Trajectory:
     """A rollout in which `say` answers every time, until the environment ends it or it has said enough."""
     turns, paid, outcome, error = list[Turn](), list[float](), Outcome.FINISHED, ""
     environment = Guarded(inner := world.environment(), seconds=PATIENCE)
@@ -33,7 +47,7 @@ async def played(world: World, task: Task, say: Callable[[object], Message], sec
         await environment.reset(task)  # where a process may have to start first
         environment.seconds = seconds
         while len(turns) < _TURNS:
-            message = say(inner)
+            message = await _told(say, inner)
             answer = await environment.step(message)
             turns.append(_turn(message))
             paid += [] if answer.reward is None else [answer.reward]
@@ -45,18 +59,16 @@ async def played(world: World, task: Task, say: Callable[[object], Message], sec
     return Trajectory("attempt", task, tuple(turns), outcome, error=error, turn_rewards=tuple(paid))
 
 
+async def _told(say: Callable[[Environment], Awaitable[Message]], environment: Environment) -> Message:
+    try:
+        return await say(environment)
+    except Exception as error:
+        raise WorldFailed(f"cannot show what is right: {describe(error)}") from error
+
+
 def places(tokens: IntArray) -> IntArray:
     """Where the characters of a completion end, with a token for each."""
     return np.minimum(np.arange(1, len(tokens) + 1), len(tokens) - 1)
-
-
-def _demonstration(task: Task) -> Callable[[object], Message]:
-    """What a right rollout says next; the task's own answer where the environment cannot say."""
-
-    def say(environment: object) -> Message:
-        return environment.demonstrate() if isinstance(environment, Demonstrates) else Message("assistant", task.answer)
-
-    return say
 
 
 def _turn(message: Message) -> Turn:

@@ -12,6 +12,7 @@ _STYLE = """
 .verdict.pass { color: var(--good); } .verdict.fail { color: var(--bad); }
 .finding { padding: 12px 16px; margin-top: 10px; border-left: 3px solid var(--bad); }
 .finding.warned { border-left-color: var(--accent); }
+.finding p { font-size: 12.5px; }
 .finding code { color: var(--soft); font-size: 12.5px; overflow-wrap: anywhere; }
 .check { padding: 14px 18px; margin-top: 12px; }
 .check header { display: flex; flex-wrap: wrap; gap: 4px 12px; align-items: baseline; }
@@ -45,7 +46,7 @@ _PAGE = """\
   <div class="gain">
     <p class="soft">verdict</p>
     <p class="verdict {{ verdict }}">{{ verdict }}</p>
-    <p class="soft">{{ faults | length }} faults, {{ warnings | length }} warnings</p>
+    <p class="soft">faults: {{ faults | length }}, warnings: {{ warnings | length }}</p>
   </div>
   <dl class="facts">
     <div><dt>tried</dt><dd>{{ "{:,}".format(tried) }}</dd></div>

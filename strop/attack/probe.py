@@ -19,6 +19,7 @@ from strop.attack.episodes import shown
 from strop.environments.scratchpad import final_answer
 from strop.errors import RewardError, StropError
 from strop.filter.rewards.checked import Checked
+from strop.generate.play import describe
 from strop.roles import World
 from strop.types import Task, Trajectory
 
@@ -115,6 +116,8 @@ async def probed(asked: AskedRewards, most: int = TASKS, seconds: float = 3.0) -
         return await _probed(asked, name, most, seconds)
     except StropError as error:
         return Probed(name, problem=str(error))
+    except Exception as error:  # of an environment that is not ours: no reason to end before anything began
+        return Probed(name, problem=describe(error))
 
 
 async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> Probed:
@@ -145,7 +148,9 @@ async def _right(asked: AskedRewards, wanted: int, until: float) -> tuple[list[T
     tasks, right = list[Task](), list[Trajectory]()
     for index in range(wanted):
         tasks.append(asked.world.task(index))
-        right.append(await shown(asked.world, tasks[-1]))
+        right.append(await shown(asked.apart, tasks[-1], asked.seconds))
+        if not right[-1].is_scored:
+            raise RewardError(f"it fails an ordinary answer: {right[-1].error}")
         if len(tasks) > 1 and time.monotonic() > until:
             break
     return tasks, right

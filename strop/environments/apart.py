@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from strop.environments.at_start import check_undated
-from strop.environments.staging.staged import asked, is_alone, nothing, observation, started
+from strop.environments.staging.staged import asked, demonstrated, is_alone, nothing, observation, started
 from strop.processes.answers import NoAnswer
 from strop.processes.child import Child
 from strop.processes.foreign import answered, checked
@@ -59,7 +59,7 @@ class Apart(World):
         return self.world.num_tasks(heldout)
 
     def environment(self) -> Environment:
-        return _Inside(self)
+        return InsideApart(self)
 
     async def lend(self) -> Child:
         """A process that holds the world and is nobody else's; `take_back` ends that."""
@@ -83,7 +83,7 @@ class Apart(World):
 
 
 @dataclass
-class _Inside(Environment):
+class InsideApart(Environment):
     """The parent's end of one environment."""
 
     home: Apart
@@ -95,6 +95,10 @@ class _Inside(Environment):
 
     async def step(self, reply: Message) -> Observation:
         return await self._ask("step", reply, observation)
+
+    async def shown(self) -> str | None:
+        """What to reply next, where the environment in there knows."""
+        return await self._ask("demonstrate", None, demonstrated)
 
     async def close(self) -> None:
         if self._process is None:

@@ -54,7 +54,8 @@ def _probe(run: Run, world: World, seconds: float) -> Probed:
         return Probed(name, problem=f"{type(asking[0]).__name__} asks a model, which costs and is not there yet")
     rewards, world = _copies(run.rewards, world)
     with _same_chance():
-        return asyncio.run(_closed_after(AskedRewards(rewards, world, run.reward_seconds, is_apart=False), seconds))
+        asked = AskedRewards(rewards, world, min(run.reward_seconds, _SECONDS), is_apart=False)
+        return asyncio.run(_closed_after(asked, seconds))
 
 
 async def _closed_after(asked: AskedRewards, seconds: float) -> Probed:

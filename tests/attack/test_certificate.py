@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from strop.attack.certificate import Certificate
 from strop.attack.certify import certified
 from strop.environments.programs import Programs
-from strop.environments.single_turn import SingleTurn
 from strop.environments.table import Table
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
@@ -22,36 +19,10 @@ from strop.filter.rewards.passed_tests import PassedTests
 from strop.filter.rewards.python_function import PythonFunction
 from strop.recipes.worlds import bundled_worlds
 from strop.roles import Reward, World
-from strop.types import Message, Task
+from tests.attack.sums import Sums
 
 PLANTED = Path(__file__).parent / "planted.py"
 Subject = tuple[World, tuple[Reward, ...]]
-
-
-@dataclass(frozen=True)
-class Sums(World):
-    """Sums, by index; `leaks` says the answer in the prompt, `shares` asks held-out ones that are trained on."""
-
-    leaks: bool = False
-    shares: bool = False
-    level: ClassVar[int] = 1
-    name: ClassVar[str] = "sums"
-    is_inline: ClassVar[bool] = True
-    count: int = field(default=400)
-
-    def task(self, index: int, heldout: bool = False) -> Task:
-        one, other = divmod((index * 37) % 200 + (200 if heldout and not self.shares else 0), 20)
-        asked = f"{one + 11}+{other + 31}=?" + (f" (answer: {one + other + 42})" if self.leaks else "")
-        return Task((Message("user", asked),), str(one + other + 42), self.name)
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
-
-    def solution(self, task: Task) -> str:
-        return task.answer
-
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply.strip() == task.answer)
 
 
 def rows(folder: Path, prompts: Callable[[int], str], answers: Callable[[int], str], count: int = 120) -> Table:

@@ -42,8 +42,8 @@ async def files(examined: Examined) -> CheckResult:
 
 
 async def _marked(examined: Examined, rewards: list[Reward], journal: str) -> int:
-    world = examined.asked.world
-    asked, count = AskedRewards([WatchedReward(each, journal) for each in rewards], world, examined.asked.seconds), 0
+    world, watched = examined.asked.apart, [WatchedReward(each, journal) for each in rewards]
+    asked, count = AskedRewards(watched, world, examined.asked.seconds), 0
     try:
         for index in range(min(_TASKS, world.num_tasks() or _TASKS)):
             task = world.task(index)

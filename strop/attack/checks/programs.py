@@ -38,13 +38,14 @@ _PROGRAMS: Mapping[str, str] = {  # @ is the name of the function that is asked 
 
 async def programs(examined: Examined) -> CheckResult:
     """Each at a few tasks, as a fenced block."""
-    found = CheckResult("hostile programs", what="; ".join(_PROGRAMS))
+    found = CheckResult("hostile programs")
     if not any(map(has_box, (*examined.asked.rewards, examined.asked.world))):
         found.left_out = "no completion is run here"
         return found
     if any(each.isolation == "process" for each in inside((examined.asked.rewards, examined.asked.world), Trials)):
         found.left_out = "isolation=process: nothing would hold them"
         return found
+    found.what = "; ".join(_PROGRAMS)
     for known in examined.apart[:_TASKS]:
         try:
             name = cases_of(known.task).function

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from strop.abilities import Demonstrates
 from strop.disk.turns import plain_message
 from strop.processes.frames import Frame, Frames
 from strop.processes.keeper import has_children
@@ -50,6 +51,9 @@ class WorldStage:
             return {}
         if verb == "step":
             return {"observation": _plain(await self._environments[number].step(subject))}
+        if verb == "demonstrate":
+            environment = self._environments[number]
+            return {"shown": environment.demonstrate().content if isinstance(environment, Demonstrates) else None}
         await self._environments.pop(number).close()
         return {"is_alone": not has_children()}
 

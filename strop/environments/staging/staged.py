@@ -59,6 +59,14 @@ def nothing(answer: dict[str, Any]) -> None:
     entries(answer)
 
 
+def demonstrated(answer: dict[str, Any]) -> str | None:
+    """What to reply next; None where the environment cannot say."""
+    said = entries(answer, shown=object)["shown"]
+    if said is not None and not isinstance(said, str):
+        raise NoAnswer(f"answered {shown(said)}, need a reply")
+    return said
+
+
 def is_alone(answer: dict[str, Any]) -> bool:
     """Whether the world left no process running."""
     return entries(answer, is_alone=bool)["is_alone"] is True
