@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "20000")
 
-__all__ = ["Run", "Setting", "__version__", "recipe", "train"]
+__all__ = ["Run", "Setting", "__version__", "recipe", "resume", "train"]
 
 # imported when they are first asked for: torch alone takes seconds
-_HOMES = {"recipe": "strop.face", "train": "strop.face", "Run": "strop.run", "Setting": "strop.recipes.setting"}
+_HOMES = {
+    "recipe": "strop.face",
+    "resume": "strop.face",
+    "train": "strop.face",
+    "Run": "strop.run",
+    "Setting": "strop.recipes.setting",
+}
 
 try:
     __version__ = version("strop")

@@ -54,8 +54,14 @@ def train(
         placed = place(run, where, engines)
         title, steps, limit = placed.recipe, placed.steps, placed.max_generated_tokens
         return _shown(ProgressBar(title, steps, _console(quiet), limit), lambda w: launch(placed, Path(runs), name, w))
+    return resume(run, quiet=quiet)
+
+
+def resume(run: str | Path, *, quiet: bool = False, trust: bool = False) -> dict[str, Any]:
+    """Go on with the run in a folder; its recipe.py is code, and one that you did not write needs `trust`."""
     path = Path(run)
-    return _shown(ProgressBar(path.name, 0, _console(quiet)), lambda watchers: relaunch(path, watchers))
+    bar = ProgressBar(path.name, 0, _console(quiet))
+    return _shown(bar, lambda watchers: relaunch(path, watchers, trust=trust))
 
 
 def _console(quiet: bool) -> Console:

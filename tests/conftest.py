@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.skipped import pytest_sessionfinish, pytest_terminal_summary  # noqa:
 
 ROOT = Path(__file__).parent.parent
 MEMORY = Path("/dev/shm")
+STATE = tempfile.TemporaryDirectory(prefix="strop-tests-")  # where keys of tests lie, and not in anybody's home
 ROOM = 1 << 32  # bytes: the folders of a test go when it passes, so that all together never need as much
 
 
@@ -26,6 +28,12 @@ def pytest_configure() -> None:
     settings.load_profile("strop")
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has that of the process that started it
+        os.environ["XDG_STATE_HOME"] = STATE.name
+
+
+def pytest_unconfigure() -> None:
+    STATE.cleanup()
 
 
 def pytest_collection(session: pytest.Session) -> None:

@@ -22,8 +22,8 @@ from strop.recipes.classics.grpo import grpo
 SMALL = {"steps": 2, "groups_per_step": 2, "group_size": 4, "heldout_tasks": 4}
 
 
-def test_five_names() -> None:
-    assert dir(strop) == ["Run", "Setting", "__version__", "recipe", "train"]
+def test_six_names() -> None:
+    assert dir(strop) == ["Run", "Setting", "__version__", "recipe", "resume", "train"]
     assert strop.__version__ == version("strop")
     with pytest.raises(AttributeError, match="no attribute 'trane'"):
         strop.trane  # noqa: B018

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from strop.cli.options import PASS_ON, AsJson, Debug, Device, Model, Runs, Seed, Threads, app
+from strop.cli.options import PASS_ON, AsJson, Debug, Device, Model, Runs, Seed, Threads, Trust, app
 from strop.errors import BusyError, ConfigurationError, DataError, ModelError, StropError
 
 _REFUSALS = (ConfigurationError, ModelError, DataError, BusyError)  # nothing was started
@@ -53,6 +53,7 @@ def train(
     changed_anyway: Annotated[
         bool, typer.Option("--changed-anyway", help="With --resume: although its data, code or model changed.")
     ] = False,
+    trust: Trust = False,
     track: Annotated[str, typer.Option("--track", help="tensorboard, wandb, trackio; several joined by ,")] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
     place: Annotated[str, typer.Option("--place", help="Where engines compute: inline, process or ray.")] = "inline",
@@ -73,9 +74,9 @@ def train(
 
     if resume is not None:
         moved = [f"--place {place}"] if place != "inline" or engines > 1 else []
-        code = resume_run(resume, [*(words or []), *moved], quiet, changed_anyway)
+        code = resume_run(resume, [*(words or []), *moved], quiet, changed_anyway, trust, dry_run)
     else:
-        code = start_run(wish, StartedAs(name, runs, track, place, engines, dry_run), quiet)
+        code = start_run(wish, StartedAs(name, runs, track, place, engines, dry_run, trust), quiet)
     raise typer.Exit(code)
 
 
@@ -114,6 +115,7 @@ def evaluate(
         float, typer.Option("--plan", min=0.0, max=100.0, help="Points: how many tasks show such a difference.")
     ] = 0.0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Held-out tasks that the run never measured.")] = False,
+    trust: Trust = False,
     seed: Seed = 0,
     threads: Threads = 1,
     device: Device = "cpu",
@@ -123,7 +125,7 @@ def evaluate(
     """avg@k, maj@k and pass@k with 95% intervals on held-out tasks, by world and level."""
     from strop.cli.evaluate import Question, evaluate_model
 
-    how = (temperature, max_tokens, seed, threads, device, against, plan, fresh)
+    how = (temperature, max_tokens, seed, threads, device, against, plan, fresh, trust)
     evaluate_model(Question(model, tuple(world or ()), tasks, attempts, k, *how), as_json)
 
 
@@ -210,12 +212,13 @@ def show(
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only.")] = False,
+    trust: Trust = False,
     debug: Debug = False,
 ) -> None:
     """Train a run again from its ledger alone and compare the bits: no engine, no world, no rewards."""
     from strop.cli.replay import replay_run
 
-    raise typer.Exit(replay_run(run, quiet))
+    raise typer.Exit(replay_run(run, quiet, trust))
 
 
 @app.command()

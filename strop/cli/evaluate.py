@@ -14,6 +14,7 @@ from rich.table import Table
 
 from strop.cli.models import find_model, open_policy
 from strop.cli.planning import against_table, differences, plan_text, planned, spread_over
+from strop.cli.trusting import is_trusted
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
@@ -50,6 +51,7 @@ class Question:
     against: str = ""  # another model, on the same tasks
     plan: float = 0.0  # points; how many tasks and attempts show such a difference
     is_fresh: bool = False  # held-out tasks that the run never measured
+    is_trusted: bool = False  # a recipe.py that this user did not write may be executed
 
 
 def evaluate_model(question: Question, as_json: bool) -> None:
@@ -62,7 +64,7 @@ def evaluate_model(question: Question, as_json: bool) -> None:
     attempts = question.attempts or max(ks)
     if attempts < max(ks):
         raise ConfigurationError(f"pass@{max(ks)} needs at least {max(ks)} attempts per task, got {attempts}")
-    run = _run_of(question.model)
+    run = _run_of(question.model, question.is_trusted)
     scores = _scores_of(question.model, question, run, attempts)
     others = _scores_of(question.against, question, run, attempts) if question.against else []
     spread = spread_over(scores) if question.plan else None
@@ -109,14 +111,14 @@ def parse_ks(text: str) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def _run_of(model: str) -> Run | None:
+def _run_of(model: str, trust: bool) -> Run | None:
     """The run whose folder or checkpoint was named, if it is one; its recipe.py is executed, as by --resume."""
     path = Path(model)
     folder = RunFolder(path.parent.parent if path.parent.name == "checkpoints" else path)
     if not folder.recipe.is_file():
         return None
     folder.read_origin()
-    run: Run = from_source(folder.recipe)
+    run: Run = from_source(folder.recipe, is_trusted(folder, trust))
     if checkpoint.listed(folder.checkpoints):
         checkpoint.remind(checkpoint.newest_whole(folder.checkpoints)[0], run.evaluation)
     return run

@@ -16,18 +16,21 @@ from typing import Any
 
 from strop.cli.conversion import describe, read_as
 from strop.disk.paths import is_own
+from strop.disk.trust import require_trust
 from strop.errors import ConfigurationError, StropError, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
 
 
-def find_recipe(name: str) -> Recipe:
-    """A recipe of the package by name, or the one in a Python file."""
+def find_recipe(name: str, trust: bool = False) -> Recipe:
+    """A recipe of the package by name, or the one in a Python file; that of a run folder may be somebody else's."""
     if not name.endswith(".py"):
         return recipe_named(name)
     path = Path(name)
     if not path.is_file():
         raise ConfigurationError(f"there is no recipe file {name}")
+    if path.with_name("origin.json").is_file():
+        require_trust(path, trust)
     names = _executed(path)
     if isinstance(run := names.get("run"), Run):
         return lambda: run

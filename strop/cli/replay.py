@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from strop.cli.trusting import is_trusted
 from strop.disk.folder import RunFolder
 from strop.disk.source import from_source
 from strop.models.quiet import hush
@@ -13,17 +14,21 @@ from strop.start.origin import differences
 from strop.start.retrain import Replayed, retrain
 
 
-def replay_run(path: Path, quiet: bool) -> int:
+def replay_run(path: Path, quiet: bool, trust: bool = False) -> int:
     """0: every version is equal; 1: one differs, or none could be compared."""
     hush()
     console = Console(highlight=False)
-    made = retrain(path, (lambda replayed: None) if quiet else lambda replayed: console.print(_line(replayed)))
+    trust = is_trusted(RunFolder(path), trust)
+    told = (lambda replayed: None) if quiet else (lambda replayed: console.print(_line(replayed)))
+    made = retrain(path, told, trust)
     compared = [each for each in made if each.published or each.saved]
     last = made[-1]
     if not last.is_equal:
         console.print(f"[red]parted at step {last.step}[/red]: {_others(last)}, trained again {last.fingerprint}")
         folder = RunFolder(path)
-        found = differences(folder, from_source(folder.recipe)) or ["nothing that origin.json records is different"]
+        found = differences(folder, from_source(folder.recipe, trust)) or [
+            "nothing that origin.json records is different"
+        ]
         console.print("between then and now: " + "; ".join(found), soft_wrap=True, markup=False)
         return 1
     if not compared:

@@ -15,6 +15,7 @@ from rich.markup import escape
 from strop.cli.duration import warning
 from strop.cli.output import forgiving_output
 from strop.cli.overrides import find_recipe, make_run
+from strop.cli.trusting import is_trusted
 from strop.cli.words import Wish
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.source import from_source, to_source
@@ -52,11 +53,12 @@ class StartedAs:
     where: str  # engines compute
     engines: int
     is_dry: bool  # only show what it would be
+    is_trusted: bool = False  # a recipe.py that this user did not write may be executed
 
 
 def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     """Train a new run; returns the exit code."""
-    run = make_run(find_recipe(wish.recipe), wish.overrides)
+    run = make_run(find_recipe(wish.recipe, start.is_trusted), wish.overrides)
     if start.track:
         run = replace(run, trackers=(*run.trackers, *(_tracker(each) for each in start.track.split(","))))
     run = place(run, start.where, start.engines)
@@ -73,8 +75,15 @@ def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     return _train(run, folder, quiet, lambda watchers: launch(run, start.root, folder.path.name, watchers))
 
 
-def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool = False) -> int:
-    """Go on with a run; returns the exit code."""
+def resume_run(
+    path: Path,
+    words: list[str],
+    quiet: bool,
+    changed_anyway: bool = False,
+    trust: bool = False,
+    is_dry: bool = False,
+) -> int:
+    """Go on with a run, or only show what would be; returns the exit code."""
     steps = _more_steps(words)
     folder = RunFolder(path)
     if not folder.recipe.is_file():
@@ -82,10 +91,18 @@ def resume_run(path: Path, words: list[str], quiet: bool, changed_anyway: bool =
         hint = nearest(str(path), within or beside) if within or beside else f"{path.parent} holds no run"
         raise ConfigurationError(f"{path} is no run folder: it has no recipe.py; {hint}")
     folder.read_origin()  # one of another version is refused before its code is executed
-    if steps is not None:
-        extend(path, steps)
-    run: Run = from_source(folder.recipe)
-    return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway))
+    trust = is_trusted(folder, trust)
+    if steps is not None and not is_dry:
+        extend(path, steps, trust)
+    run: Run = from_source(folder.recipe, trust)
+    if is_dry:
+        print(
+            to_source(
+                replace(run, steps=steps or run.steps), f"strop run: {path} as it would go on. Nothing was started."
+            )
+        )
+        return 0
+    return _train(run, folder, quiet, lambda watchers: relaunch(path, watchers, changed_anyway, trust))
 
 
 def _more_steps(words: list[str]) -> int | None:

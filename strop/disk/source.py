@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from strop.abilities import Remembers, parts
 from strop.disk.paths import absolute, is_path, own_modules, root_of
+from strop.disk.trust import require_trust
 from strop.errors import ConfigurationError, StropError
 
 _WIDTH = 100
@@ -56,10 +57,11 @@ def _named(part: Any, names: _Names) -> str:
     return line
 
 
-def from_source(path: Path) -> Any:
-    """The `run` that a recipe file defines."""
+def from_source(path: Path, trust: bool = False) -> Any:
+    """The `run` that a recipe file defines; one that this user did not write is executed only with `trust`."""
     if not path.is_file():
         raise ConfigurationError(f"{path} does not exist")
+    require_trust(path, trust)
     try:
         names = runpy.run_path(str(path))
     except StropError:

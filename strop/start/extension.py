@@ -12,19 +12,19 @@ from strop.disk.folder import RunFolder
 from strop.disk.source import from_source, to_source
 from strop.errors import ConfigurationError
 from strop.run import Run
-from strop.start.origin import check_origin, digest
+from strop.start.origin import check_origin, digest, write_recipe
 
 
-def extend(path: Path, steps: int) -> None:
+def extend(path: Path, steps: int, trust: bool = False) -> None:
     """From here on the run in this folder has `steps` steps."""
     folder = RunFolder(path)
     check_origin(folder, changed_anyway=False)
-    run: Run = from_source(folder.recipe)
+    run: Run = from_source(folder.recipe, trust)
     if steps <= run.steps:
         raise ConfigurationError(f"{path} has {run.steps} steps: steps={steps} would not be more")
     before, run.steps = run.steps, steps
     title = f"strop run {path.name}: {run.recipe}, seed {run.seed}, extended from {before} to {steps} steps."
-    folder.recipe.write_text(to_source(run, title))
+    write_recipe(folder.recipe, to_source(run, title))
     origin = folder.read_origin()
     origin |= {folder.recipe.name: digest(folder.recipe), "extended": [*origin.get("extended", ()), [before, steps]]}
     folder.origin.write_text(json.dumps(origin, indent=1) + "\n")

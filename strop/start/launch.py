@@ -42,7 +42,7 @@ from strop.progress import Flow, Progress, Watcher, is_spent
 from strop.run import Run
 from strop.start.advice import advice
 from strop.start.heap import heap_at_rest
-from strop.start.origin import check_origin, differences, write_origin
+from strop.start.origin import check_origin, differences, write_origin, write_recipe
 from strop.start.probing import probe_rewards
 from strop.start.ready import fit, make_ready
 from strop.start.room import expect
@@ -78,38 +78,43 @@ def launch(run: Run, root: Path = Path("runs"), name: str = "", watchers: Sequen
     with _owned(folder), _gone_if_refused(folder):
         recipe = to_source(run, f"strop run {folder.path.name}: {run.recipe}, seed {run.seed}.")
         write_origin(folder, run, recipe, left_out)
-        folder.recipe.write_text(recipe)  # last: with it, there is a run to go on with
+        write_recipe(folder.recipe, recipe)  # last: with it, there is a run to go on with
         summary = _conduct(run, folder, watchers, resume=False)
     write_report(folder)
     return summary
 
 
-def relaunch(path: Path, watchers: Sequence[Watcher] = (), changed_anyway: bool = False) -> dict[str, Any]:
-    """Go on with a run from its newest whole checkpoint; only `changed_anyway` with other files than it began with."""
+def relaunch(
+    path: Path, watchers: Sequence[Watcher] = (), changed_anyway: bool = False, trust: bool = False
+) -> dict[str, Any]:
+    """Go on with a run from its newest whole checkpoint; only `changed_anyway` with other files than it began with.
+
+    Its recipe.py is code: one that this user did not write is executed only with `trust`.
+    """
     folder = RunFolder(path)
     folder.require_recipe()
     with _owned(folder):
         check_origin(folder, changed_anyway)
-        run: Run = from_source(folder.recipe)
+        run: Run = from_source(folder.recipe, trust)
         fit(run)
         if found := differences(folder, run):
             print(f"warning: bits may differ from here on: {'; '.join(found)}", file=sys.stderr)
         if not changed_anyway:
             _check_ledger(folder)
-        summary = _conduct(run, folder, watchers, resume=True, changed_anyway=changed_anyway)
+        summary = _conduct(run, folder, watchers, True, changed_anyway, trust)
     write_report(folder)
     return summary
 
 
-def _warm_up(folder: RunFolder, watchers: Sequence[Watcher], changed_anyway: bool) -> dict[str, Any]:
+def _warm_up(folder: RunFolder, watchers: Sequence[Watcher], changed_anyway: bool, trust: bool) -> dict[str, Any]:
     """Make the model that a run begins with, in a folder within its own; where it is made already, nothing is done."""
     inner = RunFolder(folder.path / WARMUP)
     if inner.summary.is_file() and (summary := read_summary(inner))["is_complete"]:
         return summary
     if inner.recipe.is_file():
-        return relaunch(inner.path, watchers, changed_anyway)
+        return relaunch(inner.path, watchers, changed_anyway, trust)
     # from the file, so that nothing keeps its engine and trainer in memory once it is over
-    summary = launch(from_source(folder.recipe).warmup, folder.path, WARMUP, watchers)
+    summary = launch(from_source(folder.recipe, trust).warmup, folder.path, WARMUP, watchers)
     gc.collect()
     torch.cuda.empty_cache()
     return summary
@@ -159,10 +164,15 @@ def _owned(folder: RunFolder) -> Iterator[None]:
 
 
 def _conduct(
-    run: Run, folder: RunFolder, watchers: Sequence[Watcher], resume: bool, changed_anyway: bool = False
+    run: Run,
+    folder: RunFolder,
+    watchers: Sequence[Watcher],
+    resume: bool,
+    changed_anyway: bool = False,
+    trust: bool = False,
 ) -> dict[str, Any]:
     if run.warmup is not None:
-        before = _warm_up(folder, watchers, changed_anyway)
+        before = _warm_up(folder, watchers, changed_anyway, trust)
         if not before["is_complete"]:
             return before | {"folder": str(folder.path)}
         run = warmed(run, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from strop.abilities import uses_gpu
 from strop.disk.folder import FORMAT, RunFolder
 from strop.disk.paths import named_places, own_code
+from strop.disk.trust import sign
 from strop.environments.table import Table
 from strop.errors import ConfigurationError
 from strop.models.names import model_folder
@@ -35,6 +37,13 @@ def write_origin(folder: RunFolder, run: Run, recipe: str, left_out: Sequence[Le
         "left_out": {each.path: {"prompts": len(each.ids), "of": each.tasks, "why": str(each)} for each in left_out},
     }
     folder.origin.write_text(json.dumps(origin, indent=1) + "\n")
+
+
+def write_recipe(recipe: Path, text: str) -> None:
+    """recipe.py, known as this user's own."""
+    if problem := sign(recipe, text):
+        print(f"warning: going on with this run will need --trust, no key can be kept: {problem}", file=sys.stderr)
+    recipe.write_text(text)
 
 
 def machine(run: Run) -> dict[str, Any]:

@@ -44,13 +44,18 @@ class Replayed:
         return all(other in ("", self.fingerprint) for other in (self.published, self.saved))
 
 
-def retrain(path: Path, told: Callable[[Replayed], None] = lambda replayed: None) -> list[Replayed]:
-    """Make every version of a run again, up to the first that differs; `told` hears of each."""
+def retrain(
+    path: Path, told: Callable[[Replayed], None] = lambda replayed: None, trust: bool = False
+) -> list[Replayed]:
+    """Make every version of a run again, up to the first that differs; `told` hears of each.
+
+    A recipe.py that this user did not write is executed only with `trust`.
+    """
     folder = RunFolder(path)
     if not folder.recipe.is_file() or not folder.ledger.is_file():
         raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
     folder.read_origin()  # one of another version is refused
-    run: Run = warmed(from_source(folder.recipe), folder)
+    run: Run = warmed(from_source(folder.recipe, trust), folder)
     ledger = Ledger(folder.ledger, read_only=True)
     try:
         return _retrain(run, ledger, _saved(folder), told)

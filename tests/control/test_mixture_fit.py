@@ -14,6 +14,7 @@ from strop.control.samplers.mixture import Mixture
 from strop.disk.source import to_source
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
+from strop.start.origin import write_recipe
 
 NAMES = ("a:1", "b:1", "c:1")
 SEEDS = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1)]  # alone, all but one, all
@@ -82,12 +83,12 @@ def test_pilots_are_read_from_finished_runs(tmp_path: Path) -> None:
         run = build(recipe_named("mixture"), {"weights": tuple(map(float, weights))})
         folder = tmp_path / f"pilot-{number}"
         folder.mkdir()
-        (folder / "recipe.py").write_text(to_source(run, ""))
+        write_recipe(folder / "recipe.py", to_source(run, ""))
         summary = {"is_complete": number < 7, "heldout_after": outcome(weights) if number < 7 else 9.0}
         (folder / "summary.json").write_text(json.dumps(summary))
     other = tmp_path / "other"
     other.mkdir()
-    (other / "recipe.py").write_text(to_source(build(recipe_named("pocket"), {}), ""))
+    write_recipe(other / "recipe.py", to_source(build(recipe_named("pocket"), {}), ""))
     (other / "summary.json").write_text(json.dumps({"is_complete": True, "heldout_after": 9.0}))
     found = pilots_in(tmp_path)
     assert [pilot.weights for pilot in found] == [tuple(map(float, each)) for each in SEEDS]

@@ -98,7 +98,7 @@ def test_a_placed_run_is_written_down_as_such(model: Path, tmp_path: Path, capsy
     assert isinstance(run.engine, TorchEngine) and isinstance(run.channel, Memory)
     assert place(replace(run, pace=BoundedLag(4)), "process").engine == LocalProcess(TorchEngine())
     (tmp_path / "recipe.py").write_text(to_source(placed, "A placed run."))
-    assert from_source(tmp_path / "recipe.py").engine == placed.engine
+    assert from_source(tmp_path / "recipe.py", trust=True).engine == placed.engine
 
 
 def test_what_cannot_be_placed_is_refused(model: Path, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_it_can_be_passed_by_going_on(model: Path, tmp_path: Path) -> None:
     launch(replace(rambling(model, every=4), steps=5), tmp_path, "run")
     recipe = tmp_path / "run" / "recipe.py"
     recipe.write_text(recipe.read_text().replace("steps=5", "steps=8"))
-    assert relaunch(tmp_path / "run", changed_anyway=True)["steps"] == 8
+    assert relaunch(tmp_path / "run", changed_anyway=True, trust=True)["steps"] == 8
 
 
 def test_a_world_of_long_prompts_alone_ends_the_run_with_a_sentence(model: Path, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_resumed_asynchronous_run_can_be_trained_again(model: Path, tmp_path: 
     launch(replace(run, steps=3), tmp_path, "run")
     recipe = tmp_path / "run" / "recipe.py"
     recipe.write_text(recipe.read_text().replace("steps=3,", f"steps={STEPS},"))
-    relaunch(tmp_path / "run", changed_anyway=True)
+    relaunch(tmp_path / "run", changed_anyway=True, trust=True)
     made = retrain(tmp_path / "run")
     assert len(made) == STEPS + 1 and all(each.is_equal for each in made)
 

@@ -1,0 +1,20 @@
+"""The question before somebody else's recipe.py is executed: on a terminal it is asked, elsewhere --trust answers."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from strop.disk.folder import RunFolder
+from strop.disk.trust import is_own, refusal
+
+
+def is_trusted(folder: RunFolder, trust: bool) -> bool:
+    """Whether the recipe of a run may be executed although this user did not write it; no answer means no."""
+    if trust or not folder.recipe.is_file() or is_own(folder.recipe):
+        return trust
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(refusal(folder.recipe), file=sys.stderr)
+    return typer.confirm("Execute it?", default=False, err=True)
