@@ -15,12 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from tokenizers.decoders import DecodeStream
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
+from strop.generate.rendering import TemplateError, rendered
 from strop.generate.sought import is_apart, sought
 from strop.models.control_tokens import UNHEARD, ControlTokens, template_text
 from strop.models.folder import check_model_folder, read_config, read_json
@@ -171,16 +171,10 @@ class Template:
 
 def _render(tokenizer: Any, messages: Sequence[Message], cue: bool = True, tools: Sequence[Tool] = ()) -> str:
     try:
-        text: str = tokenizer.apply_chat_template(
-            [_as_dict(message) for message in messages],
-            tools=[_offered(tool) for tool in tools] or None,
-            tokenize=False,
-            add_generation_prompt=cue,
-        )
-    except jinja2.TemplateError as error:
+        return rendered(tokenizer, [_as_dict(each) for each in messages], [_offered(each) for each in tools], cue)
+    except TemplateError as error:
         roles = ", ".join(message.role for message in messages)
         raise ModelError(f"the chat template refuses messages of roles {roles}: {error}") from error
-    return text
 
 
 def _after_reply(tokenizer: Any, messages: Sequence[Message], cue: bool) -> str:
