@@ -164,3 +164,36 @@ def test_longrope_that_does_not_say_its_original_length_is_refused(tmp_path: Pat
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="longrope needs original_max_position_embeddings as a number"):
         check_context(folder, 8)
+
+
+_ABSURD: dict[str, tuple[dict[str, Any], str]] = {
+    "wide": ({"hidden_size": 10**9}, "says hidden_size=1000000000, and its"),
+    "deep": ({"num_hidden_layers": 10**7}, "says num_hidden_layers=10000000, and its"),
+    "negative": ({"vocab_size": -4}, "says vocab_size=-4"),
+    "endless": ({"intermediate_size": 10**400}, "says intermediate_size=1000"),
+    "text": ({"hidden_size": "x"}, "describes no model that transformers knows: .*expected int"),
+    "fraction": ({"num_hidden_layers": 1.5}, "describes no model"),
+    "nothing": ({"num_attention_heads": 0}, "describes no model .*zero"),
+    "ends": ({"eos_token_id": {"a": 1}}, "describes no model"),
+    "list": ({"model_type": ["a"]}, "describes no model"),
+    "dtype": ({"dtype": "float999"}, "describes no model .*float999"),
+}
+
+
+@pytest.mark.parametrize("name", list(_ABSURD))
+def test_configurations_of_no_model_are_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
+    """Before any memory is asked for: a size of 10^7 layers took minutes, one of 10^9 columns all there is."""
+    values, said = _ABSURD[name]
+    folder = changed_config(save_pocket_like(tmp_path), **values)
+    with pytest.raises(ModelError, match=said):
+        load_model(folder)
+    if "describes" in said:
+        with pytest.raises(ModelError, match=said):
+            check_context(folder, 64)
+
+
+def test_json_that_is_too_deep_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    folder = save_pocket_like(tmp_path)
+    (folder / "config.json").write_text('{"a":' + "[" * 200_000 + "]" * 200_000 + "}")
+    with pytest.raises(ModelError, match="is not valid JSON"):
+        check_model_folder(folder)

@@ -12,6 +12,7 @@ from strop.errors import ConfigurationError, ModelError
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 _ADAPTERS = "adapter_config.json"  # as peft writes it
+_SHOWN = 500  # letters of what transformers says
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "additional_chat_templates")
 
 
@@ -73,7 +74,7 @@ def read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise ModelError(f"{path} must hold a JSON object, got {type(found).__name__}")
@@ -84,8 +85,9 @@ def read_config(folder: Path) -> Any:
     """The model's configuration with the defaults of its architecture; no code of the folder is run."""
     try:
         return AutoConfig.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{folder}/config.json describes no model that transformers knows: {error}") from error
+    except Exception as error:  # each family checks its own in its own way
+        told = " ".join(str(error).split())[:_SHOWN]
+        raise ModelError(f"{folder}/config.json describes no model that transformers knows: {told}") from error
 
 
 def longest_sequence(config: Any) -> int | None:

@@ -9,6 +9,8 @@ import torch
 from safetensors import SafetensorError
 
 from strop.errors import ModelError
+from strop.models.folder import read_config
+from strop.models.sizes import check_sizes
 
 _SHOWN = 5  # names of one kind
 
@@ -20,6 +22,7 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
     """
     from transformers import AutoModelForCausalLM
 
+    check_sizes(folder, read_config(folder))
     try:
         model, found = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -38,10 +41,11 @@ def read_model(folder: Path, dtype: torch.dtype | None = None, attention: str | 
 
 def skeleton(folder: Path, dtype: torch.dtype) -> Any:
     """The model of a folder without its weights: names, shapes and configuration, in no memory worth speaking of."""
-    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+    from transformers import AutoModelForCausalLM, GenerationConfig
 
+    config = read_config(folder)
+    check_sizes(folder, config)
     try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
         if (folder / "generation_config.json").is_file():
