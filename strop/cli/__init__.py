@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -271,5 +272,17 @@ def main() -> None:
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, _REFUSALS) else 1)
+    except (sqlite3.Error, OSError) as error:
+        if "--debug" in sys.argv or not (said := _told(error)):
+            raise
+        print(f"error: {said}", file=sys.stderr)
+        sys.exit(1)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(130)
+
+
+def _told(error: sqlite3.Error | OSError) -> str:
+    """Of a file that cannot be read or written, which one; nothing of any other error."""
+    if isinstance(error, sqlite3.Error):
+        return f"the ledger cannot be read: {error}"
+    return f"{error.strerror}: {error.filename}" if error.filename else ""

@@ -6,8 +6,6 @@ nothing is read twice. Questions about all attempts walk the index `attempts_by_
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from strop.disk.queries import EVIDENCE, FATES
-from strop.disk.turns import decode_turns
+from strop.disk.reading import opened
+from strop.disk.rows import task_of, turns_of
 
 ORDERS = {"newest": "number", "reward": "reward", "length": "tokens"}  # what pages are sorted by, and its column
 _LETTERS = 160  # of a task and of a reply that a list shows
@@ -91,7 +90,7 @@ class LedgerBrowser:
     """Opened for reading alone; use it as a context."""
 
     def __init__(self, path: Path) -> None:
-        self._database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self._database = opened(path)
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +152,7 @@ class LedgerBrowser:
         )
         for place in places:
             for *plain, messages, turns in self._rows(query, (place.row,)):
-                yield Listed(place, *[*plain, _asked_of(messages), _reply_of(turns)])
+                yield Listed(place, *[*plain, _asked_of(plain[3], messages), _reply_of(plain[0], turns)])
 
     def named(self, ids: Sequence[str]) -> list[Listed]:
         """Attempts by id, in the order in which they were written."""
@@ -205,11 +204,11 @@ class LedgerBrowser:
         return self._database.execute(query, values).fetchall()
 
 
-def _asked_of(messages: str) -> str:
-    said = [each["content"] for each in json.loads(messages) if each["role"] == "user"]
-    return str(said[0])[:_LETTERS] if said else ""
+def _asked_of(task: str, messages: str) -> str:
+    said = [each.content for each in task_of(task, ("", 0, messages, "", "[]", "")).messages if each.role == "user"]
+    return said[0][:_LETTERS] if said else ""
 
 
-def _reply_of(turns: bytes) -> str:
-    found = decode_turns(turns)
+def _reply_of(attempt: str, turns: bytes) -> str:
+    found = turns_of(attempt, turns)
     return found[-1].message.content[-_LETTERS:] if found else ""

@@ -7,10 +7,11 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
-from strop.errors import BusyError, ConfigurationError
+from strop.errors import BusyError, ConfigurationError, DataError
 
 FORMAT = 5  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
@@ -38,8 +39,10 @@ class RunFolder:
             origin: dict[str, Any] = json.loads(self.origin.read_text())
         except FileNotFoundError:
             origin = {}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigurationError(f"{self.origin} is no JSON: {error}") from None
+        if not isinstance(origin, dict):
+            raise ConfigurationError(f"{self.origin} is no JSON object")
         if (found := origin.get("format")) != FORMAT:
             raise ConfigurationError(
                 f"{self.path} was made by another version of strop (format {found or 'before 2'}, this one reads "
@@ -135,14 +138,35 @@ def fresh_folder(root: Path, name: str) -> RunFolder:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of a JSON-lines file; a last line cut short by a crash is left out."""
+    """Rows of a JSON-lines file, one per step; a last line cut short by a crash is left out."""
+    lines = path.read_text(errors="replace").split("\n") if path.is_file() else []
+    while lines and not lines[-1].strip():
+        lines.pop()
     rows = []
-    for line in path.read_text().splitlines() if path.is_file() else []:
+    for number, line in enumerate(lines, 1):
         try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+            rows.append(_row(line))
+        except (ValueError, RecursionError) as error:
+            if number < len(lines):
+                raise DataError(f"{path}, line {number}: {error}") from None
     return rows
+
+
+def _row(line: str) -> dict[str, Any]:
+    row = json.loads(line)
+    if not isinstance(row, dict) or type(row.get("step")) is not int or row["step"] < 0:
+        raise ValueError("a row is an object with the number of its step")
+    for name, value in row.items():
+        if not (value is None or isinstance(value, list if name == "scores" else int | float)):
+            raise ValueError(f"{name} is no number")
+    return row
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """The file anew, whole or not at all: a run that is killed meanwhile has the old one."""
+    building = path.with_name(f".{path.name}.building")
+    building.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    building.replace(path)
 
 
 def _taken(lock: TextIO) -> bool:

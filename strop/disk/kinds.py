@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+
+from strop.disk.reading import opened
 
 _ENDED = "TOTAL(a.outcome = '{0}'), TOTAL(CASE WHEN a.outcome = '{0}' THEN a.reward END)"
 _KINDS = (
@@ -47,7 +48,7 @@ class KindFates:
 
 def kinds_of(ledger: Path) -> list[KindFates]:
     """Every kind that was attempted."""
-    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
+    with closing(opened(ledger)) as database:
         errors = {(source, level): error for source, level, error in database.execute(_ERRORS)}
         return [
             KindFates(
@@ -68,6 +69,6 @@ def kinds_of(ledger: Path) -> list[KindFates]:
 
 def tries_and_tasks(ledger: Path) -> tuple[int, int]:
     """How many groups were made, and of how many different tasks."""
-    with closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as database:
+    with closing(opened(ledger)) as database:
         ((groups, tasks),) = database.execute(_TASKS).fetchall()
     return int(groups), int(tasks)

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from strop.disk.folder import FORMAT
-from strop.disk.queries import ATTEMPT, COMPOSED, CREDITED, FATES, OFFERED, PAID, SCHEMA, Offered
-from strop.disk.rows import attempt_row, credited, training_rows, trajectory_of
-from strop.disk.turns import message_from, plain_message
+from strop.disk.queries import ATTEMPT, COMPOSED, CREDITED, FATES, OFFERED, PAID, PROMISES, SCHEMA, Offered
+from strop.disk.reading import LONGEST, check_tables, opened
+from strop.disk.rows import attempt_row, credited, task_of, training_rows, trajectory_of
+from strop.disk.turns import plain_message
 from strop.errors import CheckpointError, ConfigurationError
 from strop.machines import WeightVersion
-from strop.types import Group, Outcome, Task, Tool, Trajectory
+from strop.types import Group, Outcome, Task, Trajectory
 
 _MOST_VALUES = 30_000  # of one statement; SQLite takes 32,766
 
@@ -30,22 +31,21 @@ class Ledger:
     """Written by the pipeline, read by resume, reports and proofs."""
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
-        self._database = sqlite3.connect(f"file:{path}?mode=ro" if read_only else path, uri=read_only)
+        self._path = path
+        self._database = opened(path) if read_only else sqlite3.connect(path)
+        if read_only:
+            return
         try:
-            self._check_format(path)
-            if not read_only:
-                self._database.execute("PRAGMA journal_mode=WAL")
-                self._database.execute("PRAGMA synchronous=NORMAL")
-                self._database.executescript(f"{SCHEMA} PRAGMA user_version={FORMAT};")
+            self._database.execute("PRAGMA trusted_schema=OFF")
+            self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+            check_tables(self._database, path)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
         except sqlite3.OperationalError:  # it cannot be opened or written: whoever asked says what to do
             raise
         except sqlite3.DatabaseError as error:
             raise CheckpointError(f"{path} is no ledger of strop: {error}") from error
-
-    def _check_format(self, path: Path) -> None:
-        ((found,),) = self._rows("PRAGMA user_version")
-        if found != FORMAT and self._rows("SELECT name FROM sqlite_master"):
-            raise CheckpointError(f"{path} was made by another version of strop (format {found}, need {FORMAT})")
 
     # ---- what the pipeline writes
 
@@ -130,6 +130,14 @@ class Ledger:
             self._database.execute(statement, {"step": step})
         self._database.commit()
 
+    def rescue(self, to: Path) -> None:
+        """Write all that is known to another file, although that of this ledger may be gone."""
+        self._database.commit()
+        copy = sqlite3.connect(to)
+        self._database.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")  # one file, with no log beside it
+        copy.close()
+
     def close(self) -> None:
         self._database.commit()  # a run that ends by an error leaves the attempts that led to it
         self._database.close()
@@ -152,10 +160,7 @@ class Ledger:
 
     def task(self, id_: str) -> Task:
         query = "SELECT source, level, messages, answer, tools, columns FROM tasks WHERE id=?"
-        source, level, messages, answer, tools, columns = self._rows(query, (id_,))[0]
-        asked = tuple(message_from(message) for message in json.loads(messages))
-        offered = tuple(Tool(**tool) for tool in json.loads(tools))
-        return Task(asked, answer, source, level, id_, offered, columns)
+        return task_of(id_, self._rows(query, (id_,))[0])
 
     def group(self, number: int) -> Group:
         """A finished group as it was kept."""
@@ -253,20 +258,7 @@ class Ledger:
 
     def violations(self) -> list[str]:
         """Broken promises: an attempt without exactly one fate, trained twice, or trained though failed."""
-        checks = {
-            "trained without a training": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND id NOT IN "
-            "(SELECT attempt FROM trainings)",
-            "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
-            "ON a.id = t.attempt WHERE a.fate != 'trained'",
-            "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
-            "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
-            "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
-            "AND number NOT IN (SELECT number FROM attempts)",
-            "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
-            "WHERE g.fate = 'running'",
-            "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",
-        }
-        found = {name: int(self._rows(query)[0][0]) for name, query in checks.items()}
+        found = {name: int(self._rows(query)[0][0]) for name, query in PROMISES.items()}
         return [f"{name}: {count}" for name, count in found.items() if count]
 
     def trained_more_than_once(self) -> int:

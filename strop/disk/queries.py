@@ -65,6 +65,22 @@ CREDITED = f"SELECT {_LAST.format('credit')}, {_LAST.format('ratios')}, a.task, 
 FATES = "SELECT id, fate FROM attempts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"
 
 
+# broken promises, each counted: an attempt has one fate, is trained as that says, and no group is lost
+PROMISES = {
+    "trained without a training": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND id NOT IN "
+    "(SELECT attempt FROM trainings)",
+    "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
+    "ON a.id = t.attempt WHERE a.fate != 'trained'",
+    "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
+    "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
+    "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
+    "AND number NOT IN (SELECT number FROM attempts)",
+    "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
+    "WHERE g.fate = 'running'",
+    "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",
+}
+
+
 class Offered(NamedTuple):
     """One admitted group; tokens are means over its attempts that count, None where there are none."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from strop.disk.turns import decode_turns, encode_turns
-from strop.types import Group, Origin, Outcome, Task, Trajectory
+from strop.disk.turns import decode_turns, encode_turns, message_from
+from strop.errors import DataError
+from strop.types import Group, Origin, Outcome, Task, Tool, Trajectory, Turn
 
 _SORTED = json.JSONEncoder(sort_keys=True)
 
@@ -37,11 +39,20 @@ def _credit(trained: Trajectory) -> bytes | None:
 
 def credited(trained: Trajectory, credit: bytes | None, ratios: bytes | None) -> Trajectory:
     """An attempt with the credit that it had in a step, and its ratios where they are known."""
-    if credit is not None:
-        known = np.frombuffer(credit, "<f4")
-        trained.advantages = np.broadcast_to(known, trained.num_tokens) if len(known) < 2 else known
-    trained.ratios = None if ratios is None else np.frombuffer(ratios, "<f2").astype(np.float32)
+    try:
+        if credit is not None:
+            known = np.frombuffer(credit, "<f4")
+            trained.advantages = np.broadcast_to(known, trained.num_tokens) if len(known) < 2 else known
+        trained.ratios = None if ratios is None else np.frombuffer(ratios, "<f2").astype(np.float32)
+    except ValueError as error:
+        raise _not_for(trained, str(error)) from error
+    if any(each is not None and len(each) != trained.num_tokens for each in (trained.advantages, trained.ratios)):
+        raise _not_for(trained, f"there are {trained.num_tokens} tokens")
     return trained
+
+
+def _not_for(trained: Trajectory, why: str) -> DataError:
+    return DataError(f"the ledger cannot be read: attempt {trained.id}, columns credit and ratios: {why}")
 
 
 def attempt_row(trajectory: Trajectory, number: int, place: int | None) -> tuple[Any, ...]:
@@ -85,14 +96,42 @@ def trajectory_of(
     return Trajectory(
         id_,
         task,
-        decode_turns(turns),
+        turns_of(id_, turns),
         Outcome(outcome),
         Origin(origin),
         error,
         reward or 0.0,
-        json.loads(rewards),
+        _numbers(id_, "rewards", json.loads(rewards)),
         tuple(json.loads(turn_rewards)),
         json.loads(facts),
         parent,
         family,
     )
+
+
+def turns_of(id_: str, turns: bytes) -> tuple[Turn, ...]:
+    """The turns of an attempt, or DataError with its name."""
+    try:
+        return decode_turns(turns)
+    except ValueError as error:
+        raise DataError(f"the ledger cannot be read: attempt {id_}, column turns: {error}") from error
+
+
+def _numbers(id_: str, column: str, found: dict[str, float]) -> dict[str, float]:
+    if not all(isinstance(each, int | float) for each in found.values()):
+        raise DataError(f"the ledger cannot be read: attempt {id_}, column {column}: not all are numbers")
+    return found
+
+
+def task_of(id_: str, row: Sequence[Any]) -> Task:
+    """A task from its other columns, or DataError with its name."""
+    source, level, messages, answer, tools, columns = row
+    try:
+        asked = tuple(message_from(message) for message in json.loads(messages))
+        offered = tuple(Tool(**tool) for tool in json.loads(tools))
+        if not all(isinstance(word, str) for tool in offered for word in vars(tool).values()):
+            raise ValueError("a tool is made of texts")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        told = f"{type(error).__name__}: {error}"
+        raise DataError(f"the ledger cannot be read: task {id_}, columns messages and tools: {told}") from error
+    return Task(asked, answer, source, level, id_, offered, columns)

@@ -13,11 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from strop.types import Message, Sampling, ToolCall, Turn
 
 _INTEGER, _FLOAT = np.dtype("<i4"), np.dtype("<f4")
+_NO_VERSION = -1  # of a token that no weights of the run wrote
 
 
 def encode_turns(turns: Sequence[Turn]) -> bytes:
@@ -31,10 +33,31 @@ def encode_turns(turns: Sequence[Turn]) -> bytes:
 
 
 def decode_turns(data: bytes) -> tuple[Turn, ...]:
-    """The inverse of `encode_turns`."""
+    """The inverse of `encode_turns`; ValueError where these are no such bytes."""
+    try:
+        turns = _decoded(data)
+    except (KeyError, TypeError, IndexError, OverflowError, RecursionError, SafetensorError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    for turn in turns:
+        _check(turn)
+    return turns
+
+
+def _check(turn: Turn) -> None:
+    """Numbers that nothing else would doubt: tokens that no model has, versions that never were."""
+    tokens = np.concatenate([turn.prompt, turn.tokens])
+    if (tokens < 0).any() or (turn.versions < _NO_VERSION).any():
+        raise ValueError("a token or a version is negative")
+    if not 0 <= turn.given <= len(turn.prompt):
+        raise ValueError(f"{turn.given} tokens of a prompt of {len(turn.prompt)} begin the reply")
+
+
+def _decoded(data: bytes) -> tuple[Turn, ...]:
     start = 4 + int.from_bytes(data[:4], "little")
     heads = json.loads(data[4:start])
     sizes = [size for head in heads for size in (head["sizes"][0], head["sizes"][1], head["sizes"][1])]
+    if not all(type(size) is int and 0 <= size <= len(data) for size in sizes):
+        raise ValueError(f"sizes of {len(data)} bytes are {str(sizes)[:100]}")
     written = [head["sizes"][1] for head in heads]
     integers = np.frombuffer(data, _INTEGER, sum(sizes), start).astype(np.int64)
     logprobs = np.frombuffer(data, _FLOAT, sum(written), start + integers.size * _INTEGER.itemsize).astype(np.float32)
@@ -52,6 +75,8 @@ def _split(array: Any, sizes: Sequence[int]) -> list[Any]:
 def _turn(head: dict[str, Any], integers: list[Any], logprobs: Any, aux: dict[str, Any]) -> Turn:
     prompt, tokens, versions = integers
     sampling = Sampling(**head["sampling"] | {"stop": tuple(head["sampling"]["stop"])})
+    if not (_is_like(sampling, Sampling()) and type(head["fresh"]) is bool and type(head["given"]) is int):
+        raise ValueError("how it was sampled is not told in numbers")
     message, told = message_from(head["message"]), tuple(message_from(each) for each in head["told"])
     return Turn(prompt, tokens, logprobs, versions, message, sampling, head["fresh"], aux, head["given"], told)
 
@@ -80,4 +105,16 @@ def plain_message(message: Message) -> dict[str, Any]:
 
 def message_from(data: dict[str, Any]) -> Message:
     calls = tuple(ToolCall(**call) for call in data["tool_calls"])
-    return Message(data["role"], data["content"], calls, data.get("is_completion", False))
+    words = [data["role"], data["content"], *(word for call in calls for word in vars(call).values())]
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError("a message is made of texts")
+    is_completion = data.get("is_completion", False)
+    if not isinstance(is_completion, bool):
+        raise ValueError("a message says by true or false whether a model wrote it")
+    return Message(data["role"], data["content"], calls, is_completion)
+
+
+def _is_like(found: Sampling, plain: Sampling) -> bool:
+    """Whether each field has the type that it should have; a whole number is a number too."""
+    kinds = {name: (int, float) if isinstance(value, float) else type(value) for name, value in vars(plain).items()}
+    return all(isinstance(value, kinds[name]) for name, value in vars(found).items())

@@ -67,10 +67,10 @@ def _interval(row: dict[str, Any]) -> tuple[float, float, float]:
 def read_summary(folder: RunFolder) -> dict[str, Any]:
     """summary.json, or nothing while there is none."""
     try:
-        found: dict[str, Any] = json.loads(folder.summary.read_text())
-    except (OSError, ValueError):
+        found = json.loads(folder.summary.read_text())
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}
 
 
 def constants(recipe: Path) -> dict[str, Any]:

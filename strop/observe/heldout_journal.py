@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from strop.disk.folder import RunFolder, read_rows
+from strop.disk.folder import RunFolder, read_rows, write_rows
 from strop.observe.intervals import Difference
 from strop.observe.paired_tasks import over_tasks
 from strop.types import Metrics
@@ -32,8 +32,7 @@ class HeldOutJournal:
 
     def forget_after(self, step: int) -> None:
         """Of a run that goes on from a checkpoint."""
-        kept = [row for row in read_rows(self._path) if row["step"] <= step]
-        self._path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+        write_rows(self._path, [row for row in read_rows(self._path) if row["step"] <= step])
 
 
 def path_of(folder: RunFolder) -> Path:

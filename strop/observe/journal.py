@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from strop.disk.folder import read_rows
+from strop.disk.folder import read_rows, write_rows
 from strop.types import Metrics
 
 
@@ -17,8 +17,7 @@ class Journal:
 
     def forget_after(self, step: int) -> None:
         for path in (self._metrics, self._timing):
-            kept = [row for row in read_rows(path) if row["step"] <= step]
-            path.write_text("".join(json.dumps(row) + "\n" for row in kept))
+            write_rows(path, [row for row in read_rows(path) if row["step"] <= step])
 
     def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
         for path, row in ((self._metrics, metrics), (self._timing, timing)):

@@ -178,7 +178,7 @@ def _known_of(engine: Any) -> dict[str, Any]:
 def read_status(path: Path) -> dict[str, Any]:
     """A run's last status, or nothing where it never wrote one."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}

@@ -21,6 +21,7 @@ from strop.disk import checkpoint
 from strop.disk.advice import AdviceBook
 from strop.disk.folder import RunFolder, fresh_folder
 from strop.disk.ledger import Ledger
+from strop.disk.presence import Presence
 from strop.disk.source import from_source, to_source
 from strop.errors import CheckpointError, ConfigurationError, DataError, ModelError, StropError
 from strop.evaluation import evaluate, held_out, heldout_metrics, ids_of
@@ -41,6 +42,7 @@ from strop.pipeline import train
 from strop.progress import Flow, Progress, Watcher, is_spent
 from strop.run import Run
 from strop.start.advice import advice
+from strop.start.agreement import check_agreement
 from strop.start.heap import heap_at_rest
 from strop.start.origin import check_origin, differences, write_origin, write_recipe
 from strop.start.probing import probe_rewards
@@ -99,8 +101,7 @@ def relaunch(
         fit(run)
         if found := differences(folder, run):
             print(f"warning: bits may differ from here on: {'; '.join(found)}", file=sys.stderr)
-        if not changed_anyway:
-            _check_ledger(folder)
+        check_agreement(folder, changed_anyway)
         summary = _conduct(run, folder, watchers, True, changed_anyway, trust)
     write_report(folder)
     return summary
@@ -126,21 +127,6 @@ def warmed(run: Run, folder: RunFolder) -> Run:
         return run
     model, _ = checkpoint.newest_whole(folder.path / WARMUP / "checkpoints")
     return replace(run, model=str(model), warmup=None)
-
-
-def _check_ledger(folder: RunFolder) -> None:
-    """What was trained stands in the ledger; without it, group numbers and tasks would begin anew."""
-    saved = [int(path.name.removeprefix("step-")) for path in checkpoint.listed(folder.checkpoints)]
-    if not saved:
-        return
-    ledger = Ledger(folder.ledger)
-    known = ledger.fingerprints()
-    ledger.close()
-    if any(step not in known for step in saved):
-        raise CheckpointError(
-            f"{folder.ledger} knows nothing of step {max(saved)}, which is saved: it was deleted or is another run's. "
-            f"Put it back, or go on without it: strop train --resume {folder.path} --changed-anyway"
-        )
 
 
 @contextmanager
@@ -197,7 +183,6 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
             watcher.begins(run.recipe, run.steps, run.max_generated_tokens)
     ledger, journal, progress = Ledger(folder.ledger), Journal(folder.metrics, folder.timing), Progress()
     scorer, judge = _scorers(run, folder, policy)
-
     measured = run.evaluation.measured(run.worlds)
     asked = held_out((*measured, *run.evaluation.unseen), run.evaluation, policy)
 
@@ -212,7 +197,8 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     by_task, save = HeldOutJournal(folder), Saving(run, folder, ledger, progress)
     for tracker in run.trackers:
         tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
-    everyone = Watchers([journal, by_task, *watchers, *run.trackers, Contrast(run, ledger), save.best])
+    told = [Presence(folder.ledger, ledger), journal, by_task, *watchers, *run.trackers]
+    everyone = Watchers([*told, Contrast(run, ledger), save.best])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))
     flow = Flow(run, policy, scorer, ledger, progress, everyone, save, heldout, thread, heldout=ids_of(asked))

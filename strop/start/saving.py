@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 from strop.disk import checkpoint
 from strop.disk.folder import RunFolder
 from strop.disk.ledger import Ledger
 from strop.observe.best_checkpoint import BestCheckpoint
+from strop.observe.heldout_journal import path_of
 from strop.progress import Progress
 from strop.run import Run
 
@@ -29,6 +31,14 @@ class Saving:
     def __call__(self, step: int) -> None:
         if step != self._saved:
             self.ledger.sync()
+            self._sync_journals()
             checkpoint.write(self.folder.checkpoints, step, self.run, {"tally": self.progress.tally.state()})
             self._saved = step
         checkpoint.prune(self.folder.checkpoints, self.run.keep_checkpoints, self.best.kept)
+
+    def _sync_journals(self) -> None:
+        """A power cut may take lines after a checkpoint, and none before it."""
+        for path in (self.folder.metrics, self.folder.timing, path_of(self.folder)):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
