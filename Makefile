@@ -60,8 +60,7 @@ benchmark: $(VENV)/benchmark
 
 # seeded SIGKILLs of controllers, engines, trainer ranks and reward workers; about half an hour on two cores
 chaos: $(VENV)/dev
-	$(BIN)/python -m tests.chaos --kills 100 --place process
-	$(BIN)/python -m tests.chaos --kills 20 --place ray
+	$(BIN)/python -m tests.chaos --kills 100
 
 # every attack without walls and in every sandbox, as root and as nobody, then 10,000 runs; about half an hour on two cores
 attack: $(VENV)/dev

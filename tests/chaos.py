@@ -1,14 +1,17 @@
 """The chaos campaign: seeded SIGKILLs of controller, engines, trainer ranks and reward workers while runs go on.
 
-    python -m tests.chaos --kills 100 --place process     (what `make chaos` runs, then 20 over Ray)
+    python -m tests.chaos --kills 100                     (what `make chaos` runs: of all modes together)
+    python -m tests.chaos --kills 20 --mode ray --mode process --json kills.json
 
-Every run must end after however many resumes; its ledger must hold its promises: nothing lost, nothing trained twice,
-nothing trained beyond the lag; and no process may be left behind.
+Every run must end after however many resumes, with the bits of one that nobody killed where its mode promises that;
+its ledger must hold its promises: nothing lost, nothing trained twice, nothing trained beyond the lag; and no process,
+mount, shared memory, file, key or socket may be left behind.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import signal
@@ -17,20 +20,17 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
-from strop.placement.place import place
-from strop.recipes import build, recipe_named
-from strop.run import Run
 from strop.start.launch import launch, relaunch
+from tests.chaos_leftovers import MARK, left_behind, things
+from tests.chaos_modes import LAG, MODES, Mode, can_run, traces
 from tests.models import save_pocket_like
-from tests.parts import EvenLength, LongerIsBetter
 
-LAG = 2
-STEPS = 30
 # how the command line of each kind of process begins, or the module that it runs
 KINDS = {
     "engine": "strop.placement.host",
@@ -38,17 +38,7 @@ KINDS = {
     "actor": "ray::Hosted",
     "rank": "strop.training.machine.rank",
 }
-_MARK = "STROP_CHAOS"  # in the environment of all that a campaign starts, however indirectly
 _LONGEST = 180.0  # seconds without an end or a kill before a run counts as hung
-
-
-def make_run(model: Path, where: str, ranks: int) -> Run:
-    values = {
-        "model": str(model), "steps": STEPS, "groups_per_step": 3, "group_size": 4, "max_tokens": 12, "lag": LAG,
-        "heldout_tasks": 4, "heldout_every": 0, "checkpoint_every": 2, "ranks": ranks,
-    }  # fmt: skip
-    run = replace(build(recipe_named("grpo"), values), rewards=(LongerIsBetter(), EvenLength()))
-    return place(run, where, 1)
 
 
 @dataclass
@@ -57,18 +47,35 @@ class Campaign:
 
     model: Path
     root: Path
-    where: str
+    name: str  # of the mode
     random: random.Random
     kills: Counter[str] = field(default_factory=Counter)
     runs: int = 0
     resumes: int = 0
+    whole: object = None  # what a run leaves that nobody killed
+    left: list[str] = field(default_factory=list)  # mounts, files, keys and more that were not there before
+
+    def plain(self) -> dict[str, Any]:
+        counts = {"kills": sum(self.kills.values()), "runs": self.runs, "resumes": self.resumes}
+        return {**counts, "promise": self.mode.promise, "killed": dict(self.kills), "left": self.left}
+
+    @property
+    def mode(self) -> Mode:
+        return MODES[self.name]
+
+    def begin(self) -> None:
+        """Make the run that the others are compared with."""
+        if self.mode.promise != "ledger":
+            controller = self._start("whole")
+            assert self._ends_within(controller, 2 * _LONGEST), "the run that nobody kills hangs"
+            assert controller.returncode == 0, (self.root / "whole.log").read_text()[-3000:]
+            self.whole = traces(self.root / "whole", self.mode.promise)
 
     def one_run(self, most: int) -> None:
         """Kill up to `most` times while one run is made, then let it end and look at what it left."""
         name, budget = f"run-{self.runs}", most
-        ranks = 2 if self.where == "process" and self.runs % 3 == 2 else 1
         self.runs += 1
-        controller = self._start(name, ranks)
+        controller = self._start(name)
         while budget and not self._moves_or_ends(controller, name):
             kind, victim, command = self._victim(controller.pid)
             try:
@@ -82,7 +89,7 @@ class Campaign:
             if kind in ("controller", "rank"):  # without one of its ranks a trainer ends, and says so
                 assert self._ends_within(controller, _LONGEST), f"{name} goes on without its {kind}"
             if kind == "controller" or (kind == "rank" and controller.returncode):
-                controller = self._start(name, ranks)
+                controller = self._start(name)
                 self.resumes += 1
         if not self._ends_within(controller, _LONGEST):
             controller.kill()
@@ -101,14 +108,14 @@ class Campaign:
             time.sleep(0.02)
         return self._ends_within(controller, self.random.uniform(0.0, 1.0 if is_patient else 6.0))
 
-    def _start(self, name: str, ranks: int) -> subprocess.Popen[bytes]:
-        child = ("--child", str(self.root / name), str(self.model), self.where, str(ranks))
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
+        child = ("--child", str(self.root / name), str(self.model), self.name)
         with (self.root / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 (sys.executable, "-m", "tests.chaos", *child),
                 stdout=log,
                 stderr=log,
-                env={**os.environ, _MARK: str(self.root)},
+                env={**os.environ, MARK: str(self.root), "XDG_STATE_HOME": str(self.root / "state")},
             )
 
     @staticmethod
@@ -122,7 +129,7 @@ class Campaign:
     def _victim(self, controller: int) -> tuple[str, int, str]:
         """A kind at random, so that the few controllers are hit as often as many workers."""
         found: dict[str, list[tuple[int, str]]] = {"controller": [(controller, "")]}
-        for pid, command in descendants(controller):
+        for pid, command in descendants(controller) if self.mode.kills_all else ():
             for kind, part in KINDS.items():
                 if command.startswith(part) or f"processes.entry {part}" in command:
                     found.setdefault(kind, []).append((pid, command))
@@ -132,16 +139,18 @@ class Campaign:
     def _check(self, path: Path) -> None:
         ledger = Ledger(path / "ledger.db", read_only=True)
         assert ledger.violations() == [], ledger.violations()
-        assert ledger.trained_more_than_once() == 0
+        assert self.mode.trains_again or ledger.trained_more_than_once() == 0
         steps = [row["step"] for row in read_rows(RunFolder(path).metrics)]
-        assert steps == list(range(STEPS + 1)), steps
-        drawn = ledger._rows("SELECT COUNT(DISTINCT number) FROM trainings GROUP BY step")
-        assert drawn == [(3,)] * STEPS, drawn
+        assert steps == list(range(self.mode.steps + 1)), steps
         lost = "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number WHERE g.fate = 'trained' AND "
-        assert ledger._rows(f"{lost} a.fate NOT IN ('trained', 'failed')") == [(0,)]
+        assert self.mode.trains_again or ledger._rows(f"{lost} a.fate NOT IN ('trained', 'failed')") == [(0,)]
         late = "SELECT MAX(t.step - 1 - g.version) FROM trainings t JOIN attempts a ON a.id = t.attempt JOIN groups g"
-        assert ledger._rows(f"{late} ON g.number = a.number")[0][0] <= LAG
+        assert self.mode.trains_again or ledger._rows(f"{late} ON g.number = a.number")[0][0] <= LAG
         ledger.close()
+        left = traces(path, self.mode.promise)
+        assert left == (self.whole if self.mode.promise != "ledger" else True), (
+            f"{path}: not as if nobody had killed it"
+        )
 
 
 def descendants(parent: int) -> list[tuple[int, str]]:
@@ -165,19 +174,7 @@ def descendants(parent: int) -> list[tuple[int, str]]:
     return found
 
 
-def left_behind(root: Path) -> list[str]:
-    """Processes that the campaign started, however indirectly, and that are still there."""
-    mark, found = f"{_MARK}={root}".encode(), []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (path / "environ").read_bytes().split(b"\0"):
-                found.append((path / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
-
-
-def child(path: Path, model: Path, where: str, ranks: int) -> None:
+def child(path: Path, model: Path, name: str) -> None:
     """What a controller does: go on with the run if it exists, else start it."""
     recipe = path / "recipe.py"
     if recipe.is_file() and "launch(run)" in recipe.read_text():
@@ -185,39 +182,61 @@ def child(path: Path, model: Path, where: str, ranks: int) -> None:
     else:
         if path.exists():
             path.rename(path.with_name(f"{path.name}.unborn-{time.monotonic_ns()}"))
-        launch(make_run(model, where, ranks), path.parent, path.name)
+        launch(MODES[name].make(model), path.parent, path.name)
 
 
-def campaign(kills: int, where: str, seed: int, root: Path, per_run: int = 5) -> Campaign:
-    """Runs, each killed a few times, until that many kills are done."""
-    work = Campaign(save_pocket_like(root / "model"), root, where, random.Random(seed))
+def campaign(kills: int, name: str, seed: int, root: Path, per_run: int = 5) -> Campaign:
+    """Runs of one mode, each killed a few times, until that many kills are done."""
+    before = things()
+    work = Campaign(save_pocket_like(root / "model"), root, name, random.Random(seed))
+    work.begin()
     while (left := kills - sum(work.kills.values())) > 0:
         work.one_run(min(left, per_run))
-        print(f"{sum(work.kills.values())}/{kills} kills, {work.runs} runs ended whole: {dict(work.kills)}", flush=True)
+        print(
+            f"{name}: {sum(work.kills.values())}/{kills} kills, {work.runs} runs ended whole: {dict(work.kills)}",
+            flush=True,
+        )
     deadline = time.monotonic() + 60.0  # agents of a Ray whose controller was killed take their time
     while (left_over := left_behind(root)) and time.monotonic() < deadline:
         time.sleep(0.5)
     assert not left_over, left_over
+    work.left = sorted(things() - before)
     return work
+
+
+def table(done: dict[str, dict[str, Any]]) -> str:
+    """A row per mode."""
+    rows = [f"{'mode':12} {'kills':>5} {'runs':>5} {'resumes':>7}  promise kept  killed; left behind"]
+    for name, each in done.items():
+        killed = ", ".join(f"{count} {kind}" for kind, count in each["killed"].items())
+        counts = f"{name:12} {each['kills']:5} {each['runs']:5} {each['resumes']:7}"
+        rows.append(f"{counts}  {each['promise']:12}  {killed}; {', '.join(each['left']) or 'nothing'}")
+    return "\n".join(rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--place", default="process")
+    parser.add_argument("--kills", type=int, default=100, help="of all modes together")
+    parser.add_argument("--mode", action="append", choices=list(MODES), help="may be said again; default: all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", nargs=4, metavar=("PATH", "MODEL", "PLACE", "RANKS"), help=argparse.SUPPRESS)
+    parser.add_argument("--json", type=Path, help="write the table there too")
+    parser.add_argument("--child", nargs=3, metavar=("PATH", "MODEL", "MODE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        path, model, where, ranks = arguments.child
-        return child(Path(path), Path(model), where, int(ranks))
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as root:
-        done = campaign(arguments.kills, arguments.place, arguments.seed, Path(root))
-    print(
-        f"{sum(done.kills.values())} kills {dict(done.kills)} over {done.runs} runs, {done.resumes} resumes, "
-        f"{(time.monotonic() - began) / 60:.0f} minutes: every run ended whole, nothing lost, nothing trained twice"
-    )
+        path, model, name = arguments.child
+        return child(Path(path), Path(model), name)
+    names = [name for name in arguments.mode or MODES if can_run(name)]
+    missing = sorted({*(arguments.mode or MODES)} - {*names})
+    done: dict[str, dict[str, Any]] = {}
+    for place, name in enumerate(names):
+        share = arguments.kills // len(names) + (place < arguments.kills % len(names))
+        with tempfile.TemporaryDirectory(prefix="chaos-") as root:
+            work = campaign(share, name, arguments.seed, Path(root))
+        done[name] = work.plain()
+        if arguments.json:
+            arguments.json.write_text(json.dumps(done, indent=1) + "\n")
+    print(table(done))
+    print(f"not installed, not killed: {', '.join(missing)}" if missing else "every run ended whole")
 
 
 if __name__ == "__main__":
