@@ -53,7 +53,12 @@ def small_run() -> Run:
     setting = Setting(
         world="tasks.jsonl", model="model", steps=2, groups_per_step=2, group_size=2, max_tokens=4, heldout_tasks=2
     )
-    run = replace(grpo(setting), rewards=(PythonFunction("reward.py:reward"),), checkpoint_every=1, allow_constant_completions=True)
+    run = replace(
+        grpo(setting),
+        rewards=(PythonFunction("reward.py:reward"),),
+        checkpoint_every=1,
+        allow_constant_completions=True,
+    )
     return replace(run, evaluation=replace(run.evaluation, unseen=(OwnWorld(1),)))
 
 
