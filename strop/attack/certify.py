@@ -34,7 +34,7 @@ async def certified(
     begun = time.monotonic()
     asked = AskedRewards(rewards, world, seconds)
     examined = Examined(asked, lambda: AskedRewards(rewards, world, seconds), seed, replies)
-    is_program = any(map(has_box, (*rewards, world)))
+    is_program = any(has_box(each) for each in (*rewards, world))
     try:
         await examined.learn(_FEW if is_program else _TASKS)
         asking = _OF_ALL if is_program else {**_OF_TEXTS, **_OF_ALL}

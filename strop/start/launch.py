@@ -197,7 +197,7 @@ async def _train(run: Run, folder: RunFolder, watchers: Sequence[Watcher], resum
     by_task, save = HeldOutJournal(folder), Saving(run, folder, ledger, progress)
     for tracker in run.trackers:
         tracker.open(folder.path, {"recipe": run.recipe, "seed": run.seed})
-    told = [Presence(folder.ledger, ledger), journal, by_task, *watchers, *run.trackers]
+    told: list[Watcher] = [Presence(folder.ledger, ledger), journal, by_task, *watchers, *run.trackers]
     everyone = Watchers([*told, Contrast(run, ledger), save.best])
     # a thread has its own count of threads within, and starts with that of the machine
     thread = ThreadPoolExecutor(1, "trainer", initializer=torch.set_num_threads, initargs=(run.threads,))

@@ -39,7 +39,7 @@ _PROGRAMS: Mapping[str, str] = {  # @ is the name of the function that is asked 
 async def programs(examined: Examined) -> CheckResult:
     """Each at a few tasks, as a fenced block."""
     found = CheckResult("hostile programs")
-    if not any(map(has_box, (*examined.asked.rewards, examined.asked.world))):
+    if not any(has_box(each) for each in (*examined.asked.rewards, examined.asked.world)):
         found.left_out = "no completion is run here"
         return found
     if any(each.isolation == "process" for each in inside((examined.asked.rewards, examined.asked.world), Trials)):
