@@ -12,6 +12,7 @@ from strop.attack.checks.answers import merged, nearly_right, sanity, spellings
 from strop.attack.checks.constant import constant_completions
 from strop.attack.checks.files import files
 from strop.attack.checks.hostile import hostile
+from strop.attack.checks.judge import judge
 from strop.attack.checks.leaks import prompts, rows
 from strop.attack.checks.programs import programs
 from strop.attack.checks.steady import steady
@@ -62,6 +63,7 @@ _OF_ALL: Mapping[str, Question] = {
     "hostile programs": programs,
     "files and others that are asked": files,
     "held-out rows and repeated ones": rows,
+    "injections into a judge": judge,
 }
 
 

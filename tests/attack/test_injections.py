@@ -8,6 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from strop.attack.asked import AskedRewards
+from strop.attack.certificate import CheckResult
+from strop.attack.checks.judge import judge as injections_into_a_judge
+from strop.attack.examined import Examined
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection
 from strop.attack.replies import Target
@@ -145,3 +149,15 @@ def test_a_judge_of_items_is_asked_item_by_item() -> None:
         reward = RubricPoints(Canned({"": "2: It is right.\n1: It is short."}), Endpoint(server.url, "m"))
         standing = asyncio.run(injected([reward], Arithmetic(1), tasks=1))
     assert "direct order" in standing.paid and "one mark" not in standing.paid
+
+
+def examined_judge(says: Callable[[str], str]) -> CheckResult:
+    """The answer of the certificate's question."""
+    with serving() as server:
+        server.says = says
+        asked = AskedRewards([JudgedEffort(Endpoint(server.url, "m"))], Arithmetic(1), 60.0)
+        return asyncio.run(injections_into_a_judge(Examined(asked, lambda: asked)))
+
+
+def test_a_certificate_has_what_injections_earn() -> None:
+    assert examined_judge(naive).verdict == "fault" and examined_judge(fenced).verdict == "sound"

@@ -55,8 +55,6 @@ def _compare(found: CheckResult, first: Pays, others: dict[str, Pays]) -> None:
         found.table[name] = f"{changed} of {count} changed"
         if is_many(changed, count) or changed >= 2:
             found.fault(f"{_MEANINGS[name]} ({changed} of {count} completions)")
-    if any("place in the group" in each.text for each in found.findings):
-        return
 
 
 def _texts(examined: Examined, known: KnownTask) -> list[str]:
