@@ -108,29 +108,36 @@ def interpreter(user: str) -> str:
     return ""
 
 
-def asked(user: str, module: str, *arguments: str) -> Any:
-    """What a module of the campaign answers when this user starts it; what it complains is shown."""
+def asked(folder: Path, user: str, module: str, *arguments: str) -> Any:
+    """What a module of the campaign, copied to a folder, answers when this user starts it."""
     known = {"PATH": "/usr/bin:/bin", "HOME": "/", "STROP_CANARY": os.urandom(8).hex(), "OMP_NUM_THREADS": "1"}
-    with copy_for_all() as folder:
-        done = subprocess.run(
-            [interpreter(user), "-m", f"tests.processes.box.{module}", *arguments],
-            cwd=folder,
-            env=known,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=_MOST_SECONDS,
-            check=True,
-            **_as(user),
-        )
+    done = subprocess.run(
+        [interpreter(user), "-m", f"tests.processes.box.{module}", *arguments],
+        cwd=folder,
+        env=known,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        timeout=_MOST_SECONDS,
+        check=True,
+        **_as(user),
+    )
     return json.loads(done.stdout)
 
 
 def campaign(every: int = 1, name: str = "", is_quick: bool = False, who: Sequence[str] = ()) -> Campaign:
-    """Every attack, or one of so many, or those whose name holds a text; the quick ones hold nothing for long."""
+    """Every attack, one of so many, or those in whose name a pattern is found; the quick ones hold nothing for long."""
     done, part = Campaign(), ["--every", str(every), "--name", name, *(["--quick"] if is_quick else [])]
-    for user in who or users():
-        done.found[user] = {where: asked(user, "escapes", where, *part) for where in sorted(PLACES)}
+    with copy_for_all() as folder:
+        for user in who or users():
+            done.found[user] = {where: asked(folder, user, "escapes", where, *part) for where in sorted(PLACES)}
     return done
+
+
+def many_runs(programs: int, seed: int) -> dict[str, Any]:
+    """So many runs, an equal share for each user."""
+    share = [str(programs // len(users())), "--seed", str(seed)]
+    with copy_for_all() as folder:
+        return {user: asked(folder, user, "runs", *share) for user in users() if programs}
 
 
 def _table(done: Campaign, runs: dict[str, Any], seconds: float) -> str:
@@ -147,14 +154,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=1, help="one attack of so many")
-    parser.add_argument("--name", default="", help="only attacks whose name holds this")
+    parser.add_argument("--name", default="", help="only attacks in whose name this pattern is found")
     parser.add_argument("--quick", action="store_true", help="none that takes time or room")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args()
     begun = time.monotonic()
     done = campaign(arguments.every, arguments.name, arguments.quick)
-    shares = {user: str(arguments.runs // len(users())) for user in users() if arguments.runs}
-    runs = {user: asked(user, "runs", share, "--seed", str(arguments.seed)) for user, share in shares.items()}
+    runs = many_runs(arguments.runs, arguments.seed)
     seconds = time.monotonic() - begun
     whole = {"rows": done.rows(), "breaches": done.breaches(), "idle": {user: done.idle(user) for user in done.found}}
     print(json.dumps({**whole, "runs": runs, "seconds": seconds}) if arguments.json else _table(done, runs, seconds))

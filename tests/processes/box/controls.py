@@ -123,10 +123,9 @@ async def _bare(full: Sequence[str], stdin: str, seconds: float, folder: str) ->
             await asyncio.wait(streams, timeout=0.3)  # a child may hold them
     except TimeoutError:
         ending = Ending.TIMEOUT
+        os.kill(process.pid, 9)  # and nobody else: what it started is looked for
     for stream in streams:
         stream.cancel()
-    with suppress(ProcessLookupError):
-        process.kill()  # and nobody else: what it started is looked for
     out, err = (bytes(each).decode("utf-8", errors="replace") for each in said)
     return Ran(ending, out, err, seconds=time.monotonic() - begun)
 

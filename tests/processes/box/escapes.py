@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import socket
 import sys
 import tempfile
@@ -121,16 +122,16 @@ async def escapes(name: str, attacks: Sequence[Attack]) -> dict[str, dict[str, A
 
 def chosen(name: str, every: int = 1, text: str = "", is_quick: bool = False) -> list[Attack]:
     """Attacks whose win would count in a place, or a part of them."""
-    fitting = [attack for attack in ATTACKS if PLACES[name] & attack.against and text in attack.key]
-    quick = [attack for attack in fitting if attack.family not in SLOW and attack.seconds > 1]
-    return (quick if is_quick else fitting)[::every]
+    quick = [attack for attack in ATTACKS if not is_quick or (attack.family not in SLOW and attack.seconds > 1)]
+    named = [attack for attack in quick if re.search(text, attack.key)]
+    return [attack for attack in named[::every] if PLACES[name] & attack.against]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("place", choices=sorted(PLACES))
     parser.add_argument("--every", type=int, default=1, help="one attack of so many")
-    parser.add_argument("--name", default="", help="only attacks whose name holds this")
+    parser.add_argument("--name", default="", help="only attacks in whose name this pattern is found")
     parser.add_argument("--quick", action="store_true", help="none that takes time or room")
     arguments = parser.parse_args()
     join_session()

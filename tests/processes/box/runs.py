@@ -74,7 +74,8 @@ def _gcd(a: int, b: int) -> int:
 def _hostile(chance: random.Random, against: Against) -> Attack:
     fitting = [each for each in ATTACKS if each.against & against and each.family not in SLOW and each.seconds > 1]
     rare = [each for each in ATTACKS if each.against & against and each.family in SLOW]
-    return chance.choice(rare if chance.random() < 0.004 else fitting)
+    chosen: Attack = chance.choice(rare if chance.random() < 0.004 else fitting)
+    return chosen
 
 
 async def runs(programs: int, seed: int) -> Tally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,12 @@ class Shared:
     def _leftovers(self) -> list[str]:
         """What was made anew, and is removed."""
         found = []
-        for name, made, removed in (
+        kinds: tuple[tuple[str, int, Callable[[int], Any]], ...] = (
             ("shared memory", _LIBC.shmget(self._ipc + 1, 0, 0), lambda n: _LIBC.shmctl(n, 0, None)),
             ("a semaphore", _LIBC.semget(self._ipc + 1, 0, 0), lambda n: _LIBC.semctl(n, 0, 0)),
             ("a queue", _LIBC.msgget(self._ipc + 1, 0), lambda n: _LIBC.msgctl(n, 0, None)),
-        ):
+        )
+        for name, made, removed in kinds:
             if made >= 0:
                 removed(made)
                 found.append(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections import Counter
 
@@ -17,7 +18,14 @@ from tests.processes.box.escapes import chosen
 from tests.processes.box.outside import Outside
 from tests.processes.box.runs import runs
 
-_EVERY = 40
+_EVERY = 50
+# those that won in one of the sandboxes once, and hold nothing for long
+_FOUND = (
+    *("core_pattern, to write", "keys: read a key", "keys: add a key$", "kernel: rings$", "faults of its own"),
+    *("sockets of the host", "trace its parent", "limits of its parent, set", "sizes: stat$", "sizes: readlink$"),
+    *("packages beside the interpreter", "processes: limits of it, read", "processes: clock of it"),
+    "program of another user",
+)
 needs_landlock = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Linux on x86-64 with Landlock")
 needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=f"wall: {bubble.problem()}")
 
@@ -39,6 +47,15 @@ def test_attacks_that_win_without_walls_win_in_no_sandbox(user: str) -> None:
     done = campaign.campaign(every=_EVERY, is_quick=True, who=[user])
     assert done.breaches() == []
     assert all(row["won in the control"] >= 0.7 * row["tried"] >= 8 for row in done.rows()), done.rows()
+
+
+@needs_landlock
+@needs_bubble
+@pytest.mark.skipif(os.geteuid() != 0, reason="wall: some were open to root alone")
+def test_what_won_in_a_sandbox_once_wins_no_more() -> None:
+    done = campaign.campaign(name="|".join(_FOUND), who=["root"])
+    assert done.breaches() == []
+    assert min(len(done.counted("root", name)) for name in ("files", "no files", "bubble")) >= 10
 
 
 @needs_landlock
