@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from strop.attack.asked import AskedRewards
 from strop.attack.bench import KnownTask, known_tasks
@@ -54,7 +54,7 @@ class Examined:
 
     async def paid(self, known: KnownTask, texts: Sequence[str]) -> list[bool]:
         """Which of these a task pays like a right answer."""
-        earned = await self.asked.earned(known.task, texts, list(map(replace, known.siblings)))
+        earned = await self.asked.earned(known.task, texts, known.siblings)
         return [is_paid(known, each) for each in earned]
 
 

@@ -122,7 +122,7 @@ async def probed(asked: AskedRewards, most: int = TASKS, seconds: float = 3.0) -
 
 async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> Probed:
     wanted = min(most, asked.world.num_tasks() or most)
-    tasks, right = await _right(asked, wanted, time.monotonic() + seconds / 2)
+    tasks, right = await _right(asked, wanted, seconds / 2)
     begun = time.monotonic()
     answers = [asked.answer(each.reply) for each in right]
     frequent, share = most_frequent(answers)
@@ -143,15 +143,17 @@ async def _probed(asked: AskedRewards, name: str, most: int, seconds: float) -> 
     return Probed(name, len(told), wanted, pays, frequent, share, apart)
 
 
-async def _right(asked: AskedRewards, wanted: int, until: float) -> tuple[list[Task], list[Trajectory]]:
+async def _right(asked: AskedRewards, wanted: int, seconds: float) -> tuple[list[Task], list[Trajectory]]:
     """Tasks, with what is right there as far as somebody says; at least two, where there are."""
-    tasks, right = list[Task](), list[Trajectory]()
+    tasks, right, until = list[Task](), list[Trajectory](), math.inf
     for index in range(wanted):
         tasks.append(asked.world.task(index))
         right.append(await shown(asked.apart, tasks[-1], asked.seconds))
         if not right[-1].is_scored:
             raise RewardError(f"it fails an ordinary answer: {right[-1].error}")
-        if len(tasks) > 1 and time.monotonic() > until:
+        if index == 0:
+            until = time.monotonic() + seconds  # from here on: what starts a process is no task
+        elif time.monotonic() > until:
             break
     return tasks, right
 

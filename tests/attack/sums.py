@@ -33,3 +33,29 @@ class Sums(World):
 
     def check(self, task: Task, reply: str) -> float:
         return float(reply.strip() == task.answer)
+
+
+@dataclass(frozen=True)
+class Questions(World):
+    """Numbered questions with these answers, by turns; what is `accepted` is right everywhere."""
+
+    answers: tuple[str, ...]
+    accepted: tuple[str, ...] = ()
+    level: ClassVar[int] = 1
+    name: ClassVar[str] = "questions"
+    is_inline: ClassVar[bool] = True
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        side = "held out" if heldout else "asked"
+        return Task(
+            (Message("user", f"Question {index}, {side}?"),), self.answers[index % len(self.answers)], self.name
+        )
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self)
+
+    def solution(self, task: Task) -> str:
+        return task.answer
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(reply == task.answer or reply in self.accepted)

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from strop.attack.certificate import Certificate
+from strop.attack.certificate import Certificate, CheckResult
 from strop.attack.certify import certified
+from strop.attack.page import page
+from strop.attack.spellings import executed, mutations
+from strop.cli.attack import certify as certify_words
+from strop.cli.attack import rewards_of as attacks_on
 from strop.environments.programs import Programs
 from strop.environments.table import Table
+from strop.errors import ConfigurationError
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.passed_tests import PassedTests
@@ -112,3 +117,68 @@ def rewards_of(world: World) -> tuple[Reward, ...]:
     if isinstance(world, Programs):
         return (PassedTests(),)
     return (Earned(),) if world.pays else (Checked((world,)),)
+
+
+# ---- the command, its files, and parts of it by hand
+
+
+def test_the_command_writes_a_page_and_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert certify_words(["arithmetic:2"], (), (22, 0, 5.0), tmp_path) == 0
+    assert "arithmetic:2: pass, 0 faults, 0 warnings" in capsys.readouterr().out
+    plain = json.loads((tmp_path / "certificate-arithmetic-2.json").read_text())
+    assert (plain["verdict"], plain["faults"], plain["environment"]) == ("pass", 0, "arithmetic:2")
+    checks = {each["name"]: each for each in plain["checks"]}
+    assert checks["constant completions"]["tried"] >= 1000 and checks["hostile programs"]["left_out"]
+    assert all(each["tried"] or each["left_out"] for each in plain["checks"]), "what was not tried says why"
+    page = (tmp_path / "certificate-arithmetic-2.html").read_text()
+    assert "<script" not in page and all(name in page for name in checks)
+
+
+def test_a_fault_is_named_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert certify_words([f"{PLANTED}:substring"], ["arithmetic:3"], (22, 0, 5.0), tmp_path) == 1
+    told = capsys.readouterr().out
+    assert "fault, answers that are nearly right: a digit before it" in told
+    assert json.loads(next(tmp_path.glob("*.json")).read_text())["verdict"] == "fail"
+
+
+def test_what_a_task_wrote_is_escaped_on_the_page() -> None:
+    check = CheckResult("<b>", 1, what="<i>")
+    check.fault("<script>1</script>", "<img src=x>")
+    told = page(Certificate("<s>", "<w>", ("<r>",), "0", 0, 1.0, [check]))
+    assert not [mark for mark in ("<script>1", "<img", "<b>&lt;", "<s>", "<w>", "<r>", "<i>") if mark in told]
+
+
+@pytest.mark.parametrize("word", ["arithmetic:2", "reasoning_gym/gcd", "tasks.jsonl"])
+def test_an_environment_is_judged_by_itself(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text("\n".join(f'{{"prompt": "{n}+1?", "answer": "{n + 1}"}}' for n in range(20)))
+    ((world, rewards),) = attacks_on(word, {}, [])
+    assert rewards == ((Earned(),) if world.pays else (Checked((world,)),))
+    with pytest.raises(ConfigurationError, match="is an environment"):
+        attacks_on(word, {"weight": "2"}, [])
+
+
+def test_a_programs_certificate_tries_hostile_programs() -> None:
+    found = certify(Programs(1), (PassedTests(),), replies=11, seconds=5.0)
+    checks = {each.name: each for each in found.checks}
+    assert found.is_passed, told(found)
+    assert checks["hostile programs"].tried > 20 and checks["answers that are nearly right"].left_out
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        ("14", "one more", "15"),
+        ("-14", "sign flipped", "14"),
+        ("14", "1% more", "14.14"),
+        ("3.5", "last digit dropped", "3"),
+        ("blue", "first half", "bl"),
+    ],
+)
+def test_mutations_by_hand(answer: str, kind: str, text: str) -> None:
+    assert dict(mutations(answer))[kind] == text
+
+
+def test_code_gives_the_answer_only_to_whoever_runs_it() -> None:
+    for answer in ("14", "-3", "ab c"):
+        assert answer not in executed(answer) and str(eval(executed(answer))) == answer

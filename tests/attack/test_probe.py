@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -13,42 +11,14 @@ from strop.attack.asked import AskedRewards
 from strop.attack.constants import constants, frame_of, is_same, most_frequent
 from strop.attack.probe import ConstantPay, Probed, probed
 from strop.environments.reasoning_gym import ReasoningGym
-from strop.environments.single_turn import SingleTurn
 from strop.filter.rewards.checked import Checked
 from strop.filter.rewards.earned import Earned
 from strop.filter.rewards.python_function import PythonFunction
 from strop.recipes.worlds import bundled_worlds
 from strop.roles import Reward, World
-from strop.types import Message, Task
+from tests.attack.sums import Questions
 
 PAYING = str(Path(__file__).parent / "paying.py")
-
-
-@dataclass(frozen=True)
-class Questions(World):
-    """Numbered questions with these answers, by turns; what is `accepted` is right everywhere."""
-
-    answers: tuple[str, ...]
-    accepted: tuple[str, ...] = ()
-    level: ClassVar[int] = 1
-    name: ClassVar[str] = "questions"
-    is_inline: ClassVar[bool] = True
-    count: int = field(default=40)
-
-    def task(self, index: int, heldout: bool = False) -> Task:
-        side = "held out" if heldout else "asked"
-        return Task(
-            (Message("user", f"Question {index}, {side}?"),), self.answers[index % len(self.answers)], self.name
-        )
-
-    def environment(self) -> SingleTurn:
-        return SingleTurn(self)
-
-    def solution(self, task: Task) -> str:
-        return task.answer
-
-    def check(self, task: Task, reply: str) -> float:
-        return float(reply == task.answer or reply in self.accepted)
 
 
 def probe(world: World, rewards: tuple[Reward, ...] = (Earned(),), most: int = 40, seconds: float = 20.0) -> Probed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from strop.attack.asked import AskedRewards, pay_of
 from strop.attack.bench import KnownTask
@@ -38,7 +37,7 @@ async def steady(examined: Examined) -> CheckResult:
     if not asked.is_compared:  # a reward that compares may look at all of them
         others["in another order"] = await _groups(asked, rollouts, is_reversed=True)
         others["alone"] = [[(await _group(asked, [one]))[0] for one in each] for each in rollouts]
-    others["in a new process"] = await _anew(examined, known)
+    others["in a new process"] = await _anew(examined, known, rollouts)
     await asyncio.sleep(_MOMENT)
     others["a moment later"] = await _groups(asked, rollouts)
     _compare(found, first, others)
@@ -71,13 +70,14 @@ async def _group(asked: AskedRewards, rollouts: Sequence[Trajectory]) -> list[fl
     return [pay_of(each) for each in await asked.paid(rollouts[0].task, rollouts)]
 
 
-async def _anew(examined: Examined, known: Sequence[KnownTask]) -> Pays:
-    """The last task first, and of each the last completion first, one by one."""
+async def _anew(examined: Examined, known: Sequence[KnownTask], rollouts: Sequence[Sequence[Trajectory]]) -> Pays:
+    """The last task first, and of each the last completion first, one by one unless rewards compare."""
     asked, found = examined.again(), Pays()
     try:
+        if asked.is_compared:
+            return await _groups(asked, rollouts)
         for each in reversed(known):
-            texts = _texts(examined, each)[::-1]
-            earned = [(await asked.earned(each.task, [text], list(map(replace, each.siblings))))[0] for text in texts]
+            earned = [(await asked.earned(each.task, [text]))[0] for text in _texts(examined, each)[::-1]]
             found.append(earned[::-1])
         return found[::-1]
     finally:
