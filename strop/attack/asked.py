@@ -111,5 +111,5 @@ def pay_of(rollout: Trajectory) -> float | None:
     return rollout.reward if rollout.is_scored else None
 
 
-def has_box(part: Reward | World) -> bool:
+def has_box(part: object) -> bool:
     return bool(inside(part, Trials))

@@ -55,9 +55,13 @@ class Doors:
 
     async def visits(self) -> None:
         """Say the secret to whoever listens where attacks do; until cancelled."""
-        targets: list[tuple[int, int, Any]] = [(socket.AF_INET, _TCP, ("127.0.0.1", self._free)), (socket.AF_INET6, _TCP, ("::1", self._free)),
-                   (socket.AF_INET, _UDP, ("127.0.0.1", self._free)), (socket.AF_UNIX, _TCP, "\0" + self._name + "x"),
-                   (socket.AF_UNIX, _TCP, str(self._folder / "x"))]  # fmt: skip
+        targets: list[tuple[int, int, Any]] = [
+            (socket.AF_INET, _TCP, ("127.0.0.1", self._free)),
+            (socket.AF_INET6, _TCP, ("::1", self._free)),
+            (socket.AF_INET, _UDP, ("127.0.0.1", self._free)),
+            (socket.AF_UNIX, _TCP, "\0" + self._name + "x"),
+            (socket.AF_UNIX, _TCP, str(self._folder / "x")),
+        ]
         while True:
             for family, kind, address in targets:
                 with suppress(OSError), socket.socket(family, kind) as visitor:
