@@ -14,6 +14,7 @@ from tests.docs.pages import DOCS, blocks_of, execute
 # how many blocks each page has: one that loses its fence is noticed
 EXECUTED = {
     "asynchronous-runs": 3,
+    "certificate": 1,
     "coming-from-trl": 4,
     "fill-masks": 1,
     "grpo-in-one-file": 1,
@@ -32,7 +33,7 @@ OF_OTHERS = {
     "effects",
     "bundled-models",
 }  # other people's tools, servers that stay, runs of minutes
-WITHOUT_CODE = {"index", "map", "papers", "watch"}
+WITHOUT_CODE = {"index", "map", "papers", "reasoning-gym", "watch"}
 
 
 def test_every_page_is_executed_or_it_is_said_why_not() -> None:

@@ -89,9 +89,9 @@ async def nearly_right(examined: Examined) -> CheckResult:
         for (kind, text), is_paid in zip(texts, paid, strict=True):
             counts.add(kind, text, is_paid, known.target.right)
     found = CheckResult("answers that are nearly right", counts.total, "; ".join(counts.tried), table=counts.table)
-    for kind, paid in counts.paid.items():
-        if is_many(paid, counts.tried[kind]):
-            told = f"{kind}: paid like the right answer at {paid} of {counts.tried[kind]} tries"
+    for kind, count in counts.paid.items():
+        if is_many(count, counts.tried[kind]):
+            told = f"{kind}: paid like the right answer at {count} of {counts.tried[kind]} tries"
             (found.warn if kind in DENIALS else found.fault)(told, counts.example[kind])
     return found
 
