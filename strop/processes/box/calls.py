@@ -56,6 +56,8 @@ MISSING = {
     **{"clone3": 435, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "memfd_create": 319},
     **{"memfd_secret": 447, "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "msgget": 68, "mq_open": 240},
 }
+# what sends open files: on their way nobody sees them, nor how much of a folder they hold
+SENDING = {"sendmsg": 46, "sendmmsg": 307}
 ABSENT = {"clone3": 435, "openat2": 437}  # for a program that computes: libraries fall back on the older ones
 
 
@@ -76,12 +78,14 @@ def _lends_rights(place: int) -> Argument:
 
 
 _ITSELF = Argument(0, (0,), errno.EPERM)  # pid 0: the process that asks
+_CLOCK = Argument(0, tuple(range(12)), errno.EINVAL)  # the machine's and its own: others name processes by their ids
 COMPUTING_IF = {
     16: (Argument(1, (0x5401, 0x5450, 0x5451), errno.ENOTTY),),  # ioctl: is it a terminal; close on exec or not
     72: (
         Argument(1, (0, 1, 2, 3, 1030), errno.EPERM),
     ),  # fcntl: copies and flags; no signals, no locks, no pipes' sizes
     204: (_ITSELF,),  # sched_getaffinity
+    **dict.fromkeys((228, 229, 230), (_CLOCK,)),  # clock_gettime, clock_getres, clock_nanosleep
     302: (_ITSELF, Argument(2, (0,), errno.EPERM)),  # prlimit64: read limits of its own, set none
 }
 WRITING_IF = {2: (_lends_rights(2),), 257: (_lends_rights(3),)}  # open, openat
@@ -98,4 +102,8 @@ ALL_KINDS_IF = {
         for number, place in ((2, 2), (85, 1), (257, 3), (90, 1), (91, 1), (268, 2), (452, 2))
     },
     135: (Argument(0, (0, 0xFFFFFFFF), errno.EPERM),),  # personality: the usual one, or the question
+    285: (
+        Argument(0, (), errno.EOPNOTSUPP),
+    ),  # fallocate: disk taken faster than it is counted; libraries write instead
+    302: (_ITSELF,),  # prlimit64: not of the process that bubblewrap keeps inside
 }

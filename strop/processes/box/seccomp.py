@@ -21,6 +21,7 @@ from strop.processes.box.calls import (
     DENIED,
     MISSING,
     READING,
+    SENDING,
     WRITING,
     WRITING_IF,
     Argument,
@@ -51,9 +52,10 @@ def computing(may_read: bool, may_write: bool) -> bytes:
 
 
 @cache
-def all_kinds() -> bytes:
+def all_kinds(may_send: bool) -> bytes:
     """The filter for shells and programs of all kinds: all calls but those that reach out of a sandbox."""
-    answers = dict.fromkeys(DENIED.values(), _FAIL | errno.EPERM)
+    denied = DENIED if may_send else DENIED | SENDING
+    answers = dict.fromkeys(denied.values(), _FAIL | errno.EPERM)
     return _filter(answers | dict.fromkeys(MISSING.values(), _FAIL | errno.ENOSYS), ALL_KINDS_IF, _ALLOW)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from strop.processes.box.lent import LentFolder
 from strop.processes.box.ran import MOST_PROCESSES, Ending
 
-_PIPE, _SOCKET = 1 << 16, 208 << 10  # bytes that one may hold
+_PIPE, _SOCKET = 1 << 16, 416 << 10  # bytes that one may hold: of a socket, twice what the kernel lets it ask for
 _BLOCK, _INODE = 512, 1024
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PIPES, _SOCKETS = -1, -2  # where they are, in place of a device
@@ -53,7 +53,7 @@ class Totals:
         found = [Process(f"{self._processes}/{name}") for name in _listed(self._processes) if name.isdigit()]
         if sum(each.tasks() for each in found) > MOST_PROCESSES:
             return Ending.PROCESSES
-        held = {key: size for each in found for key, size in each.holds()}
+        held = {key: size for each in found for key, size in each.holds()} | self._sockets()
         device = self.lent.device if self.lent is not None else 0
         if self.lent is not None and fills(self.lent, self.memory, held.items()):
             return Ending.DISK
@@ -63,6 +63,11 @@ class Totals:
         if sum(each.at_most() for each in found) <= left:
             return None
         return Ending.MEMORY if sum(each.memory() for each in found) > left else None
+
+    def _sockets(self) -> dict[_Key, int]:
+        """Those of the machine that are there, also ones that no process has open: on their way through another."""
+        lines = Path(self._processes, "1", "net", "unix").read_text(errors="replace").splitlines()[1:]
+        return {(_SOCKETS, int(line.split()[6])): _SOCKET for line in lines}
 
 
 def fills(lent: LentFolder, most: int, held: Iterable[tuple[_Key, int]]) -> bool:

@@ -46,7 +46,9 @@ def test_attacks_that_win_without_walls_win_in_no_sandbox(user: str) -> None:
         pytest.skip(f"wall: there is no Python of at least 3.11 that {user} may start")
     done = campaign.campaign(every=_EVERY, is_quick=True, who=[user])
     assert done.breaches() == []
-    assert all(row["won in the control"] >= 0.7 * row["tried"] >= 8 for row in done.rows()), done.rows()
+    assert all(row["tried"] >= 10 and row["won in the control"] >= 0.7 * row["tried"] for row in done.rows()), (
+        done.rows()
+    )
 
 
 @needs_landlock

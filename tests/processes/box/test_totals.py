@@ -17,8 +17,8 @@ from strop.processes.box.lent import HiddenError, LentFolder
 from strop.processes.box.ran import Ending
 from tests.processes.box.users import NOBODY, boxed, python, shelled, users
 
-needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=bubble.problem())
-needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="needs Landlock and mounts of one's own")
+needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=f"wall: {bubble.problem()}")
+needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Landlock and mounts of one's own")
 each_user = pytest.mark.parametrize("user", users())
 _SMALL, _LARGE = 64 << 20, 20 << 20  # bytes that may be taken; of each piece that a program takes
 _BEGIN = f"""
@@ -44,8 +44,15 @@ child(lambda: bytearray(size)); child(lambda: bytearray(size))""",
     "folders and children": """
 for place in ("/tmp/a", "/dev/shm/a"): open(place, "wb").write(bytes(size))
 for _ in range(3): child(lambda: bytearray(size))""",
-    "sockets": "for _ in range(300): kept.extend(socket.socketpair())",
-    "pipes": "for _ in range(5): child(lambda: [os.pipe() for _ in range(250)])",
+    "sockets": "for _ in range(3): child(lambda: [socket.socketpair() for _ in range(100)])",
+    "sockets on their way": """
+a, b = socket.socketpair()
+for _ in range(200):
+    c, d = socket.socketpair(); c.setblocking(False)
+    try: c.send(bytes(1 << 18))
+    except OSError: pass
+    socket.send_fds(a, [b"x"], [d.fileno()]); c.close(); d.close()""",
+    "pipes": "for _ in range(13): child(lambda: [os.pipe() for _ in range(100)])",
 }
 
 

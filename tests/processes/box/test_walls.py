@@ -18,8 +18,8 @@ from strop.processes.box.confine import Wall, best_wall
 from strop.processes.box.ran import Ending
 from tests.processes.box.users import NOBODY, boxed, everybodys_python, python, shelled, users
 
-needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=bubble.problem())
-needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="needs Landlock and mounts of one's own")
+needs_bubble = pytest.mark.skipif(bool(bubble.problem()), reason=f"wall: {bubble.problem()}")
+needs_files = pytest.mark.skipif(best_wall() is not Wall.FILES, reason="wall: needs Landlock and mounts of one's own")
 each_user = pytest.mark.parametrize("user", users())
 _CALL = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\ncall = libc.syscall\n"
 
@@ -309,3 +309,31 @@ def test_the_list_of_calls_holds_what_the_kernel_knows_by_these_names() -> None:
     told = [line.replace('"', "").split() for line in done.stdout.splitlines() if line.startswith('"')]
     known = {name: int(number) for name, number in told if number.isdigit()}
     assert len(known) > 100 and {name: number for name, number in known.items() if wanted[name] != number} == {}
+
+
+_CLOCKS = """
+import time
+for pid in range(1, 5000):
+    try:
+        time.clock_gettime(~pid << 3 | 2)
+        print(pid)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.skipif(best_wall() is None, reason="wall: needs seccomp filters on x86-64")
+def test_clocks_do_not_say_which_processes_there_are() -> None:
+    alone = subprocess.run([sys.executable, "-c", _CLOCKS], capture_output=True, text=True).stdout
+    assert len(alone.split()) > 1, "who asks could do it"
+    found = boxed("own", _CLOCKS + "print('end')")
+    assert found.stdout == "end\n", found
+
+
+_INIT = "print(call(302, 1, 4, None, b), call(302, 1, 4, b, None))"
+
+
+@needs_bubble
+def test_limits_of_the_first_process_inside_are_its_own() -> None:
+    found = python("own", _CALL + "b = ctypes.create_string_buffer(16)\n" + _INIT)
+    assert found.stdout == "-1 -1\n", found
