@@ -25,6 +25,7 @@ from strop.types import Task, Trajectory
 
 TASKS = 50
 _SLACK = 0.05  # share of tasks at which a constant may be right by chance, without equalling the answer that is known
+_SLACK_OF_ANSWERS = 0.15  # the same for one that is the answer of other tasks
 _PARTLY = 0.5  # of what right answers earn, on average: clearly more than a wrong one should
 _DOMINATES = 0.9
 _EQUAL = 1e-9
@@ -40,7 +41,7 @@ class ConstantPay:
     paid: int  # of them, those that paid it what a right answer earns
     mean: float  # of what it earned there, with a wrong answer as 0 and a right one as 1
     probed: int  # tasks in all
-    by_chance: int = 0  # tasks that paid another task's answer in full, where this one is the answer of some
+    is_some_answer: bool = False  # of other tasks, so that it may be nearly right, or right too, at these
     is_prompt: bool = False  # which may well hold a part of the answer
 
     @property
@@ -50,8 +51,8 @@ class ConstantPay:
 
     @property
     def is_fault(self) -> bool:
-        chance = self.by_chance + 2 * math.sqrt(self.by_chance)
-        least = min(chance + max(2.0, _SLACK * self.probed), self.probed)
+        slack = _SLACK_OF_ANSWERS if self.is_some_answer else _SLACK
+        least = min(max(2.0, slack * self.probed), self.probed)
         is_partly = self.mean >= _PARTLY and self.tasks >= least and not self.is_prompt
         return self.tasks > 0 and (self.paid >= least or is_partly)
 
@@ -219,15 +220,13 @@ def _most(asked: AskedRewards) -> float:
 
 def _pays(said: Sequence[ConstantCompletion], told: Sequence[_Told], most: float) -> Iterator[ConstantPay]:
     owing = _owing(told, most)
-    chance = sum(not each.is_apart for each in told) if all(each.is_apart for each in owing) else 0
     for place, constant in enumerate(said):
         kept = [(each, each.pays[place]) for each in owing if not each.pays[place].is_answer]
         ratios = [_ratio(each, pay.earned) for each, pay in kept]
         mean = sum(ratios) / len(ratios) if ratios else 0.0
         paid = sum(ratio >= 1.0 - _EQUAL for ratio in ratios)
-        # what other tasks' answers are paid here explains no more than that of an answer
-        by_chance = chance if any(each.pays[place].is_answer for each in told) else 0
-        yield ConstantPay(constant.name, len(kept), paid, mean, len(told), by_chance, constant.is_prompt)
+        is_some_answer = any(each.pays[place].is_answer for each in told)
+        yield ConstantPay(constant.name, len(kept), paid, mean, len(told), is_some_answer, constant.is_prompt)
 
 
 def _owing(told: Sequence[_Told], most: float) -> list[_Told]:

@@ -45,7 +45,14 @@ def mutations(answer: str) -> Iterator[tuple[str, str]]:
     if not is_plain(answer):
         return  # what stands around the answer in it may be changed, and it is still right
     found = _numbers(answer) if is_number(answer) else _texts(answer)
-    yield from ((name, text) for name, text in found if text.strip() != answer.strip())
+    yield from ((name, text) for name, text in found if not _is_equal(text, answer))
+
+
+def _is_equal(one: str, other: str) -> bool:
+    """The same text, or the same number: 48.00 without its last digit is still right."""
+    if is_number(one) and is_number(other):
+        return Decimal(one) == Decimal(other)
+    return one.strip() == other.strip()
 
 
 def _numbers(answer: str) -> Iterator[tuple[str, str]]:

@@ -179,6 +179,10 @@ def test_mutations_by_hand(answer: str, kind: str, text: str) -> None:
     assert dict(mutations(answer))[kind] == text
 
 
+def test_what_does_not_change_a_number_is_no_mutation() -> None:
+    assert "last digit dropped" not in dict(mutations("-48.00")) and "ten times" not in dict(mutations("0"))
+
+
 def test_code_gives_the_answer_only_to_whoever_runs_it() -> None:
     for answer in ("14", "-3", "ab c"):
         assert answer not in executed(answer) and str(eval(executed(answer))) == answer

@@ -28,6 +28,7 @@ from strop.start.launch import launch
 from strop.start.probing import probe_rewards
 from strop.types import Group
 from tests.models import save_pocket_like
+from tests.recipes.every import every_run
 
 PAYING = str(Path(__file__).parents[1] / "attack" / "paying.py")
 
@@ -105,3 +106,12 @@ def test_one_answer_that_solves_nearly_all_is_doubted(tmp_path: Path) -> None:
     run = recipe("grpo", world=str(path))
     (said,) = probe_rewards(run)
     assert said.startswith("one answer, '7', solves 9")
+
+
+@pytest.mark.slow
+def test_no_recipe_of_the_package_is_refused() -> None:
+    for name, run in every_run().items():
+        try:
+            probe_rewards(run)
+        except ConfigurationError as error:
+            raise AssertionError(f"{name}: {error}") from error

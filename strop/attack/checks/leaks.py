@@ -52,6 +52,7 @@ async def prompts(examined: Examined) -> CheckResult:
     known, counts = examined.apart, Counter[str]()
     for each in known:
         copies = {name: copy(prompt_text(each.task)) for name, copy in _COPIES.items()}
+        copies = {name: copied for name, copied in copies.items() if copied.strip()}  # or it copies nothing
         texts = [text for copied in copies.values() for text in (copied, examined.frame.replace("@", copied))]
         paid = await examined.paid(each, texts)
         found.tried += len(texts)
