@@ -111,4 +111,5 @@ def _weights(folder: RunFolder) -> str:
     from safetensors.torch import load_file
 
     last = checkpoint.listed(folder.checkpoints)[-1]
-    return fingerprint({f"{f}/{k}": v for f in sorted(last.rglob("*.safetensors")) for k, v in load_file(f).items()})
+    files = sorted(last.rglob("*.safetensors"))
+    return fingerprint({f"{file.relative_to(last)}/{k}": v for file in files for k, v in load_file(file).items()})

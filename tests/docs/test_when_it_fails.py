@@ -47,7 +47,7 @@ def _text(node: ast.AST) -> str:
 
 def every_message() -> Iterator[str]:
     """Of the rooms that speak to users."""
-    for room in ("start", "cli", "recipes", "observe", "generate/strategies", "models", "."):
+    for room in ("start", "cli", "recipes", "observe", "generate/strategies", "generate", "disk", "models", "."):
         for path in sorted((ROOT / "strop" / room).glob("*.py")):
             yield from messages(path)
 
