@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def things() -> set[str]:
 def _things() -> Iterator[str]:
     yield from (f"mount {line.split()[1]}" for line in _lines("/proc/mounts"))
     yield from (f"shared memory {path.name}" for path in Path("/dev/shm").iterdir() if "pytest" not in path.name)
-    yield from (f"file {path}" for path in Path("/tmp").glob("*strop*"))
+    yield from (f"file {path}" for path in Path(tempfile.gettempdir()).glob("*strop*"))
     for line in _lines("/proc/keys"):
         serial, *_, kind, name = re.split(r"\s+", line.strip(), maxsplit=8)[:9]
         yield f"key {kind} {name.rpartition(':')[0] or name} {serial}"
