@@ -16,6 +16,8 @@ from strop.errors import BusyError, ConfigurationError, DataError
 FORMAT = 5  # of run folders; one of another format is refused
 _LONGEST_NAME = 100
 _PATIENCE = 0.3  # seconds
+_ORIGIN = {"machine": dict, "files": dict, "rules": dict, "recipe.py": str}
+_SCORES = {"world": str, "level": int, "tasks": str, "is_unseen": bool, "right": list, "counted": list}
 
 
 class RunFolder:
@@ -48,6 +50,8 @@ class RunFolder:
                 f"{self.path} was made by another version of strop (format {found or 'before 2'}, this one reads "
                 f"{FORMAT}): go on with that version, or train anew; its checkpoints can be loaded as models"
             )
+        if wrong := [name for name, kind in _ORIGIN.items() if not isinstance(origin.get(name), kind)]:
+            raise ConfigurationError(f"{self.origin} is not what strop writes: {', '.join(wrong)}")
         return origin
 
     @property
@@ -159,6 +163,9 @@ def _row(line: str) -> dict[str, Any]:
     for name, value in row.items():
         if not (value is None or isinstance(value, list if name == "scores" else int | float)):
             raise ValueError(f"{name} is no number")
+    for score in row.get("scores", ()):
+        if not isinstance(score, dict) or not all(isinstance(score.get(key), kind) for key, kind in _SCORES.items()):
+            raise ValueError("scores are not what strop writes")
     return row
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from strop.disk.folder import RunFolder, read_rows
 
+_WORDS = ("recipe", "folder")  # of a summary; else there are numbers
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -70,7 +72,16 @@ def read_summary(folder: RunFolder) -> dict[str, Any]:
         found = json.loads(folder.summary.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and all(_is_told(*each) for each in found.items()) else {}
+
+
+def _is_told(name: str, value: Any) -> bool:
+    """Whether a summary may say that."""
+    if name in _WORDS:
+        return isinstance(value, str)
+    if name == "verdicts":
+        return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    return value is None or isinstance(value, bool if name == "is_complete" else int | float | dict | list)
 
 
 def constants(recipe: Path) -> dict[str, Any]:

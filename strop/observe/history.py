@@ -136,7 +136,7 @@ def _siblings(folder: RunFolder) -> list[tuple[float, float]]:
 
 def _seedless(recipe: Path) -> str:
     """A recipe.py without the line that names the run, and without seeds."""
-    text = recipe.read_text() if recipe.is_file() else ""
+    text = recipe.read_text(errors="replace") if recipe.is_file() else ""
     return re.sub(r"\bseed=\d+", "", text.partition("\n")[2])
 
 

@@ -35,6 +35,15 @@ _TICK = 0.5  # seconds between two looks at the request file; every other one wr
 _END_SECONDS = 30.0  # after the second Ctrl-C, or for closing everything
 _GROUPS = 32  # written at most
 _INTERRUPTED, _FAILED = 130, 1
+_TOLD: dict[str, Any] = {
+    "pid": int,
+    "written": int | float,
+    "ended": str,
+    "step": int,
+    "steps": int,
+    "loops": dict,
+    "groups": list,
+}
 
 
 class Status:
@@ -181,4 +190,4 @@ def read_status(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and all(isinstance(found.get(k), kind) for k, kind in _TOLD.items()) else {}

@@ -8,12 +8,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from strop.cli.attempts import write_attempts
+from strop.cli.runs import show_runs
 from strop.cli.show import show_attempts
+from strop.cli.why import explain
 from strop.disk.browsing import LedgerBrowser, Wanted
 from strop.disk.folder import RunFolder, read_rows
 from strop.disk.ledger import Ledger
@@ -227,3 +230,23 @@ def test_a_folder_that_nobody_may_write_is_read_or_refused_in_a_sentence(run: Pa
         assert said in told and found.returncode in (code, 1 if words[0] == "doctor" else code), told
     ledger = sqlite3.connect(run / "ledger.db")
     assert ledger.execute("SELECT COUNT(*) FROM groups WHERE number = 99").fetchall() == [(int(is_live),)]
+
+
+_TEXTS = (
+    "[]", "5", '{"format": 5}', '{"format": 5, "files": 3, "machine": [], "recipe.py": 1, "rules": {"a": 1}}',
+    '{"is_complete": "x", "verdicts": [1], "seconds": "y"}', '{"step": 5, "stages": 3}', "\xff\x00",
+    '{"step": 0, "scores": [{"is_unseen": false, "tasks": 3}]}\n' * 2,
+)  # fmt: skip
+_FILES = ("origin.json", "summary.json", "status.json", "heldout.jsonl", "timing.jsonl", "recipe.py", "recipe.mac")
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_other_files_of_a_folder_are_read_or_refused_in_a_sentence(run: Path, name: str) -> None:
+    whole = (run / name).read_bytes()
+    readers = [*read_all(run)[:3], lambda: explain(run, False, True), lambda: show_runs(run.parent, True)]
+    for text in _TEXTS:
+        (run / name).write_bytes(text.encode("latin1"))
+        for read in readers:
+            with suppress(StropError):
+                read()
+        (run / name).write_bytes(whole)

@@ -97,7 +97,7 @@ def summary(shelf: Shelf, asked: PageQuery) -> WatchPage:
 
 def _body(folder: RunFolder, href: Callable[[str], Markup]) -> Markup:
     text = compiled(_TEMPLATE).render(
-        stages=_stages(folder), source=folder.recipe.read_text(), **_from_ledger(folder, href)
+        stages=_stages(folder), source=folder.recipe.read_text(errors="replace"), **_from_ledger(folder, href)
     )
     return Markup(text)
 
