@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from strop.environments.tools.instrument import Instrument, WrongCall
+from strop.processes.passing_folder import PassingFolder
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")  # no folders: nothing else on the machine has such a name
 _MOST, _LONGEST = 32, 65_536  # files, bytes of each
@@ -20,7 +19,9 @@ _MOST, _LONGEST = 32, 65_536  # files, bytes of each
 class Files(Instrument):
     """`list`, `read NAME` and `write NAME TEXT`."""
 
-    _folders: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)  # one, once it is needed
+    _folders: list[PassingFolder] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )  # one, when needed
 
     name: ClassVar[str] = "file"
     description: ClassVar[str] = "List, read or write files: do is list, read or write; text is what is written."
@@ -47,17 +48,17 @@ class Files(Instrument):
 
     async def release(self) -> None:
         while self._folders:
-            shutil.rmtree(self._folders.pop(), ignore_errors=True)
+            self._folders.pop().close()
 
     def _names(self) -> list[str]:
-        return sorted(path.name for folder in self._folders for path in folder.iterdir())
+        return sorted(path.name for folder in self._folders for path in folder.path.iterdir())
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise WrongCall("a name has 1 to 64 letters, digits, _ . - and begins with none of the last two")
         if not self._folders:
-            self._folders.append(Path(tempfile.mkdtemp(prefix="strop-files-")))
-        return self._folders[0] / name
+            self._folders.append(PassingFolder())
+        return self._folders[0].path / name
 
     def _read(self, path: Path) -> str:
         if not path.exists():

@@ -13,9 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import shutil
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +27,7 @@ from strop.generate.talk import Talk
 from strop.processes.box.bubble import Bubble, problem
 from strop.processes.box.plain import PlainCommand
 from strop.processes.box.ran import Allowance, Ending, Ran
+from strop.processes.passing_folder import PassingFolder
 from strop.roles import Agent, Environment
 from strop.types import Group, Message, Metrics, Observation, Origin, Task
 
@@ -61,7 +60,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
     _guests: Attempts | None = field(default=None, init=False, repr=False)
     _door: Door | None = field(default=None, init=False, repr=False)
     _address: str = field(default="", init=False, repr=False)
-    _folder: str = field(default="", init=False, repr=False)
+    _folder: Any = field(default=None, init=False, repr=False)  # in which its door is
     _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -122,7 +121,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
     async def close(self) -> None:
         if self._door is not None:
             await self._door.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.close()
             self._door = self._guests = None
 
     async def _opened(self) -> Attempts:
@@ -130,8 +129,8 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         from strop.generate.serve.door import Door
 
         if self._guests is None:
-            self._guests, self._folder = Attempts(), tempfile.mkdtemp(prefix="strop-")
-            self._door = Door(self._guests, path=str(Path(self._folder) / "door"))
+            self._guests, self._folder = Attempts(), PassingFolder()
+            self._door = Door(self._guests, path=str(self._folder.path / "door"))
             self._opening = asyncio.ensure_future(self._door.open())
         self._address = await asyncio.shield(self._opening)
         return self._guests
@@ -142,7 +141,7 @@ class OutsideProgram(Agent, Closes, Learns, Refuses):
         allowance, words = Allowance(self.seconds, self.memory), self._words
         if self.isolation == "process":
             return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
-        door = str(Path(self._folder) / "door")
+        door = str(self._folder.path / "door")
         bubble = Bubble(tuple(sorted({door, *self._seen})), _environment(f"http://127.0.0.1:{_PORT}", key))
         return await bubble.run([sys.executable, _CARRIER, door, str(_PORT), *words], given, allowance)
 
