@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _IOPRIO_GET = 252
+_ENTRY = 4096  # bytes that an empty file or folder counts for
 _DECOY = """
 import ctypes, os, resource, signal, sys, time
 ctypes.CDLL(None).prctl(1, 9)
@@ -72,15 +73,17 @@ class Canaries:
         after = self._state()
         return sorted(name for name in {*after, *self._before} if after.get(name) != self._before.get(name))
 
-    def left_in_own(self, most: int) -> list[str]:
-        """What its own folder must not hold: too much, or what gives rights to others."""
+    def left_in_own(self, most: int, is_ended: bool) -> list[str]:
+        """What its own folder must not hold: too much, or what gives rights to others.
+
+        Whoever was ended for it may have added more until somebody looked, but not all that attacks mean to add.
+        """
         try:
             found = [path.lstat() for path in self.own.rglob("*")]
         except (OSError, RecursionError) as error:
             return [f"nobody walks or removes it: {type(error).__name__}"]
-        size = sum(each.st_blocks * 512 for each in found)
-        wrong = [f"{size >> 20} MB on disk with {most >> 20} allowed"] if size > 2 * most else []
-        wrong += [f"{len(found)} files on disk"] if len(found) > 20_000 else []
+        size = sum(max(each.st_blocks * 512, _ENTRY) for each in found)
+        wrong = [f"{size >> 20} MB on disk with {most >> 20} allowed"] if size > (4 if is_ended else 2) * most else []
         rights = [each for each in found if each.st_mode & stat.S_ISUID and each.st_uid == 0]
         wrong += ["a set-user-ID program of root"] if rights else []
         wrong += ["a device"] if any(stat.S_ISCHR(each.st_mode) or stat.S_ISBLK(each.st_mode) for each in found) else []

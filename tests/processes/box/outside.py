@@ -12,7 +12,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from strop.processes.box.ran import Ran
+from strop.processes.box.ran import Ending, Ran
 from tests.processes.box.attacks import Attack
 from tests.processes.box.decoys import Canaries, Decoy, digest, packages
 from tests.processes.box.doors import Doors, left_alive
@@ -86,7 +86,7 @@ class Outside:
         found += [f"shared: {name}" for name in self._shared.changes()]
         found += [f"heard: {what}" for what in self.doors.heard(self.nonce)]
         if attack.has_folder:
-            found += [f"folder: {what}" for what in self.canaries.left_in_own(attack.memory)]
+            found += [f"folder: {what}" for what in self.canaries.left_in_own(attack.memory, ran.ending is Ending.DISK)]
         return found
 
     def empty_own(self) -> None:

@@ -77,8 +77,8 @@ _DISK = python(
         ("one large file", "import os; f = open('f', 'wb')\nfor _ in range(300): f.write(bytes(1 << 20))"),
         ("several files", "for n in range(20):\n    with open(f'f{n}', 'wb') as f: f.write(bytes(15 << 20))"),
         ("room for files", "import os\nfor n in range(20): os.posix_fallocate(os.open(f'f{n}', os.O_CREAT | os.O_RDWR), 0, 15 << 20)"),
-        ("many files", "import os\nfor n in range(30000): os.close(os.open(f'f{n}', os.O_CREAT | os.O_WRONLY))"),
-        ("many small files", "for n in range(24000):\n    with open(f'f{n}', 'w') as f: f.write('x' * 4000)"),
+        ("many files", "import os\nfor n in range(34000): os.close(os.open(f'f{n}', os.O_CREAT | os.O_WRONLY))"),
+        ("many small files", "for n in range(34000):\n    with open(f'f{n}', 'w') as f: f.write('x' * 4000)"),
         ("in many folders", "import os\nfor n in range(20):\n    os.mkdir(f'd{n}')\n    with open(f'd{n}/f', 'wb') as f: f.write(bytes(15 << 20))"),
         ("a file that is not named", "import os, time\nf = []\nfor n in range(20):\n    f.append(os.open('.', os.O_TMPFILE | os.O_RDWR)); os.write(f[-1], bytes(15 << 20))\n"
          "time.sleep(1.2); won()"),
@@ -166,7 +166,7 @@ _SHELL = (
     ], seconds=6.0),
     *shell("disk", [
         ("sh: several files", "for n in 1 2 3 4 5 6 7 8 9; do head -c 30000000 /dev/zero >f$n; done"),
-        ("sh: a thousand folders", "perl -e 'for $n (1..30000) { mkdir \"d$n\" }'"),
+        ("sh: a thousand folders", "perl -e 'for $n (1..34000) { mkdir \"d$n\" }'"),
         ("sh: room for a file", "for n in 1 2 3 4 5 6 7 8 9; do fallocate -l 30000000 f$n; done"),
     ], has_folder=True, memory=32 << 20),
     *shell("number of processes", [
