@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -101,7 +102,7 @@ async def _answered(naive: Process, text: str, stdin: str) -> Ran:
 
 async def _bare(full: Sequence[str], stdin: str, seconds: float, folder: str) -> Ran:
     begun = time.monotonic()
-    nonce = json.loads(stdin)["nonce"] if stdin else ""
+    nonce = text_nonce(full[-1])
     process = await asyncio.create_subprocess_exec(
         *full,
         stdin=PIPE,
@@ -128,6 +129,13 @@ async def _bare(full: Sequence[str], stdin: str, seconds: float, folder: str) ->
         stream.cancel()
     out, err = (bytes(each).decode("utf-8", errors="replace") for each in said)
     return Ran(ending, out, err, seconds=time.monotonic() - begun)
+
+
+def text_nonce(text: str) -> str:
+    """The word of a run, by which all that it started is found again."""
+    found = re.search(r"^# ([0-9a-f]{12})$|nonce='?([0-9a-f]{12})", text, re.MULTILINE)
+    assert found is not None
+    return found[1] or found[2]
 
 
 async def _kept(stream: asyncio.StreamReader | None, into: bytearray) -> None:

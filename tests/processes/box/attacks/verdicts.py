@@ -127,18 +127,21 @@ _FORGE = python(
     control=Control.NAIVE,
     seconds=1.0,
 )  # fmt: skip
+# whoever reports how it ended, and nobody else: if that one is gone, its parent is a stranger
+_PARENT = "import os, time; p = os.getppid(); assert nonce in open(f'/proc/{p}/cmdline').read()\n"
+_ITS_PARENT = "grep -q $nonce /proc/$PPID/cmdline || exit 1; "
 _EXCUSED = (
     *python("excuses", Against.COMMANDS, [
-        ("kill its parent", "import os, signal; os.kill(os.getppid(), 9)"),
-        ("stop its parent", "import os; os.kill(os.getppid(), 19); import time; time.sleep(2)"),
-        ("an end on all descriptors", "import os\nfor n in range(3, 64):\n    try: os.write(n, b'{ \"exit-code\": 0 }\\n')\n    except OSError: pass\nos.kill(os.getppid(), 9); sys.exit(1)"),
-        ("close all descriptors", "import os; os.closerange(3, 256); os.kill(os.getppid(), 9)"),
-        ("interrupt its parent", "import os\nfor n in (1, 2, 3, 15, 6, 11): os.kill(os.getppid(), n)"),
+        ("kill its parent", _PARENT + "os.kill(p, 9)"),
+        ("stop its parent", _PARENT + "os.kill(p, 19); time.sleep(2)"),
+        ("an end on all descriptors", _PARENT + "for n in range(3, 64):\n    try: os.write(n, b'{ \"exit-code\": 0 }\\n')\n    except OSError: pass\nos.kill(p, 9); sys.exit(1)"),
+        ("close all descriptors", _PARENT + "os.closerange(3, 256); os.kill(p, 9)"),
+        ("interrupt its parent", _PARENT + "for n in (1, 2, 3, 15, 6, 11): os.kill(p, n)"),
     ], control=Control.WRAPPED, seconds=1.0),
     *shell("excuses", [
-        ("sh: kill its parent", "kill -9 $PPID; exit 1"),
-        ("sh: terminate its parent", "kill -TERM $PPID; kill -HUP $PPID; exit 1"),
-        ("sh: an end on all descriptors", "for n in 3 4 5 6 7 8 9; do eval \"echo '{ \\\"exit-code\\\": 0 }' >&$n\"; done 2>/dev/null; kill -9 $PPID"),
+        ("sh: kill its parent", _ITS_PARENT + "kill -9 $PPID; exit 1"),
+        ("sh: terminate its parent", _ITS_PARENT + "kill -TERM $PPID; exit 1"),
+        ("sh: an end on all descriptors", _ITS_PARENT + "for n in 3 4 5 6 7 8 9; do eval \"echo '{ \\\"exit-code\\\": 0 }' >&$n\"; done 2>/dev/null; kill -9 $PPID"),
     ], control=Control.WRAPPED, seconds=1.0),
 )  # fmt: skip
 ATTACKS: tuple[Attack, ...] = (*_STATE, *_SECRETS, *_FORGE, *_EXCUSED)
