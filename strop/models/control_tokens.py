@@ -36,12 +36,12 @@ class ControlTokens:
 
     ids: Mapping[str, int]
     twins: Twins
-    _own: Tokenizer
-    _copy: Tokenizer  # knows aliases in place of control tokens
-    _real: Mapping[int, int]  # where the copy has another number for an added token: the model's
-    _aliases: Mapping[str, str]  # by control token
-    _finder: Tokenizer  # knows control tokens and nothing else
-    _is_literal: bool  # no normalizer can turn other text into a control token
+    own: Tokenizer
+    copy: Tokenizer  # knows aliases in place of control tokens
+    real: Mapping[int, int]  # where the copy has another number for an added token: the model's
+    aliases: Mapping[str, str]  # by control token
+    finder: Tokenizer  # knows control tokens and nothing else
+    is_literal: bool  # no normalizer can turn other text into a control token
 
     @classmethod
     def of(cls, tokenizer: Any) -> ControlTokens:
@@ -65,37 +65,37 @@ class ControlTokens:
 
     def encode(self, rendered: str) -> list[int]:
         """Tokens of a template's text with covered content in it."""
-        if self._is_literal and not self.twins.has_any(rendered):
-            return self._own.encode(rendered, add_special_tokens=False).ids
+        if self.is_literal and not self.twins.has_any(rendered):
+            return self.own.encode(rendered, add_special_tokens=False).ids
         return self._ids(self.twins.uncover(self._aliased(rendered)))
 
     def encode_content(self, text: str, allowed: Iterable[str] = ()) -> list[int]:
         """Tokens of text alone, covered or not: no control tokens but these."""
         plain = self.twins.without_aliases(text)
         for token in allowed:
-            plain = plain.replace(token, self._aliases[token])
+            plain = plain.replace(token, self.aliases[token])
         return self._ids(self.twins.uncover(plain))
 
     def spelled(self, text: str) -> list[str]:
         """The control tokens that a text spells, as often as it does."""
-        return self._finder.encode(text, add_special_tokens=False).tokens if self.twins.is_risky(text) else []
+        return self.finder.encode(text, add_special_tokens=False).tokens if self.twins.is_risky(text) else []
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._copy.encode(text, add_special_tokens=False).ids
-        return [self._real.get(each, each) for each in ids] if self._real else ids
+        ids: list[int] = self.copy.encode(text, add_special_tokens=False).ids
+        return [self.real.get(each, each) for each in ids] if self.real else ids
 
     def _aliased(self, text: str) -> str:
-        found = self._finder.encode(text, add_special_tokens=False)
+        found = self.finder.encode(text, add_special_tokens=False)
         pieces, at = list[str](), 0
         for (begin, end), token in zip(found.offsets, found.tokens, strict=True):
-            pieces += [text[at:begin], self._aliases[token]]
+            pieces += [text[at:begin], self.aliases[token]]
             at = end
         return "".join([*pieces, text[at:]])
 
     def _check(self, kind: str) -> None:
         """The copy does with control tokens what the tokenizer does, and without them writes none."""
         every = "".join(f"a b{text} c\n{text}\n{text}d {text}" for text in self.ids)
-        if self._ids(self._aliased(every)) != self._own.encode(every, add_special_tokens=False).ids:
+        if self._ids(self._aliased(every)) != self.own.encode(every, add_special_tokens=False).ids:
             raise ModelError(
                 f"{kind} does more with the text around control tokens than can be kept: take another model"
             )

@@ -36,7 +36,7 @@ def check_sizes(folder: Path, config: Any) -> None:
 
 def _shapes(folder: Path) -> list[list[int]]:
     found: list[list[int]] = []
-    for file in sorted(folder.glob("*.safetensors")):
+    for file in sorted(folder.glob("model*.safetensors")):
         try:
             with safe_open(file, "np") as weights:
                 found += [weights.get_slice(name).get_shape() for name in weights.keys()]  # noqa: SIM118 (no mapping)

@@ -27,11 +27,11 @@ class Twins:
     Content cannot bring twins or aliases of its own: they become U+FFFD.
     """
 
-    _risky: re.Pattern[str]
-    _covers: Mapping[int, str]
-    _covers_all: Mapping[int, str]
-    _uncovers: Mapping[int, str]
-    _harmless: Mapping[int, str]
+    risky: re.Pattern[str]
+    covers: Mapping[int, str]
+    covers_all: Mapping[int, str]
+    uncovers: Mapping[int, str]
+    harmless: Mapping[int, str]
 
     @classmethod
     def of(cls, tokens: Iterable[str], num_aliases: int) -> Twins:
@@ -51,15 +51,15 @@ class Twins:
 
     def is_risky(self, text: str) -> bool:
         """Whether it holds anything that could belong to a control token."""
-        return self._risky.search(text) is not None
+        return self.risky.search(text) is not None
 
     def cover(self, text: str) -> str:
         """Content as a template may see it: nothing that is done with it there makes a control token."""
-        return text.translate(self._covers) if self.is_risky(text) else text
+        return text.translate(self.covers) if self.is_risky(text) else text
 
     def cover_name(self, text: str) -> str:
         """A name as a template may see it, which may put brackets of its own around it."""
-        return text.translate(self._covers_all)
+        return text.translate(self.covers_all)
 
     def cover_json(self, text: str, has_names: bool = False) -> str:
         """JSON whose texts are covered, and whose keys are as names are; text that is no JSON is content."""
@@ -76,11 +76,11 @@ class Twins:
 
     def uncover(self, text: str) -> str:
         """The text that was covered."""
-        return text.translate(self._uncovers) if self.has_any(text) else text
+        return text.translate(self.uncovers) if self.has_any(text) else text
 
     def without_aliases(self, text: str) -> str:
         """Text that passes no template: only aliases could harm there."""
-        return text.translate(self._harmless) if not text.isascii() and self.is_risky(text) else text
+        return text.translate(self.harmless) if not text.isascii() and self.is_risky(text) else text
 
     def _cover_within(self, value: Any, cover_key: Callable[[str], str]) -> Any:
         if isinstance(value, str):
