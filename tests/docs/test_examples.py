@@ -23,7 +23,7 @@ EXECUTED = {
     "read-a-report": 5,
     "train-your-model": 9,
     "when-it-fails": 1,
-    "write-a-reward": 9,
+    "write-a-reward": 11,
     "write-a-world": 4,
 }
 IN_NEW_FILES = {"add-a-mechanism", "add-a-strategy", "add-a-world"}  # executed by tests/test_docs.py
