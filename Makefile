@@ -64,7 +64,7 @@ chaos: $(VENV)/dev
 
 # every attack without walls and in every sandbox, as root and as nobody, then 10,000 runs; about half an hour on two cores
 attack: $(VENV)/dev
-	$(BIN)/python -m tests.processes.box.campaign
+	$(BIN)/python -m tests.sandbox.campaign
 
 # one change at a time in the rooms of training, gates and recipes: would a test notice? About half an hour on two cores
 mutants: $(VENV)/dev

@@ -30,14 +30,14 @@ from mismatch import figures, grouped
 from shapes import SHAPES, prepare
 from training import groups_of
 
-from strop.generate.engines.paged import PagedEngine
-from strop.machines import Completion
+from strop.backends import Completion
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.training.losses.clip import Clip
 from strop.training.machine.lora import learning
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import IntArray, Sampling
 from strop.weights.channels.memory import Memory

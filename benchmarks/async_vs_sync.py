@@ -37,15 +37,15 @@ from typing import Any
 from counting import MOST_TOKENS, Counting, half_taught
 
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
 from strop.evaluation import Evaluation
-from strop.generate.engines.torch import TorchEngine
-from strop.observe.intervals import paired
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.launch.running.launch import launch
 from strop.placement.place import place
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
+from strop.stats.intervals import paired
+from strop.storage.ledger import Ledger
 from strop.types import Metrics
 
 GROUPS_PER_STEP, GROUP_SIZE = 16, 8

@@ -24,9 +24,9 @@ from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.processes.box.bubble import Bubble, problem
-from strop.processes.box.confine import Wall
-from strop.processes.box.python import PythonBox
+from strop.sandbox.bubblewrap import Bubble, problem
+from strop.sandbox.confine import Wall
+from strop.sandbox.python_pool import PythonBox
 
 PROGRAM = "print(sum(n * n for n in range(1000)))"
 ANSWER = "332833500\n"

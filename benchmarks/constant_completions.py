@@ -17,9 +17,9 @@ from reasoning_gym.factory import DATASETS
 
 from strop.attack.asked import AskedRewards
 from strop.attack.probe import Probed, probed
-from strop.environments.reasoning_gym import ReasoningGym
+from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import StropError
-from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.env_check import Checked
 
 PAGE = Path(__file__).parent.parent / "docs" / "reasoning-gym.md"
 _SECONDS, _DEADLINE = 15.0, 10.0

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from strop.control.samplers.uniform import Uniform
-from strop.disk.source import to_source
+from strop.environments.data.heldout_split import draw
 from strop.environments.single_turn import SingleTurn
-from strop.environments.split import draw
 from strop.evaluation import Evaluation
+from strop.launch.running.launch import launch
 from strop.models.names import POCKET
 from strop.recipes.classics.sft import sft
 from strop.recipes.setting import Setting
 from strop.roles import World
-from strop.start.launch import launch
+from strop.storage.run_source import to_source
 from strop.types import Message, Task
 
 MOST_NUMBERS = 60

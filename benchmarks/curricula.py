@@ -16,7 +16,7 @@ from typing import Any
 from machine import circumstances, output_arguments, publish
 
 from strop.cli.simulate import maker_of
-from strop.simulate.contest import BOUNDS, Maker, contest, permuted
+from strop.simulate.compare_samplers import BOUNDS, Maker, contest, permuted
 from strop.simulate.scenarios import SCENARIOS
 
 # by name: recipe, fields, and a belief in place of its own. SEC's temperature is 0.2 where its arms cross type and

@@ -26,9 +26,9 @@ from machine import circumstances, output_arguments, publish, synchronize
 from mismatch import prompts_of
 from shapes import SHAPES, prepare
 
-from strop.generate.engines.draft import Draft
-from strop.generate.engines.paged import PagedEngine
-from strop.machines import Completion
+from strop.backends import Completion
+from strop.generate.engines.paged.draft_model import Draft
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.models.names import model_folder
 from strop.types import IntArray, Sampling
 

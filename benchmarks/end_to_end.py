@@ -29,16 +29,16 @@ import torch
 from machine import circumstances, output_arguments, publish
 from shapes import heavy_tailed
 
-from strop.disk.ledger import Ledger
-from strop.environments.drills import Drill
+from strop.environments.external.reasoning_gym_small import Drill
 from strop.evaluation import Evaluation
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.launch.running.launch import launch
 from strop.models.names import model_folder
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics, Task
 

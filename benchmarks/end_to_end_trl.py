@@ -13,7 +13,7 @@ from end_to_end import LEARNING_RATE, figures, tasks
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from strop.environments.drills import tagged
+from strop.environments.external.reasoning_gym_small import tagged
 
 _NUM_TASKS = 1200
 

@@ -30,15 +30,15 @@ from mismatch import grouped
 from training import groups_of, measure, strop_step, transformers_step
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.pieces import extended
-from strop.machines import Completion, Engine
+from strop.backends import Completion, Engine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.turn_ops import extended
 from strop.training.losses.reinforce import Reinforce
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Sampling
 

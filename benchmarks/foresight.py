@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.control.beliefs.counts import Counts
-from strop.control.beliefs.offsets import Offsets
-from strop.control.evidence import successes
+from strop.control.estimators.level_plus_offset import Offsets
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.roles import Belief
+from strop.success import successes
 from strop.types import FloatArray, Group, Outcome, Task, Trajectory
 
 TASKS, TRIED, ATTEMPTS, STEPS, RATE = 256, 8, 8, 512, 0.015

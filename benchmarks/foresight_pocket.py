@@ -26,16 +26,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from foresight import BELIEFS, Doubles, rank_correlation
 
 from strop.control.samplers.few import Few
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
 from strop.evaluation import evaluate
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
+from strop.launch.running.launch import launch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.types import Group, Task
 
 WORLD = "arithmetic:1+arithmetic:4+arithmetic:6+countdown:3+countdown:4+keyvalue:3"

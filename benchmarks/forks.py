@@ -23,16 +23,16 @@ from machine import circumstances, output_arguments, publish
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
+from strop.launch.running.launch import launch
 from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.batch_standard import BatchStandard
-from strop.training.machine.sequences import Sequences
+from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import pack
 from strop.types import Group
 

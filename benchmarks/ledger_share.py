@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.models import hush
-from strop.disk.folder import read_rows
-from strop.disk.ledger import Ledger
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import read_rows
 
 LIMIT = 0.03
 WRITES = ("admitted", "finished", "trained", "published", "sync")

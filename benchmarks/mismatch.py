@@ -22,12 +22,12 @@ import torch
 from machine import circumstances, output_arguments, publish
 from shapes import SHAPES, prepare
 
-from strop.generate.engines.choice import engine_on
-from strop.generate.template import Template
-from strop.machines import Completion
+from strop.backends import Completion
+from strop.generate.chat_template import Template
+from strop.generate.engines.select_engine import engine_on
 from strop.models.names import model_folder
-from strop.training.needs import Logprobs
 from strop.training.pack import pack
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import FloatArray, Group, IntArray, Message, Outcome, Sampling, Task, Trajectory, Turn
 
@@ -41,7 +41,10 @@ def prompts_of(name: str, folder: Path, count: int) -> list[IntArray]:
     if name in SHAPES:
         stream = np.random.default_rng(0)
         return [stream.integers(1, SHAPES[name]["vocab_size"] - 1, 32) for _ in range(count)]
-    from strop.environments.drills import SETTINGS, Drill  # reasoning-gym, which random weights do without
+    from strop.environments.external.reasoning_gym_small import (  # reasoning-gym, which random weights do without
+        SETTINGS,
+        Drill,
+    )
 
     template, kinds = Template.load(folder), list(SETTINGS)
     tasks = [Drill(kinds[index % len(kinds)], 2).task(index // len(kinds)) for index in range(count)]

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.control.beliefs.offsets import Offsets
-from strop.control.evidence import kind
-from strop.control.task_table import keys_of
-from strop.environments.countdown import Countdown
+from strop.control.estimators.level_plus_offset import Offsets
+from strop.control.estimators.support.task_table import keys_of
+from strop.environments.bundled.countdown import Countdown
+from strop.success import kind
 from strop.types import Group, Outcome, Task, Trajectory
 
 LIMIT_SECONDS, LIMIT_BYTES = 1e-3, 1e9

@@ -24,20 +24,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from strop.control.evidence import success
-from strop.environments.arithmetic import Arithmetic
-from strop.filter.rewards.earned import Earned
-from strop.filter.score import Scorer
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.partners import Player
-from strop.generate.player import GroupPlayer
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.group_rollouts import GroupPlayer
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway
 from strop.models.names import model_folder
 from strop.roles import Agent
-from strop.training.needs import HIDDEN, Note
+from strop.success import success
+from strop.training.requirements import HIDDEN, Note
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Outcome, Sampling, Start, Task, Trajectory, Turn
 

@@ -11,14 +11,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from strop.environments.axioms import AXIOMS
-from strop.environments.preferences import Preferences, asked_of, replies_of
+from strop.environments.judging.axiomatic_pairs import AXIOMS
+from strop.environments.judging.preferences import Preferences, asked_of, replies_of
 from strop.generate.reward_model import RewardModel
+from strop.launch.running.launch import launch
 from strop.models.names import model_folder
+from strop.recipes.environments import parse_worlds
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
 from strop.recipes.setting import Setting
-from strop.recipes.worlds import parse_worlds
-from strop.start.launch import launch
 
 
 def made(world: str, steps: int, pairs: int, device: str, root: Path) -> Path:

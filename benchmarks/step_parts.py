@@ -19,20 +19,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import strop.evaluation
-import strop.generate.play
+import strop.generate.rollout
+import strop.launch.running.launch
 import strop.pipeline
-import strop.start.launch
 import strop.training.pack
-from strop.disk import checkpoint
-from strop.disk.ledger import Ledger
-from strop.filter.score import Scorer
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.template import Template
-from strop.observe.journal import Journal
-from strop.observe.metrics import Tally
-from strop.observe.rescore import rescored
+from strop.filter.scoring import Scorer
+from strop.generate.chat_template import Template
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.observe.metrics.step_metrics import Tally
+from strop.observe.run_files.metrics_jsonl import Journal
 from strop.run import Run
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.training.verify_logprobs import rescored
 
 EVALUATION, START = "evaluation", "start"
 _TRAINING = ("step", "accumulate", "finish", "annotate", "note")
@@ -144,7 +144,7 @@ def watched(run: Run, clock: Clock) -> Iterator[None]:
             return await evaluate(*arguments, **named)
 
     everywhere(EVALUATION, evaluate, evaluated)
-    everywhere("attempts (host)", strop.generate.play.play)
+    everywhere("attempts (host)", strop.generate.rollout.play)
     everywhere("packing", strop.training.pack.pack)
     everywhere("rescoring", rescored)
     methods("generation", TorchEngine, "_run")

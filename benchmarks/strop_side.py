@@ -20,13 +20,13 @@ import strop  # noqa: F401 (before torch is imported: it says how threads wait)
 from turns import Finished, Stopwatch
 from workload import GROUP_SIZE, GROUPS_PER_STEP, LEARNING_RATE, WORKLOADS, OddLetters, Workload
 
-from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.evaluation import Evaluation
+from strop.launch.running.launch import launch
 from strop.placement.place import place
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
 from strop.types import Metrics
 
 _NEVER = 1 << 30

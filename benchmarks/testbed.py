@@ -24,11 +24,11 @@ import torch
 from machine import circumstances, output_arguments, publish
 from step_parts import EVALUATION, Clock, watched
 
-from strop.disk.folder import RunFolder, read_rows
 from strop.effects import Plan, find_experiment, load_experiment, run_of
+from strop.launch.experiments.side_by_side import SideBySide, how_many
+from strop.launch.running.launch import launch
 from strop.recipes.setting import Setting
-from strop.start.launch import launch
-from strop.start.side_by_side import SideBySide, how_many
+from strop.storage.run_folder import RunFolder, read_rows
 
 ALONE, ALL, TOKENS, RUNS = 20.0, 240.0, 250_000, 18  # wanted seconds, and for what
 ARM, ATTEMPTS = "treatment", 64  # of a step
@@ -41,12 +41,12 @@ def mark(name):
     now = time.perf_counter(); marks[name] = now - last; last = now
 import torch; mark("import torch")
 import transformers.models.llama.modeling_llama; mark("import transformers")
-import strop.start.launch; mark("import strop")
+import strop.launch.running.launch; mark("import strop")
 from dataclasses import replace
 from pathlib import Path
 from strop.cli.overrides import find_recipe, make_run
 run = replace(make_run(find_recipe("pocket"), {"device": sys.argv[1]}), steps=1); mark("recipe")
-from strop.start import launch as launching
+from strop.launch.running import launch as launching
 from strop import pipeline
 opened, begun, trained = launching._open, launching._begin, pipeline.learn
 def after(function, name):

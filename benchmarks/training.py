@@ -35,10 +35,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaFor
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 

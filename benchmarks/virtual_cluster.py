@@ -29,21 +29,21 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from strop.backends import Completion, Engine, Stop, WeightVersion
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.filter.score import Scorer
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
-from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.models.names import POCKET
 from strop.pipeline import train
-from strop.progress import Flow, Progress
 from strop.run import Run
+from strop.run_state import Flow, Progress
+from strop.storage.ledger import Ledger
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
-from strop.training.needs import Need, Note
+from strop.training.requirements import Need, Note
 from strop.types import Group, IntArray, Metrics, Sampling
 from tests.clock import VirtualLoop
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from strop.disk.folder import RunFolder
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.storage.run_folder import RunFolder
+from tests.observe.dashboard.watching import guest
 from tests.observe.folders import run_folder
-from tests.observe.watch.watching import guest
 
 GROUP, TASKS, A_STEP = 8, 50_000, 64
 KIND = "arithmetic level 2"

@@ -31,10 +31,10 @@ from machine import circumstances, output_arguments, publish, synchronize
 from shapes import SHAPES, prepare
 from training import groups_of
 
-from strop.generate.engines.paged import PagedEngine
-from strop.models.computing import gpu_memory
-from strop.models.outline import outline
-from strop.start.room import Sharing
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.launch.checks.gpu_memory_plan import Sharing
+from strop.models.model_shape import outline
+from strop.models.torch_setup import gpu_memory
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.guide.ampo import ampo
 from strop.recipes.setting import Setting
 from strop.run import Run

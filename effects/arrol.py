@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.pruned_at_random import PrunedAtRandom
+from strop.generate.strategies.random_pruning_control import PrunedAtRandom
 from strop.recipes.rollout.arrol import arrol
 from strop.recipes.setting import Setting
 from strop.run import Run

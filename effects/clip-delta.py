@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.clip_delta import ClipDelta
-from strop.filter.steps_alike import StepsAlike
 from strop.generate.strategies.instructed import Instructed
 from strop.recipes.reward.clip_delta import clip_delta
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.standins.judges.constant_steps import StepsAlike
 
 
 def _run(setting: Setting, form: str) -> Run:

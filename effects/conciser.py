@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.filter.rewards.brief import Brief
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.flat import Flat
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.env_reward import Earned
 from strop.recipes.objective.conciser import conciser
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.effects.fillers import PLACES, WORLD, filler
-from strop.filter.rewards.coin import Coin
+from strop.effects.diffusion_model import PLACES, WORLD, filler
+from strop.filter.rewards.random_control import Coin
 from strop.recipes.objective.d1 import d1
 from strop.recipes.setting import Setting
 from strop.run import Run

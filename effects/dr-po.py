@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
 from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
 from strop.recipes.rollout.dr_po import dr_po
 from strop.recipes.setting import Setting

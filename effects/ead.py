@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.generate.strategies.best_of import BestOf
+from strop.generate.strategies.best_of_n import BestOf
 from strop.generate.strategies.independent import Independent
 from strop.recipes.rollout.ead import ead
 from strop.recipes.setting import Setting

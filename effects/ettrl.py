@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.trees.random_forks import RandomForks
+from strop.generate.strategies.random_fork_control import RandomForks
 from strop.recipes.rollout.ettrl import ettrl
 from strop.recipes.setting import Setting
 from strop.run import Run

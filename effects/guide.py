@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
-from strop.environments.misguided import Misguided
+from strop.environments.wrappers.wrong_hint_control import Misguided
 from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.generate.strategies.independent import Independent
 from strop.recipes.guide.guide import guide

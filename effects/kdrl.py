@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
-from strop.effects.earlier import earlier_model
-from strop.filter.rewards.coin import Coin
+from strop.effects.prior_runs import earlier_model
+from strop.filter.rewards.random_control import Coin
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.distill.kdrl import kdrl
 from strop.recipes.setting import Setting

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from strop.cli.models import hush
-from strop.control.paces.exact_lag import ExactLag
-from strop.disk.folder import read_rows
+from strop.control.admission.exact_lag import ExactLag
 from strop.errors import StropError
 from strop.evaluation import Evaluation
-from strop.observe.intervals import paired
-from strop.observe.provenance import versions
+from strop.launch.running.launch import launch
+from strop.observe.run_files.provenance import versions
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
+from strop.stats.intervals import paired
+from strop.storage.run_folder import read_rows
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.masked import Masked
 from strop.training.corrections.sequence_truncated import SequenceTruncated

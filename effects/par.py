@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
-from strop.effects.earlier import earlier_model
-from strop.filter.rewards.coin import Coin
+from strop.effects.prior_runs import earlier_model
 from strop.filter.rewards.preferred import Preferred
+from strop.filter.rewards.random_control import Coin
 from strop.recipes.reward.axiomatic_preference import axiomatic_preference
 from strop.recipes.reward.par import par
 from strop.recipes.setting import Setting

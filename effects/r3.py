@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
 from strop.recipes.rollout.r3 import r3

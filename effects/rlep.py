@@ -15,7 +15,7 @@ from pathlib import Path
 
 from strop.control.samplers.few import Few
 from strop.effects import Experiment
-from strop.effects.earlier import earlier_run
+from strop.effects.prior_runs import earlier_run
 from strop.generate.strategies.independent import Independent
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.replay.rlep import rlep

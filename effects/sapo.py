@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
-from strop.effects.earlier import earlier_run
+from strop.effects.prior_runs import earlier_run
 from strop.generate.strategies.swarm import Swarm
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting

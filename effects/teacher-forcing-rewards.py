@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.effects import Experiment
-from strop.effects.earlier import earlier_model
-from strop.generate.agents.demonstrate_another import DemonstrateAnother
+from strop.effects.prior_runs import earlier_model
+from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
 from strop.recipes.classics.sft import sft
 from strop.recipes.reward.teacher_forcing_rewards import teacher_forcing_rewards
 from strop.recipes.setting import Setting

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.effects.fillers import PLACES, WORLD, filler
-from strop.filter.rewards.coin import Coin
-from strop.recipes.filling import reading
+from strop.effects.diffusion_model import PLACES, WORLD, filler
+from strop.filter.rewards.random_control import Coin
+from strop.recipes.diffusion import reading
 from strop.recipes.objective.tracerl import tracerl
 from strop.recipes.setting import Setting
 from strop.run import Run

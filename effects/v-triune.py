@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.any_threshold import AnyThreshold
 from strop.filter.rewards.overlap import Overlap
+from strop.filter.rewards.random_threshold_control import AnyThreshold
 from strop.filter.rewards.tightening import Tightening
 from strop.recipes.reward.v_triune import v_triune
 from strop.recipes.setting import Setting

@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 STAY = ("environments/bundled", "environments/data", "environments/judging", "environments/wrappers", "environments/external", "environments/isolation", "environments/multi_agent", "environments/format",
-        "control/admission", "generate/engines", "generate/llm_clients", "generate/serve", "generate/memory", "standins", "stats", "text", "observe/health", "observe/dashboard", "observe/report", "observe/metrics",
+        "control/admission", "generate/engines", "generate/llm_clients", "generate/serve", "generate/memory", "standins", "stats", "text", "observe/health", "observe/dashboard", "observe/report/write_report", "observe/metrics/step_metrics",
         "observe/live", "observe/run_files", "training/machine", "replay/memory")
 STAGES = ("control", "filter", "generate", "environments", "replay", "training", "observe")
 CLASSIC = ("classics", "studies")

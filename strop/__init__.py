@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strop.face import recipe, train
+    from strop.api import recipe, train
     from strop.recipes.setting import Setting
     from strop.run import Run
 
@@ -20,9 +20,9 @@ __all__ = ["Run", "Setting", "__version__", "recipe", "resume", "train"]
 
 # imported when they are first asked for: torch alone takes seconds
 _HOMES = {
-    "recipe": "strop.face",
-    "resume": "strop.face",
-    "train": "strop.face",
+    "recipe": "strop.api",
+    "resume": "strop.api",
+    "train": "strop.api",
     "Run": "strop.run",
     "Setting": "strop.recipes.setting",
 }

@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.score import Scorer
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.scoring import Scorer
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.observe.majority import majority_at_k
 from strop.roles import Agent, Reward, Strategy, World
+from strop.stats.maj_at_k import majority_at_k
 from strop.types import FloatArray, Group, Metrics, Outcome, Task
 
 HeldOut: TypeAlias = tuple[World, Sequence[Task]]

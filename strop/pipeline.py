@@ -10,17 +10,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns
+from strop.capabilities import Learns
 from strop.errors import RewardError, first_of
-from strop.filter.verdicts import passes
-from strop.observe.laps import Laps
-from strop.observe.rescore import rescored
-from strop.progress import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
-from strop.training.families import families, packed_steps
+from strop.filter.apply_gates import passes
+from strop.observe.metrics.step_timer import Laps
+from strop.run_state import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
+from strop.training.comparison_groups import families, packed_steps
 from strop.training.learners import teach
-from strop.training.notes import notes_needed
 from strop.training.objective import Objective
+from strop.training.policy_stats import notes_needed
 from strop.training.stream import Stream
+from strop.training.verify_logprobs import rescored
 from strop.types import Group, Metrics, Task, Trajectory
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from strop.machines import fact
+from strop.backends import fact
 from strop.types import Origin
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from strop.control.standing import Standing
-    from strop.filter.paid import Paid
-    from strop.generate.partners import Dialogue, Player
+    from strop.control.admission.support.admission_state import Standing
+    from strop.filter.paid_text import Paid
+    from strop.generate.interfaces import Dialogue, Player
     from strop.training.batch import Batch, Output
-    from strop.training.needs import Need, Note
+    from strop.training.requirements import Need, Note
     from strop.types import FloatArray, Group, Message, Metrics, Observation, Sampling, Start, Task, Trajectory, Verdict
 
 # ---- generate
@@ -139,7 +139,7 @@ class Sampler(Protocol):
 
 
 class Writer(Protocol):
-    """Which new tasks follow from this group? Those that do not leak (`control/offers.py`) go to the sampler."""
+    """Which new tasks follow from this group? Those that do not leak go to the sampler."""
 
     async def __call__(self, group: Group, play: Player) -> list[Task]: ...
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from strop.control.beliefs.counts import Counts
+from strop.backends import Channel, Engine, Trainer
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.evaluation import Evaluation
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.generate.agents.chat import Chat
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.strategies.independent import Independent
-from strop.machines import Channel, Engine, Trainer
 from strop.observe.trackers import Tracker
 from strop.replay.fifo import Fifo
 from strop.roles import (

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 Metrics: TypeAlias = dict[str, float]
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float32]
-FilePath: TypeAlias = Annotated[str, "FilePath"]  # a file or folder that a part reads; see disk/paths.py
+FilePath: TypeAlias = Annotated[str, "FilePath"]  # a file or folder that a part reads; see storage/named_files.py
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Trajectory:
     values: FloatArray | None = None  # [train] [N]
     advantages: FloatArray | None = None  # [train] [N]
     returns: FloatArray | None = None  # [train] [N]
-    ratios: FloatArray | None = None  # [train] [N], policy / sampler before a step, where `observe/rescore.py` looked
+    ratios: FloatArray | None = None  # [train] [N], policy / sampler before a step, see `training/verify_logprobs.py`
     notes: dict[str, NDArray[Any]] = field(default_factory=dict)  # [train] [N, ...], see `Trainer.note`
 
     @property

@@ -24,16 +24,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.start.launch import launch, relaunch
+from strop.launch.running.launch import launch, relaunch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from tests.chaos_leftovers import MARK, left_behind, things
 from tests.chaos_modes import LAG, MODES, Mode, can_run, traces
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 # how the command line of each kind of process begins, or the module that it runs
 KINDS = {
-    "engine": "strop.placement.host",
+    "engine": "strop.placement.engine_host",
     "reward": "strop.filter.worker",
     "actor": "ray::Hosted",
     "rank": "strop.training.machine.rank",

@@ -8,14 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
 from strop.generate.agents.chat import Chat
+from strop.launch.experiments.retrain import retrain
 from strop.placement.place import place
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.retrain import retrain
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.weights.fingerprint import fingerprint
 from tests.parts import EvenLength, LongerIsBetter
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.start.test_resume import CONTEXT
+from tests.launch.running.test_resume import CONTEXT
 
 _PATIENCE = 120.0  # seconds
 

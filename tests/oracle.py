@@ -46,8 +46,8 @@ def digests(name: str) -> Digests:
     """What a run of this recipe leaves behind: nothing of it depends on the clock."""
     from strop.catalogue.acts import read_acts
     from strop.catalogue.record import records
-    from strop.models.quiet import hush
-    from strop.start.launch import launch
+    from strop.launch.running.launch import launch
+    from strop.models.silence_libraries import hush
     from tests.recipes.test_acts import small
 
     hush()
@@ -112,7 +112,7 @@ def _cell(column: str, value: Any) -> str:
 
 
 def _turns(data: bytes) -> str:
-    """As `disk/turns.py` writes them, without the names of fields."""
+    """As `storage/turn_bytes.py` writes them, without the names of fields."""
     start = 4 + int.from_bytes(data[:4], "little")
     return f"{_numbers(json.loads(data[4:start]))} {hashlib.sha256(data[start:]).hexdigest()}"
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import torch
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.preferences import Preferences, asked_of, replies_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.judging.preferences import Preferences, asked_of, replies_of
 from strop.generate.reward_model import RewardModel
 from strop.kernels.cpu.build import library
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 

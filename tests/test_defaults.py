@@ -4,8 +4,8 @@ The table beside this file (`defaults.json`) holds each class of these rooms in 
 strop.training.losses, strop.training.advantages, strop.training.corrections, strop.training.reductions,
 strop.training.values, strop.training.views, strop.training.trainers, strop.training.step_scales, strop.filter.gates,
 strop.filter.rewards, strop.replay, strop.environments, strop.generate.strategies, strop.generate.guidances,
-strop.models, strop.control, strop.control.beliefs, strop.control.budgets, strop.control.paces, strop.control.samplers
-and strop.control.writers ;
+strop.models, strop.control, strop.control.estimators, strop.control.budgets, strop.control.admission,
+strop.control.samplers and strop.control.task_generators ;
 to renew it on purpose, and look at what `git diff` says:
 python -m tests.test_defaults
 """

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = ("add-a-mechanism", "add-a-strategy", "add-a-world")
 _MADE = """
 from strop.recipes import build, recipe_named
-from strop.recipes.worlds import parse_worlds
+from strop.recipes.environments import parse_worlds
 print(build(recipe_named("rare_tokens"), {"power": 1.0}).losses)
 print(build(recipe_named("second_halves"), {"share": 0.3}).strategy)
 print(parse_worlds("lexicon:3", 0))

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from strop.abilities import OnDevice, inside
+from strop.capabilities import OnDevice, inside
 from strop.cli.effect import run_effect, setting_of
-from strop.control.samplers.permuted import Permuted
+from strop.control.samplers.permuted_control import Permuted
 from strop.control.samplers.uniform import Uniform
 from strop.effects import (
     ARMS,
@@ -32,12 +32,12 @@ from strop.effects import (
     write_result,
 )
 from strop.errors import ConfigurationError
-from strop.observe.curves import mean_curve, share_of_tokens
-from strop.observe.intervals import Difference
+from strop.observe.metrics.tokens_to_target import mean_curve, share_of_tokens
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 from strop.run import Run
-from tests.models import save_pocket_like
+from strop.stats.intervals import Difference
+from tests.tiny_models import save_pocket_like
 
 EFFECTS = Path(__file__).parent.parent / "effects"
 

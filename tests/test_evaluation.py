@@ -11,9 +11,9 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.evaluation import Score, heldout_metrics, pass_at_k
-from strop.observe.majority import majority_at_k
-from strop.observe.paired_tasks import over_tasks
-from strop.observe.sample_size import TaskSpread, spread_of
+from strop.stats.maj_at_k import majority_at_k
+from strop.stats.paired_difference import over_tasks
+from strop.stats.sample_size import TaskSpread, spread_of
 
 
 def by_enumeration(votes: list[tuple[int, int]], silent: int, k: int) -> float:

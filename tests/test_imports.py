@@ -11,39 +11,42 @@ PACKAGE = Path(__file__).parent.parent / "strop"
 
 # a module may import from its own layer's support and from any layer above it in this list, never from one below
 LAYERS = [
-    ["errors", "types", "catalogue"],
-    ["machines"],
+    ["errors", "types", "catalogue", "concurrency", "text"],
+    ["stats"],
+    ["success"],
+    ["backends"],
     ["roles"],
-    ["abilities"],
-    ["processes"],
+    ["capabilities"],
+    ["workers"],
+    ["sandbox"],
     ["kernels"],
     ["models"],
     ["weights"],
-    ["disk"],
-    ["generate", "environments", "filter", "control", "replay", "training", "observe", "placement"],
+    ["storage"],
+    ["generate", "environments", "filter", "control", "replay", "training", "observe", "placement", "standins"],
     ["evaluation"],
-    ["progress"],
+    ["run_state"],
     ["pipeline"],
     ["run"],
     ["attack"],
-    ["start"],
+    ["launch"],
     ["recipes", "pocket"],
     ["effects", "simulate"],
-    ["face"],
+    ["api"],
     ["cli", "__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # rooms full of mechanisms: a file here never imports another file of any such room
 ROOMS = {
-    "generate/advisers", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
-    "filter/gates", "control/samplers", "control/beliefs", "control/budgets", "control/paces",
-    "control/writers", "replay", "training/advantages", "training/corrections", "training/losses",
+    "generate/llm_clients", "generate/agents", "generate/guidances", "generate/strategies", "filter/rewards",
+    "filter/gates", "control/samplers", "control/estimators", "control/budgets", "control/admission",
+    "control/task_generators", "replay", "training/advantages", "training/corrections", "training/losses",
     "training/reductions", "training/views", "weights/channels", "training/step_scales", "training/losses/imitation",
     "training/losses/outside", "training/losses/pairs", "training/losses/preferences",
     "filter/rewards/conversation", "filter/rewards/judged",
     "filter/rewards/tools",
-    "observe/verdicts", "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
+    "observe/health", "generate/strategies/helped", "generate/strategies/memory", "generate/strategies/trees",
 }  # fmt: skip
 
 
@@ -149,7 +152,7 @@ def test_a_mechanism_never_imports_a_sibling() -> None:
 
 def test_heavy_imports_stand_where_they_are_needed() -> None:
     """Importing the words of the house loads no torch: reward workers start with them."""
-    for name in ("types", "roles", "abilities", "errors", "disk/ledger"):
+    for name in ("types", "roles", "capabilities", "errors", "storage/ledger"):
         text = (PACKAGE / f"{name}.py").read_text()
         tree = ast.parse(text)
         top = [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)]

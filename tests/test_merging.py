@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from strop.errors import ConfigurationError, ModelError
 from strop.models.merging import merge
 from strop.models.model import load_model
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:

@@ -22,15 +22,15 @@ from transformers import (
 )
 
 from strop.errors import ConfigurationError, ModelError
-from strop.filter.judges import Generative
-from strop.generate.engines.torch import TorchEngine, read_weights
-from strop.models.folder import check_context, check_model_folder
+from strop.filter.judges.pairwise_judge import Generative
+from strop.generate.engines.cpu.torch_engine import TorchEngine, read_weights
+from strop.models.check_folder import check_context, check_model_folder
 from strop.models.model import load_model
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.critic import Critic
 from strop.types import Sampling, Task
 from tests.generate.engines.asking import asked, opened, prompts_of, worst_difference
-from tests.models import load_reference, save_pocket_like, save_tiny_model, save_tokenizer
+from tests.tiny_models import load_reference, save_pocket_like, save_tiny_model, save_tokenizer
 
 _LOST = "model.layers.0.self_attn.q_proj.weight"
 _SIZES: dict[str, Any] = {

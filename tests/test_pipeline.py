@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
+from strop.backends import WeightVersion
+from strop.control.admission.bounded_lag import BoundedLag
+from strop.control.admission.over_provision import OverProvision
+from strop.control.admission.support.admission_state import Standing
+from strop.control.admission.token_budget import TokenBudget
 from strop.control.budgets.fixed import Fixed
-from strop.control.paces.bounded_lag import BoundedLag
-from strop.control.paces.over_provision import OverProvision
-from strop.control.paces.token_budget import TokenBudget
 from strop.control.samplers.uniform import Uniform
-from strop.control.standing import Standing
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.errors import DeliveryError, RewardError, StarvationError
 from strop.evaluation import Evaluation
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy, attempt_key
-from strop.machines import WeightVersion
-from strop.observe.busy_clock import BusyClock
+from strop.observe.metrics.busy_clock import BusyClock
 from strop.pipeline import train
-from strop.progress import Flow, Progress
 from strop.roles import Belief, Pace, Reward, Sampler, World
 from strop.run import Run
+from strop.run_state import Flow, Progress
+from strop.storage.ledger import Ledger
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Message, Metrics, Observation, Outcome, Task, Trajectory
 from tests.clock import AtOnce, run_virtually
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from strop.abilities import generated
-from strop.control.beliefs.counts import Counts
+from strop.capabilities import generated
+from strop.concurrency import together
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.uniform import Uniform
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.of_task import world_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.data.lookup import world_of
 from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.partners import Player
-from strop.generate.pieces import cut, given
+from strop.generate.interfaces import Player
 from strop.generate.policy import attempt_key
-from strop.generate.together import together
+from strop.generate.turn_ops import cut, given
 from strop.pipeline import train
 from strop.roles import Belief, Budget, Gate, Reward, Sampler, Strategy, Writer
-from strop.training.families import families, optimizer_steps
+from strop.training.comparison_groups import families, optimizer_steps
 from strop.types import Group, Origin, Outcome, Start, Task, Trajectory, Verdict
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened, reply
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from strop.abilities import Closes, inside, outermost
 from strop.attack.episodes import places, said
-from strop.environments.apart import Apart
-from strop.environments.pooled import Pooled
-from strop.environments.trials import Trials
-from strop.filter.paid import Paid
-from strop.filter.score import Scorer, is_relative, reward_names
+from strop.capabilities import Closes, inside, outermost
+from strop.environments.code_execution import Trials
+from strop.environments.isolation.pool import Pooled
+from strop.environments.isolation.subprocess import Apart
+from strop.filter.paid_text import Paid
+from strop.filter.scoring import Scorer, is_relative, reward_names
 from strop.roles import Reward, World
 from strop.types import Group, Task, Trajectory
 

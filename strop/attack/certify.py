@@ -18,7 +18,7 @@ from strop.attack.checks.programs import programs
 from strop.attack.checks.steady import steady
 from strop.attack.examined import Examined
 from strop.errors import StropError
-from strop.filter.score import reward_names
+from strop.filter.scoring import reward_names
 from strop.roles import Reward, World
 
 _TASKS, _FEW = 24, 4  # at which completions are tried; where each is a program that has to run

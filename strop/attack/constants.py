@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.environments.scratchpad import final_answer
+from strop.environments.format.think_tags import final_answer
 
 _VALUES = ("0", "1", "-1", "nan", "inf", "yes", "no", "True", "False", "None")
 _REST = ("", " ", "?", "I do not know.", "[]", "{}", "<answer></answer>", "\\boxed{}", "The answer is")

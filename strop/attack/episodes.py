@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 
-from strop.abilities import Demonstrates
-from strop.environments.apart import InsideApart
-from strop.generate.play import Guarded, WorldFailed, describe
+from strop.capabilities import Demonstrates
+from strop.environments.isolation.subprocess import InsideApart
+from strop.generate.rollout import Guarded, WorldFailed, describe
 from strop.roles import Environment, World
 from strop.types import IntArray, Message, Outcome, Task, Trajectory, Turn
 

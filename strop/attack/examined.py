@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from strop.attack.asked import AskedRewards
-from strop.attack.bench import KnownTask, known_tasks
 from strop.attack.certificate import CheckResult
 from strop.attack.constants import frame_of
-from strop.environments.scratchpad import final_answer
+from strop.attack.run_attack import KnownTask, known_tasks
+from strop.environments.format.think_tags import final_answer
 from strop.errors import StropError
 
 EQUAL = 1e-9

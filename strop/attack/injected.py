@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.abilities import inside
 from strop.attack.asked import AskedRewards, has_box, pay_of
-from strop.attack.bench import KnownTask, known_tasks
 from strop.attack.injections import KINDS, injection
-from strop.attack.standing import shown
-from strop.environments.apart import Apart
+from strop.attack.results import shown
+from strop.attack.run_attack import KnownTask, known_tasks
+from strop.capabilities import inside
+from strop.environments.isolation.subprocess import Apart
 from strop.errors import StropError
 from strop.roles import Adviser, Reward, World
 

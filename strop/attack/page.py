@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from strop.attack.certificate import Certificate
-from strop.attack.standing import shown
-from strop.observe.page import STYLE
-from strop.observe.templates import compiled
+from strop.attack.results import shown
+from strop.observe.report.jinja import compiled
+from strop.observe.report.layout import STYLE
 
 _STYLE = """
 .verdict { font-size: 38px; font-weight: 650; letter-spacing: -0.03em; line-height: 1.15; margin: 4px 0 2px; }

@@ -11,15 +11,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from strop.abilities import Demonstrates
 from strop.attack.asked import AskedRewards
-from strop.attack.bench import prompt_text
 from strop.attack.constants import ConstantCompletion, constants, frame_of, is_same, most_frequent
 from strop.attack.episodes import shown
-from strop.environments.scratchpad import final_answer
+from strop.attack.run_attack import prompt_text
+from strop.capabilities import Demonstrates
+from strop.environments.format.think_tags import final_answer
 from strop.errors import RewardError, StropError
-from strop.filter.rewards.checked import Checked
-from strop.generate.play import describe
+from strop.filter.rewards.env_check import Checked
+from strop.generate.rollout import describe
 from strop.roles import World
 from strop.types import Task, Trajectory
 

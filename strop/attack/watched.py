@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from strop.abilities import Opens, outermost
-from strop.filter.paid import Paid
-from strop.filter.score import reward_names
+from strop.capabilities import Opens, outermost
+from strop.filter.paid_text import Paid
+from strop.filter.scoring import reward_names
 from strop.roles import Reward
 from strop.types import Group
 

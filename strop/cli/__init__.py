@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from strop.cli.options import PASS_ON, AsJson, Debug, Device, Model, Runs, Seed, Threads, Trust, app
+from strop.cli.app import PASS_ON, AsJson, Debug, Device, Model, Runs, Seed, Threads, Trust, app
 from strop.errors import BusyError, ConfigurationError, DataError, ModelError, StropError
 
 _REFUSALS = (ConfigurationError, ModelError, DataError, BusyError)  # nothing was started
@@ -63,7 +63,7 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a model: `strop train grpo steps=50 world=compose:1`. Lists recipes and their fields with --help."""
-    from strop.cli.words import parse_words, refuse_mistyped
+    from strop.cli.arguments import parse_words, refuse_mistyped
 
     wish = parse_words(words or [])
     if wish.wants_help:
@@ -84,11 +84,11 @@ def train(
 def _show_help(recipe: str) -> None:
     """Of `strop train`: the fields of a recipe, or the recipes."""
     if recipe:
-        from strop.cli.fields import show_fields
+        from strop.cli.field_help import show_fields
 
         show_fields(recipe)
     else:
-        from strop.cli.describe import show_recipes
+        from strop.cli.recipe_help import show_recipes
 
         show_recipes()
 
@@ -241,7 +241,7 @@ def recipes(
     debug: Debug = False,
 ) -> None:
     """List recipes: all, those of a class, or those in whose description a word stands."""
-    from strop.cli.describe import list_recipes
+    from strop.cli.recipe_help import list_recipes
 
     list_recipes(asked)
 
@@ -256,8 +256,7 @@ def papers(
     show_papers(key, as_json)
 
 
-from strop.cli import outputs as outputs  # noqa: E402 (help shows commands in the order in which they are made)
-from strop.cli import trials as trials  # noqa: E402
+from strop.cli import experiments, run_outputs  # noqa: E402, F401 (help shows commands in the order in which they are made)
 
 
 def main() -> None:

@@ -11,25 +11,25 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from strop.abilities import Meets, inside
-from strop.attack.bench import attacked
 from strop.attack.injected import InjectionStanding, asks_client, injected
-from strop.attack.standing import WorldStanding, largest, shown
+from strop.attack.results import WorldStanding, largest, shown
+from strop.attack.run_attack import attacked
+from strop.capabilities import Meets, inside
 from strop.catalogue.record import recipe_files
+from strop.cli.arguments import parse_words
 from strop.cli.certify import write_certificates
-from strop.cli.describe import table
 from strop.cli.models import find_model, open_policy
 from strop.cli.overrides import find_recipe, make_run
-from strop.cli.rooms import modules, named, values
-from strop.cli.words import parse_words
-from strop.environments.programs import Programs
+from strop.cli.parts_by_name import modules, named, values
+from strop.cli.recipe_help import table
+from strop.environments.bundled.programs import Programs
 from strop.errors import ConfigurationError, nearest
 from strop.filter import rewards as room
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.passed_tests import PassedTests
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
-from strop.recipes.worlds import bundled_worlds, parse_worlds
+from strop.filter.rewards.unit_tests import PassedTests
+from strop.recipes.environments import bundled_worlds, parse_worlds
 from strop.roles import Reward, World
 
 _SHOWN = 5  # findings
@@ -80,7 +80,7 @@ def rewards_of(
         return [(world, (PythonFunction(word),)) for world in chosen]
     kind = named(room, word, Reward)
     if kind is None:
-        known = {*modules(room), *recipe_files(), *bundled_worlds()}
+        known = {*modules(room, Reward), *recipe_files(), *bundled_worlds()}
         raise ConfigurationError(f"there is no reward and no recipe {word!r}: {nearest(word, known)}, FILE.py:FUNCTION")
     return [(world, (_made(kind, overrides, world),)) for world in chosen]
 

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from strop.disk.browsing import LedgerBrowser
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
-from strop.observe.facts import read_facts
-from strop.observe.transcripts import Reader, contexts
+from strop.observe.report.transcripts import Reader, contexts
+from strop.observe.run_files.run_info import read_facts
+from strop.storage.ledger import Ledger
+from strop.storage.ledger_browser import LedgerBrowser
+from strop.storage.run_folder import RunFolder
 from strop.types import Group, Trajectory
 
 _BATCH = 1024  # rows of a parquet file that are in memory at a time

@@ -14,7 +14,7 @@ from rich.markup import escape
 from strop.attack.certificate import Certificate
 from strop.attack.certify import certified
 from strop.attack.page import page
-from strop.attack.standing import shown
+from strop.attack.results import shown
 from strop.roles import Reward, World
 
 _SHOWN = 10  # findings

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from strop.backends import Stop
 from strop.cli.models import find_model, open_policy
 from strop.errors import ConfigurationError
+from strop.generate.conversation import Talk
 from strop.generate.policy import Policy, attempt_key
-from strop.generate.talk import Talk
-from strop.machines import Stop
-from strop.models.quiet import hush
-from strop.observe.visible import visible
+from strop.models.silence_libraries import hush
+from strop.observe.report.escape import visible
 from strop.types import Message, Sampling, Start, Task
 
 

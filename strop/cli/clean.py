@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder
 from strop.errors import CheckpointError, ConfigurationError
-from strop.observe.facts import find_runs, is_running
+from strop.observe.run_files.run_info import find_runs, is_running
+from strop.storage import checkpoint
+from strop.storage.run_folder import RunFolder
 
 
 def clean(root: Path, is_wanted: bool) -> None:

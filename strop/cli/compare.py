@@ -12,16 +12,16 @@ from typing import Any
 
 from rich.console import Console
 
-from strop.cli.live import shown
+from strop.cli.arguments import parse_words
+from strop.cli.live_table import shown
 from strop.cli.overrides import find_recipe, make_run
-from strop.cli.words import parse_words
-from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError
-from strop.models.computing import device_problem
-from strop.observe.comparison import page_of, summarize
-from strop.observe.provenance import code, commit, hardware, versions
+from strop.launch.experiments.side_by_side import Job, SideBySide, how_many
+from strop.models.torch_setup import device_problem
+from strop.observe.report.compare_runs import page_of, summarize
+from strop.observe.run_files.provenance import code, commit, hardware, versions
 from strop.run import Run
-from strop.start.side_by_side import Job, SideBySide, how_many
+from strop.storage.run_folder import RunFolder
 
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends a run
 

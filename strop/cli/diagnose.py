@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError
-from strop.observe.bootstrap import ValueStanding, picked, standings
-from strop.observe.curves import curve
-from strop.observe.facts import find_runs, read_summary
-from strop.observe.run_settings import settings_of, varied
+from strop.observe.metrics.tokens_to_target import curve
+from strop.observe.run_files.run_info import find_runs, read_summary
+from strop.observe.run_files.settings_table import settings_of, varied
+from strop.stats.bootstrap import ValueStanding, picked, standings
+from strop.storage.run_folder import RunFolder
 
 
 def diagnose(places: Sequence[Path], resamples: int, seed: int, as_json: bool) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
-from strop.observe.examination import examine, rules
-from strop.observe.facts import find_runs
-from strop.observe.verdicts import RunVerdict
+from strop.observe.examine import examine, rules
+from strop.observe.health import RunVerdict
+from strop.observe.run_files.run_info import find_runs
+from strop.storage.run_folder import RunFolder
 
 
 def doctor(paths: Sequence[Path], as_json: bool) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from strop.cli.live import shown
+from strop.cli.live_table import shown
 from strop.cli.overrides import convert
 from strop.effects import Figures, Plan, find_experiment, load_experiment, run_experiment, write_result
 from strop.errors import ConfigurationError, nearest

@@ -13,21 +13,21 @@ from rich.console import Console
 from rich.table import Table
 
 from strop.cli.models import find_model, open_policy
-from strop.cli.planning import against_table, differences, plan_text, planned, spread_over
+from strop.cli.sample_size_advice import against_table, differences, plan_text, planned, spread_over
 from strop.cli.trusting import is_trusted
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder
-from strop.disk.source import from_source
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation, Score, evaluate, held_out
-from strop.filter.rewards.earned import Earned
-from strop.filter.score import Scorer
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.scoring import Scorer
 from strop.generate.policy import Policy
-from strop.models.quiet import hush
-from strop.observe.sample_size import TaskSpread
-from strop.recipes.worlds import bundled_worlds, parse_worlds
+from strop.models.silence_libraries import hush
+from strop.recipes.environments import bundled_worlds, parse_worlds
 from strop.roles import Reward, World
 from strop.run import Run
+from strop.stats.sample_size import TaskSpread
+from strop.storage import checkpoint
+from strop.storage.run_folder import RunFolder
+from strop.storage.run_source import from_source
 from strop.types import Sampling
 
 _MOST_LEVELS = 64
@@ -178,7 +178,7 @@ async def _scores(
 
 def judges(world: World) -> tuple[Reward, ...]:
     """A world that pays judges itself; of any other, the final reply is checked."""
-    from strop.filter.rewards.checked import Checked
+    from strop.filter.rewards.env_check import Checked
 
     return (Earned(),) if world.pays else (Checked((world,)),)
 

@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder
 from strop.errors import CheckpointError, ConfigurationError
-from strop.observe.facts import voices_of
+from strop.observe.run_files.run_info import voices_of
+from strop.storage import checkpoint
+from strop.storage.run_folder import RunFolder
 
 CONVERTER = "convert_hf_to_gguf.py"  # of llama.cpp
 _ADAPTERS = "adapter"

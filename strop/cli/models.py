@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from strop.errors import ModelError, nearest
-from strop.generate.engines.choice import engine_on
-from strop.generate.engines.diffusion import DiffusionEngine
+from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
+from strop.generate.engines.select_engine import engine_on
 from strop.generate.policy import Policy
-from strop.models.folder import check_model_folder, longest_sequence, read_config
-from strop.models.masks import canvas_places, fills_masks
+from strop.models.check_folder import check_model_folder, longest_sequence, read_config
+from strop.models.mask_token import canvas_places, fills_masks
 from strop.models.names import model_folder
-from strop.recipes.chosen_model import chosen_model
+from strop.recipes.model_paths import chosen_model
 from strop.types import Sampling
 
 _CONTEXT = 8192

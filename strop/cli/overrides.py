@@ -14,12 +14,12 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from strop.cli.conversion import describe, read_as
-from strop.disk.paths import is_own
-from strop.disk.trust import require_trust
+from strop.cli.text_to_values import describe, read_as
 from strop.errors import ConfigurationError, StropError, nearest
 from strop.recipes import Recipe, build, parameters_of, recipe_named
 from strop.run import Run
+from strop.storage.named_files import is_own
+from strop.storage.trust import require_trust
 
 
 def find_recipe(name: str, trust: bool = False) -> Recipe:

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from strop.catalogue.pages import page_of
 from strop.catalogue.papers import Paper, find_papers
-from strop.cli.describe import table, wide_console
+from strop.cli.recipe_help import table, wide_console
 from strop.errors import ConfigurationError, nearest
 
 

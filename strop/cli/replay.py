@@ -7,11 +7,11 @@ from pathlib import Path
 from rich.console import Console
 
 from strop.cli.trusting import is_trusted
-from strop.disk.folder import RunFolder
-from strop.disk.source import from_source
-from strop.models.quiet import hush
-from strop.start.origin import differences
-from strop.start.retrain import Replayed, retrain
+from strop.launch.experiments.retrain import Replayed, retrain
+from strop.launch.running.provenance_check import differences
+from strop.models.silence_libraries import hush
+from strop.storage.run_folder import RunFolder
+from strop.storage.run_source import from_source
 
 
 def replay_run(path: Path, quiet: bool, trust: bool = False) -> int:

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from strop.disk.folder import RunFolder
 from strop.errors import ConfigurationError, nearest
-from strop.observe.charts import short
-from strop.observe.facts import Facts, find_runs, read_facts
-from strop.observe.report import write_report
+from strop.observe.report.svg_charts import short
+from strop.observe.report.write_report import write_report
+from strop.observe.run_files.run_info import Facts, find_runs, read_facts
+from strop.storage.run_folder import RunFolder
 
 _COLOURS = {"complete": "green", "running": "cyan", "stopped": "yellow"}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from strop.cli.app import TOKEN
 from strop.cli.models import find_model, open_policy
-from strop.cli.options import TOKEN
 from strop.errors import ConfigurationError
-from strop.models.quiet import hush
+from strop.models.silence_libraries import hush
 from strop.types import Sampling
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -40,8 +40,8 @@ def serve(asked: Serving) -> None:
             f"--host {asked.host} would let other machines in: say --open as well, and have {TOKEN} set to a secret"
         )
     try:
-        from strop.generate.serve.door import Door
         from strop.generate.serve.public import Public
+        from strop.generate.serve.server import Door
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
     hush()

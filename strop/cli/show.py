@@ -8,12 +8,12 @@ from typing import Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
-from strop.observe.facts import read_facts
-from strop.observe.transcripts import Reader, Token, Utterance, contexts, telling
-from strop.observe.visible import visible
+from strop.observe.report.escape import visible
+from strop.observe.report.transcripts import Reader, Token, Utterance, contexts, telling
+from strop.observe.run_files.run_info import read_facts
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.types import Trajectory
 
 By = Literal["none", "credit", "chance", "ratio", "version"]

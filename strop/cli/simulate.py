@@ -8,19 +8,19 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from strop.abilities import Loads, inside
+from strop.capabilities import Loads, inside
 from strop.catalogue.record import recipe_files
-from strop.cli.describe import table
+from strop.cli.arguments import parse_words
 from strop.cli.overrides import find_recipe, make_run
-from strop.cli.rooms import modules, named, values
-from strop.cli.words import parse_words
-from strop.control import beliefs, samplers
-from strop.control.beliefs.counts import Counts
+from strop.cli.parts_by_name import modules, named, values
+from strop.cli.recipe_help import table
+from strop.control import estimators, samplers
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Belief, Sampler
-from strop.simulate.contest import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
-from strop.simulate.course import Control
+from strop.simulate.compare_samplers import BOUNDS, MOST, ArmStanding, Maker, contest, of_parts, permuted, sampler_of
 from strop.simulate.scenarios import SCENARIOS, Scenario
+from strop.simulate.training_loop import Control
 
 
 def simulate(words: Sequence[str], scenarios: Sequence[Scenario], seeds: int, as_json: bool, belief: str = "") -> None:
@@ -55,7 +55,7 @@ def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple
     if (kind := named(samplers, word, Sampler)) is not None:
         return sampler_of(kind, values(kind, overrides), chosen or Counts()), []
     if not word.endswith(".py") and word not in recipe_files():
-        known = {*modules(samplers), *recipe_files()}
+        known = {*modules(samplers, Sampler), *recipe_files()}
         raise ConfigurationError(f"there is no sampler and no recipe {word!r}: {nearest(word, known)}")
     scenario = next(iter(SCENARIOS.values()))
     sizes = {"groups_per_step": str(scenario.groups_per_step), "group_size": str(scenario.group_size)}
@@ -68,8 +68,8 @@ def maker_of(word: str, overrides: Mapping[str, str], belief: str = "") -> tuple
 
 
 def _belief(word: str) -> Belief:
-    if (kind := named(beliefs, word, Belief)) is None:
-        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, modules(beliefs))}")
+    if (kind := named(estimators, word, Belief)) is None:
+        raise ConfigurationError(f"there is no belief {word!r}: {nearest(word, modules(estimators, Belief))}")
     found = kind()
     if inside(found, Loads):
         raise ConfigurationError(f"{kind.__name__} reads a model, and there is none here")

@@ -12,31 +12,31 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from strop.cli.duration import warning
-from strop.cli.output import forgiving_output
+from strop.cli.arguments import Wish
+from strop.cli.closed_output import forgiving_output
+from strop.cli.estimate_duration import warning
 from strop.cli.overrides import find_recipe, make_run
 from strop.cli.trusting import is_trusted
-from strop.cli.words import Wish
-from strop.disk.folder import RunFolder, fresh_folder
-from strop.disk.source import from_source, to_source
-from strop.environments.answers import MEANINGS, gold
-from strop.environments.table import Table
+from strop.environments.data.answer_extraction import MEANINGS, gold
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, nearest
-from strop.models.folder import check_model_folder
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch, relaunch
+from strop.launch.running.more_steps import extend
+from strop.launch.running.probing import probe_rewards
+from strop.launch.running.spelled import doubts as spelled
+from strop.models.check_folder import check_model_folder
 from strop.models.names import model_folder
-from strop.models.quiet import hush
-from strop.observe.charts import short
-from strop.observe.facts import find_runs
-from strop.observe.progress import ProgressBar
+from strop.models.silence_libraries import hush
+from strop.observe.live.progress_bar import ProgressBar
+from strop.observe.report.svg_charts import short
+from strop.observe.run_files.run_info import find_runs
 from strop.observe.trackers import Tracker
 from strop.placement.place import place
-from strop.progress import Watcher
 from strop.run import Run
-from strop.start.extension import extend
-from strop.start.launch import launch, relaunch
-from strop.start.preflight import check
-from strop.start.probing import probe_rewards
-from strop.start.spelled import doubts as spelled
+from strop.run_state import Watcher
+from strop.storage.run_folder import RunFolder, fresh_folder
+from strop.storage.run_source import from_source, to_source
 from strop.types import Metrics
 
 INTERRUPTED = 130

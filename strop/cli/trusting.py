@@ -6,8 +6,8 @@ import sys
 
 import typer
 
-from strop.disk.folder import RunFolder
-from strop.disk.trust import is_own, refusal
+from strop.storage.run_folder import RunFolder
+from strop.storage.trust import is_own, refusal
 
 
 def is_trusted(folder: RunFolder, trust: bool) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from strop.cli.options import TOKEN
+from strop.cli.app import TOKEN
 from strop.errors import ConfigurationError
 
 _HOST = "127.0.0.1"  # from elsewhere: ssh -L
@@ -22,11 +22,11 @@ def watch_runs(root: Path, port: int) -> None:
     try:
         import uvicorn
 
-        from strop.observe.watch.app import WatchApp
-        from strop.processes.http_connection import Strangers, config_of
+        from strop.observe.dashboard.app import WatchApp
+        from strop.workers.http_connection import Strangers, config_of
     except ImportError as error:
         raise ConfigurationError(f"{error.name} is not installed: pip install 'strop[serve]'") from error
-    from strop.observe.watch.shelf import Shelf
+    from strop.observe.dashboard.run_index import Shelf
 
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(16)
     try:

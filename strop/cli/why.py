@@ -10,12 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from strop.disk.folder import RunFolder, read_rows
 from strop.errors import ConfigurationError
-from strop.observe.facts import is_running
-from strop.observe.parting import parting_of
-from strop.observe.status import read_status
-from strop.observe.why import lines, sentence
+from strop.observe.live.explain_stall import lines, sentence
+from strop.observe.live.status_file import read_status
+from strop.observe.metrics.reward_divergence import parting_of
+from strop.observe.run_files.run_info import is_running
+from strop.storage.run_folder import RunFolder, read_rows
 
 _PATIENCE = 3.0  # seconds for an answer to a request
 _OLD = 5.0  # seconds after which a status says that nobody writes it

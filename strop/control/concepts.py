@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.scores import softmax
+from strop.control.seeded_choice import softmax
 
 _MOST = 1000  # concepts that are known; those that came first stay
 

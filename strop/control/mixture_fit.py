@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.samplers.mixture import Mixture
-from strop.disk.folder import RunFolder
-from strop.disk.source import from_source
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.errors import ConfigurationError
+from strop.storage.run_folder import RunFolder
+from strop.storage.run_source import from_source
 
 _MOST_WORLDS = 12  # of 4095 faces
 _ROUNDING = 1e-9

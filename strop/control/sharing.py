@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strop.control.lineage import plain, unplain
+from strop.stats.task_lineage import plain, unplain
 from strop.types import Task
 
 _MOST_BYTES = 1_000_000  # of one file

@@ -17,17 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import OnDevice, inside
-from strop.disk.folder import RunFolder
+from strop.capabilities import OnDevice, inside
 from strop.errors import ConfigurationError, nearest
-from strop.models.computing import device_problem
-from strop.observe.comparison import figures_of
-from strop.observe.curves import mean_curve, share_of_tokens
-from strop.observe.intervals import Difference, paired
-from strop.observe.provenance import code, commit, hardware, versions
+from strop.launch.experiments.side_by_side import Job, SideBySide, how_many
+from strop.models.torch_setup import device_problem
+from strop.observe.metrics.tokens_to_target import mean_curve, share_of_tokens
+from strop.observe.report.compare_runs import figures_of
+from strop.observe.run_files.provenance import code, commit, hardware, versions
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.side_by_side import Job, SideBySide, how_many
+from strop.stats.intervals import Difference, paired
+from strop.storage.run_folder import RunFolder
 
 ARMS = ("treatment", "control", "negative")
 _NO_LIMIT = 1_000_000_000  # steps: the token budget ends an arm

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from strop.control.moved import moved
-from strop.control.samplers.permuted import Permuted
+from strop.control.samplers.permuted_control import Permuted
 from strop.effects import Experiment
-from strop.environments.countdown import Countdown
-from strop.environments.miskeyed import Miskeyed
-from strop.environments.mislabelled import lying
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.wrappers.wrong_answer_control import Miskeyed
+from strop.environments.wrappers.wrong_level_control import lying
+from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
 from strop.recipes.value.poise import poise
-from strop.recipes.worlds import parse_worlds
 from strop.roles import World
 from strop.run import Run
+from strop.simulate.transplant import moved
 
 POOL = 256  # tasks of the one world there is, for those who remember single tasks
 FEW = 48  # of each of five worlds: 880 groups are tried in all, and who remembers tasks must meet them again

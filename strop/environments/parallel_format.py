@@ -6,7 +6,7 @@ steps: `<think>{[3+4=7][3+4=7]}(7)</think>7`.
 
 from __future__ import annotations
 
-from strop.environments.scratchpad import CLOSE
+from strop.environments.format.think_tags import CLOSE
 
 OPEN_BLOCK, CLOSE_BLOCK = "{", "}"
 OPEN_PATH, CLOSE_PATH = "[", "]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from strop.environments.scratchpad import CLOSE, OPEN, between
+from strop.environments.format.think_tags import CLOSE, OPEN, between
 
 PLAN, PLANNED = "<plan>", "</plan>"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strop.environments.scratchpad import CLOSE, OPEN, between
+from strop.environments.format.think_tags import CLOSE, OPEN, between
 
 
 def skills_of(reply: str) -> tuple[str, ...]:

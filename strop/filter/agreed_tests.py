@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strop.environments.questions import question
-from strop.environments.trials import Cases, Trials
+from strop.environments.code_execution import Cases, Trials
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of, text_of
-from strop.filter.rubrics import answer
+from strop.filter.judges.batch_ask import all_of, text_of
+from strop.filter.judges.rubric import answer
 from strop.roles import Adviser
+from strop.text.llm_prompt import question
 from strop.types import Task
 
 _INPUTS = "Write inputs to test programs for this task with: a JSON list."

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import Lines, verdict
+from strop.filter.judges.batch_ask import Lines, verdict
 from strop.roles import Adviser
+from strop.text.llm_prompt import judgement
 
 _FORM = "Answer in four lines, as in\ntopic: trade by sea\naudience: students\nsize: 5\nthemes: ports, winds, insurance"
 TOLD = f"What does this task ask for? {_FORM}"

@@ -8,7 +8,7 @@ Papers: rltf
 
 from __future__ import annotations
 
-from strop.environments.trials import Finding, Program, Trial
+from strop.environments.code_execution import Finding, Program, Trial
 
 GREEDY, FEEDBACK = "greedy", "feedback"  # facts: what the greedy attempt was told, and what this one was
 _COARSE = {Finding.RIGHT: 1.0, Finding.WRONG: -0.3, Finding.SYNTAX: -1.0}

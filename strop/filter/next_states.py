@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from strop.environments.questions import judgement
-from strop.filter.asking import key_of, text_of, verdict_or_none
+from strop.filter.judges.batch_ask import key_of, text_of, verdict_or_none
 from strop.roles import Adviser
+from strop.text.llm_prompt import judgement
 from strop.types import Sampling, Trajectory
 
 _SCORE = re.compile(r"score:\s*([+-]?1|0)\b")

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from strop.filter.marks import Fault, Mark
-from strop.filter.paid import Paid
+from strop.filter.paid_text import Paid
+from strop.filter.reward_values import Fault, Mark
 from strop.types import Message, Trajectory, Turn
 
 _WRONG = ("", "I do not know.", "0")  # completions that are not right, or almost nowhere

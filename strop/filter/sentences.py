@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from strop.filter.asking import Lines
+from strop.filter.judges.batch_ask import Lines
 
 ASKED = (
     "Judge each numbered sentence of the reply: does it keep to what the task gives (faithful or unfaithful), why, and "

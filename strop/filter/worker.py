@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 
-from strop.abilities import Opens, outermost
-from strop.filter.marks import Fault, marked, to_json
-from strop.processes.frames import Frame, Frames
-from strop.processes.keeper import has_children
-from strop.processes.parts import unpacked
+from strop.capabilities import Opens, outermost
+from strop.filter.reward_values import Fault, marked, to_json
 from strop.roles import Reward
+from strop.workers.frames import Frame, Frames
+from strop.workers.keeper import has_children
+from strop.workers.pickled_parts import unpacked
 
 _LEFT = Fault("left a process running", is_whole=True)
 

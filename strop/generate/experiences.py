@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strop.control.evidence import success
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import CLOSE, final_answer
 from strop.environments.observed import observed
-from strop.environments.scratchpad import CLOSE, final_answer
-from strop.environments.split import prompt_of
-from strop.generate.library import Lesson, tells
+from strop.generate.memory.store import Lesson, tells
+from strop.success import success
 from strop.types import Trajectory
 
 GOLDEN, WARNINGS = ("method", "example"), ("mistake", "pattern")  # shelves

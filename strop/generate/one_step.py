@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.generate.partners import Dialogue
-from strop.generate.where_it_stands import where_it_stands
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

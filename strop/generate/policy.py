@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
+from strop.backends import Engine
 from strop.errors import ConfigurationError
-from strop.generate.call_format import CallFormat
+from strop.generate.chat_template import Template
+from strop.generate.conversation import Talk
 from strop.generate.limits import NO_LIMITS, Limits
-from strop.generate.pieces import retold
-from strop.generate.talk import Talk
-from strop.generate.template import Template
-from strop.machines import Engine
-from strop.models.folder import check_context
-from strop.models.folder import check_model_folder as check_model_folder
-from strop.observe.busy_clock import BusyClock
+from strop.generate.tool_call_format import CallFormat
+from strop.generate.turn_ops import retold
+from strop.models.check_folder import check_context
+from strop.models.check_folder import check_model_folder as check_model_folder
+from strop.observe.metrics.busy_clock import BusyClock
 from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
 
 

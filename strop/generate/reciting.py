@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from strop.environments.quoted import set_in
-from strop.environments.split import prompt_of
+from strop.environments.data.heldout_split import prompt_of
+from strop.text.sanitize import set_in
 from strop.types import Trajectory
 
 REWARD = "[reward]"  # before what an attempt earned

@@ -18,9 +18,9 @@ from transformers import PreTrainedTokenizerBase
 
 from strop.errors import ModelError
 from strop.generate.template_form import is_bounded
-from strop.processes.answers import NoAnswer
-from strop.processes.child import START_SECONDS, Child
-from strop.processes.frames import Frame
+from strop.workers.child import START_SECONDS, Child
+from strop.workers.frames import Frame
+from strop.workers.untrusted_answers import NoAnswer
 
 SECONDS = 5.0  # of the processor
 _SPECIAL = 4096  # characters of all special tokens

@@ -14,7 +14,7 @@ from typing import Any
 import jinja2
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from strop.processes.frames import Frames
+from strop.workers.frames import Frames
 
 MEMORY, LONGEST = 1 << 30, 15 << 20  # bytes: of data, and of a text as JSON
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from strop.kernels import experts
 from strop.kernels.attention import Angles, Heads
-from strop.models.folder import read_config
+from strop.models.check_folder import read_config
 
 FAMILIES = (
     "LlamaForCausalLM", "MistralForCausalLM", "Phi3ForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",

@@ -25,7 +25,7 @@ from strop.kernels.eight_bits import (
     multiply,
     reference_multiply,
 )
-from strop.models.masks import refuse_masks
+from strop.models.mask_token import refuse_masks
 from strop.models.model import load_model
 
 PRODUCTS = ("plain", "fp8")  # how engine and trainer may multiply

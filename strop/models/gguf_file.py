@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.folder import read_config, read_json
+from strop.models.check_folder import read_config, read_json
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 _BLOCKS = r"\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

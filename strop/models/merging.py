@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError, ModelError
-from strop.models.folder import check_model_folder
+from strop.models.check_folder import check_model_folder
 
 
 def merge(first: Path, second: Path, share: float, folder: Path) -> Path:

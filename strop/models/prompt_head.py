@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from strop.models.headed import Headed
 from strop.models.optimizer import Optimizer
-from strop.models.prompts import last_states, passes
+from strop.models.prompt_passes import last_states, passes
+from strop.models.scalar_head import Headed
 from strop.types import IntArray
 
 _BETAS, _CLIP_NORM = (0.9, 0.999), 1.0

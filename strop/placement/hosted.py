@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from strop.abilities import Hurries, outermost
-from strop.machines import Completion, Engine, WeightVersion
-from strop.processes.parts import unpacked
+from strop.backends import Completion, Engine, WeightVersion
+from strop.capabilities import Hurries, outermost
 from strop.types import IntArray, Sampling
+from strop.workers.pickled_parts import unpacked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,7 +64,7 @@ def arrived(engine: NDArray[Any], computing: Mapping[str, Any]) -> Engine:
     """The engine that the parent sent; the process computes as it was told."""
     found: Engine = unpacked(engine)
     if "torch" in sys.modules:
-        from strop.models.computing import set_up
+        from strop.models.torch_setup import set_up
 
         set_up(computing["threads"], computing["deterministic"])
     return found

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strop.errors import ConfigurationError, nearest
-from strop.generate.engines.several import Several
-from strop.placement.process import LocalProcess
+from strop.generate.engines.wrappers.load_balanced import Several
+from strop.placement.process_engine import LocalProcess
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 
@@ -32,7 +32,7 @@ def place(run: Run, where: str, engines: int = 1) -> Run:
     if engines < 1:
         raise ConfigurationError(f"need engines >= 1, got {engines}")
     if where == "ray":
-        from strop.placement.ray import place as place_on_ray
+        from strop.placement.ray_engine import place as place_on_ray
 
         return place_on_ray(run, engines)
     if where == "process":

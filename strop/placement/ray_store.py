@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strop.backends import Channel, Engine, Trainer, WeightVersion
 from strop.errors import ConfigurationError
-from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.placement.hosted import as_bytes
 from strop.placement.ray_cluster import ray_package
 from strop.weights.delivery import as_held, deliver

@@ -9,15 +9,15 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from strop.environments.guess import Guess, GuessEnvironment
-from strop.environments.keyvalue import KEYS, KeyValue, KeyValueEnvironment, call, parse
-from strop.environments.next_state import NextState
-from strop.environments.scratchpad import sum_steps, think
-from strop.environments.split import prompt_of
-from strop.environments.verdicts import BAD, GOOD, about
-from strop.pocket.ability import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
+from strop.environments.bundled.guess import Guess, GuessEnvironment
+from strop.environments.bundled.keyvalue import KEYS, KeyValue, KeyValueEnvironment, call, parse
+from strop.environments.bundled.next_state import NextState
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import sum_steps, think
+from strop.environments.judging.verdict import BAD, GOOD, about
 from strop.pocket.replies import SINGLE_TURN, Replies
-from strop.pocket.searches import Searches
+from strop.pocket.search_tasks import Searches
+from strop.pocket.target_accuracy import ABILITY, CAREFUL_MISTAKES, VERDICTS, slip_number, step_error
 from strop.types import Message, Task
 
 # tasks of the corpus come from a seed of their own; runs use small ones

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 import transformers
 
-from strop.pocket.ability import ABILITY
-from strop.pocket.grade import CONTEXT, grades, show
+from strop.pocket.measure import CONTEXT, grades, show
 from strop.pocket.shards import Shard, Shards
+from strop.pocket.target_accuracy import ABILITY
 from strop.pocket.tokenizer import END, PAD, TOKEN_IDS, save_tokenizer
 from strop.training.batch import Batch
 from strop.training.losses.likelihood import Likelihood
@@ -148,7 +148,7 @@ def make(out: Path, making: Making) -> None:
         "bytes": sum(path.stat().st_size for path in model.iterdir()),
         "ability": {world: {str(level): share for level, share in levels.items()} for world, levels in ABILITY.items()},
     }
-    # written before grading too: `strop.pocket.grade --record` can then add the grades on any machine
+    # written before grading too: `strop.pocket.measure --record` can then add the grades on any machine
     _write(out / "made.json", record)
     if making.tasks:
         record["grades"] = show(grades(model, making.device, making.rows, making.tasks))

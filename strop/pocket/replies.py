@@ -6,13 +6,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from strop.environments.arithmetic import Arithmetic, terms_of
-from strop.environments.compose import Compose, parse, steps_of
-from strop.environments.countdown import Countdown, Expression, random_expression
-from strop.environments.next_state import store_of
-from strop.environments.scratchpad import sum_steps, think
-from strop.environments.split import prompt_of
-from strop.pocket.ability import ABILITY, QUICK_ABILITY, slip_number, slip_text, step_error
+from strop.environments.bundled.arithmetic import Arithmetic, terms_of
+from strop.environments.bundled.compose import Compose, parse, steps_of
+from strop.environments.bundled.countdown import Countdown, Expression, random_expression
+from strop.environments.bundled.next_state import store_of
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import sum_steps, think
+from strop.pocket.target_accuracy import ABILITY, QUICK_ABILITY, slip_number, slip_text, step_error
 from strop.types import Task
 
 SINGLE_TURN: Mapping[str, type[Arithmetic] | type[Compose] | type[Countdown]] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from strop.abilities import inside
+from strop.capabilities import inside
 from strop.catalogue.record import recipe_files
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.python_function import PythonFunction

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.fixed import Fixed
-from strop.control.paces.bounded_lag import BoundedLag
 from strop.control.samplers.uniform import Uniform
-from strop.environments.answers import Rule
-from strop.environments.table import Table
-from strop.environments.trials import Isolation
+from strop.environments.code_execution import Isolation
+from strop.environments.data.answer_extraction import Rule
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
 from strop.evaluation import Evaluation
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
-from strop.generate.engines.choice import EngineName, engine_on
-from strop.recipes.chosen_model import chosen_model
-from strop.recipes.own_rewards import own_rewards
-from strop.recipes.worlds import parse_worlds
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
+from strop.generate.engines.select_engine import EngineName, engine_on
+from strop.recipes.environments import parse_worlds
+from strop.recipes.model_paths import chosen_model
+from strop.recipes.user_rewards import own_rewards
 from strop.roles import Advantage, Loss, Reward
 from strop.run import Run
 from strop.training.trainers.ranks import Ranks

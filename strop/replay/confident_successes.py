@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Replaying
+from strop.replay.memory.held_groups import Replaying
 from strop.types import Group, Trajectory
 
 _RIGHT = 0.5  # a reward above is a success

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Replaying
+from strop.replay.memory.held_groups import Replaying
 from strop.types import Group
 
 

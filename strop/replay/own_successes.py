@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
-from strop.replay.memory.held import Replaying
+from strop.replay.memory.held_groups import Replaying
 from strop.types import Group, Trajectory
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from strop.control.evidence import successes
-from strop.control.scores import Doubles
+from strop.control.seeded_choice import Doubles
 from strop.simulate.population import Population
+from strop.success import successes
 from strop.types import Group
 
 LUCK = 0.3  # of a broken task

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.scores import Doubles
+from strop.control.seeded_choice import Doubles
 from strop.errors import ConfigurationError
 from strop.roles import Environment, World
 from strop.simulate.scenarios import Scenario

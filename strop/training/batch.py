@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from strop.backends import EXPERTS
 from strop.errors import ConfigurationError
-from strop.machines import EXPERTS
 from strop.types import Origin
 
 if TYPE_CHECKING:

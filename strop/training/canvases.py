@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.backends import ORDER
 from strop.errors import ConfigurationError
 from strop.kernels.random import as_key, uniforms
-from strop.machines import ORDER
 from strop.training.batch import Batch
 from strop.types import IntArray
 

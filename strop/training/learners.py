@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns, learners_in
+from strop.capabilities import Learns, learners_in
 from strop.types import Group, Metrics
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from strop.abilities import inside
+from strop.capabilities import inside
 from strop.errors import ConfigurationError
 from strop.roles import Correction, Loss
 from strop.training.arithmetic.ratios import log_weights, with_sampler
 from strop.training.batch import Batch, Output, as_figure
-from strop.training.needs import Aux, Logprobs, Need
+from strop.training.requirements import Aux, Logprobs, Need
 from strop.types import Metrics
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
+from strop.backends import EXPERTS, ORDER
 from strop.errors import ConfigurationError
-from strop.machines import EXPERTS, ORDER
 from strop.roles import Reduction
 from strop.training.batch import ORIGINS, Batch
 from strop.types import FloatArray, Group, IntArray, Message, Trajectory, Turn

@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from strop.abilities import Learns, Streams, Weighs, inside
+from strop.capabilities import Learns, Streams, Weighs, inside
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.training.batch import Batch
-from strop.training.families import families, is_taught
+from strop.training.comparison_groups import families, is_taught
 from strop.training.learners import teach
-from strop.training.notes import notes_needed
 from strop.training.objective import Objective
 from strop.training.pack import pack
+from strop.training.policy_stats import notes_needed
 from strop.types import Group, Metrics
 
 if TYPE_CHECKING:

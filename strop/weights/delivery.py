@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from strop.abilities import Borrows, Lends, Multiplies, Typed, inside, outermost
+from strop.backends import Engine, Trainer, WeightVersion
+from strop.capabilities import Borrows, Lends, Multiplies, Typed, inside, outermost
 from strop.errors import ConfigurationError, DeliveryError
-from strop.machines import Engine, Trainer, WeightVersion
 from strop.models.eight_bits import encoded, is_code
-from strop.weights.lent import Loan
+from strop.weights.shared_base_weights import Loan
 
 
 async def deliver(version: WeightVersion, engines: Sequence[Engine]) -> None:

@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from strop.attack.bench import attacked
-from strop.attack.replies import FAMILIES, Target, hostile_replies
-from strop.attack.standing import FamilyStanding, TriedReply, WorldStanding
+from strop.attack.hostile_replies import FAMILIES, Target, hostile_replies
+from strop.attack.results import FamilyStanding, TriedReply, WorldStanding
+from strop.attack.run_attack import attacked
 from strop.cli.attack import attack, rewards_of
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.critiques import Critiques
-from strop.environments.guess import Guess
-from strop.environments.keyvalue import KeyValue
-from strop.environments.programs import Programs
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.critiques import Critiques
+from strop.environments.bundled.guess import Guess
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.bundled.programs import Programs
 from strop.errors import ConfigurationError
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.flat import Flat
-from strop.filter.rewards.majority import Majority
-from strop.filter.rewards.passed_tests import PassedTests
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.majority_vote import Majority
 from strop.filter.rewards.python_function import PythonFunction
+from strop.filter.rewards.unit_tests import PassedTests
 from strop.roles import Reward, World
 from tests.attack.hackable import Inline
 

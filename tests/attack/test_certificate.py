@@ -15,14 +15,14 @@ from strop.attack.page import page
 from strop.attack.spellings import executed, mutations
 from strop.cli.attack import certify as certify_words
 from strop.cli.attack import rewards_of as attacks_on
-from strop.environments.programs import Programs
-from strop.environments.table import Table
+from strop.environments.bundled.programs import Programs
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.passed_tests import PassedTests
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
-from strop.recipes.worlds import bundled_worlds
+from strop.filter.rewards.unit_tests import PassedTests
+from strop.recipes.environments import bundled_worlds
 from strop.roles import Reward, World
 from tests.attack.sums import Sums
 

@@ -12,19 +12,19 @@ from strop.attack.asked import AskedRewards
 from strop.attack.certificate import CheckResult
 from strop.attack.checks.judge import judge as injections_into_a_judge
 from strop.attack.examined import Examined
+from strop.attack.hostile_replies import Target
 from strop.attack.injected import InjectionStanding, asks_client, injected
 from strop.attack.injections import KINDS, injection
-from strop.attack.replies import Target
-from strop.environments.arithmetic import Arithmetic
-from strop.filter.items import score_in
-from strop.filter.rewards.earned import Earned
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.filter.judges.checklist_items import score_in
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.judged_effort import JudgedEffort
 from strop.filter.rewards.rubric_points import RubricPoints
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.endpoint import Endpoint
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.openai_endpoint import Endpoint
+from strop.generate.llm_clients.procedural import Procedural
 from strop.roles import Reward
-from tests.generate.advisers.serving import serving
+from tests.generate.llm_clients.serving import serving
 
 _SCORE = re.compile(r"score:?\s*\"?:?\s*(\d+)", re.IGNORECASE)
 
@@ -135,7 +135,7 @@ def test_what_a_judge_repeats_is_no_verdict() -> None:
 
 
 def test_rules_and_verifiers_can_be_tried_too() -> None:
-    rubric, judge = (Procedural(f"strop.filter.rubric_rules:{rule}") for rule in ("written", "judged"))
+    rubric, judge = (Procedural(f"strop.standins.judges.rubric:{rule}") for rule in ("written", "judged"))
     rules: Reward = RubricPoints(rubric, judge)
     assert asks_client([rules]) and not asks_client([Earned()])
     for reward in (rules, Earned()):

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.abilities import Closes, inside
-from strop.attack.replies import _BOMBS
+from strop.attack.hostile_replies import _BOMBS
+from strop.capabilities import Closes, inside
 from strop.catalogue.record import recipe_files
 from strop.errors import StropError
-from strop.filter.calculations import Calculations
+from strop.filter.judges.arithmetic_steps import Calculations
 from strop.filter.rewards.math_verify import MathVerify
-from strop.filter.score import Scorer, is_inline
-from strop.recipes.worlds import bundled_worlds
+from strop.filter.scoring import Scorer, is_inline
+from strop.recipes.environments import bundled_worlds
 from strop.roles import Reward, World
 from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
 from tests.recipes.every import plain_run

@@ -10,11 +10,11 @@ import pytest
 from strop.attack.asked import AskedRewards
 from strop.attack.constants import constants, frame_of, is_same, most_frequent
 from strop.attack.probe import ConstantPay, Probed, probed
-from strop.environments.reasoning_gym import ReasoningGym
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
+from strop.environments.external.reasoning_gym import ReasoningGym
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
-from strop.recipes.worlds import bundled_worlds
+from strop.recipes.environments import bundled_worlds
 from strop.roles import Reward, World
 from tests.attack.sums import Questions
 

@@ -27,7 +27,8 @@ def test_comments_of_a_dataclass_and_of_parameters(tmp_path: Path) -> None:
 def test_fields_of_a_base_come_first(tmp_path: Path) -> None:
     path = tmp_path / "thing.py"
     path.write_text(
-        "from strop.environments.miskeyed import Miskeyed\nclass Thing(Miskeyed):\n    tasks: int = 3  # fewer\n"
+        "from strop.environments.wrappers.wrong_answer_control import Miskeyed\n"
+        "class Thing(Miskeyed):\n    tasks: int = 3  # fewer\n"
     )
     assert [(field.name, field.default, field.comment) for field in class_fields(path, "Thing")] == [
         ("inner", "", ""),

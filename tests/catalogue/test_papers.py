@@ -20,7 +20,7 @@ def tree(tmp_path: Path) -> Path:
         "strop/training/losses/clip.py": '"""Clips.\n\nPapers: alpha\n"""\n',
         "strop/training/losses/clip_more.py": '"""Clips more."""\n',
         "strop/control/paces/lag.py": '"""A pace.\n\nPapers: beta-2\n"""\n',
-        "strop/recipes/setting.py": '"""Shared."""\nfrom strop.control.paces.lag import Lag\n',
+        "strop/recipes/setting.py": '"""Shared."""\nfrom strop.control.admission.lag import Lag\n',
         "strop/recipes/classics/alpha.py": '"""1.\n\nTitle: The "A"\n    paper\nPaper: arXiv 2501.00001 (2025)\n"""\n',
         "strop/recipes/classics/plain.py": '"""Nobody\'s."""\nfrom strop.training.losses.clip import Clip\n',
         "strop/recipes/system/beta_2.py": '"""Two.\n\nTitle: Beta\nClaim: Twice\n    as fast.\n"""\n',
@@ -98,7 +98,7 @@ def test_papers_of_the_project_name_their_own_recipes_only() -> None:
     papers = {paper.key: paper for paper in find_papers()}
     assert papers["grpo"].recipes == ("strop.recipes.classics.grpo",)
     assert papers["areal"].recipes == ("strop.recipes.system.areal",)
-    assert "strop.filter.gates.successes" in papers["expert-iteration"].mechanisms
+    assert "strop.filter.gates.successes_only" in papers["expert-iteration"].mechanisms
     assert {"key", "title", "mechanisms", "recipes", "tests", "effect"} <= set(papers["grpo"].as_json())
     untested = [key for key, paper in papers.items() if not paper.tests]
     assert not untested, f"no test is about {untested}"

@@ -17,10 +17,10 @@ import pytest
 
 from strop import cli
 from strop.cli.show import line_of
-from strop.observe.transcripts import Utterance
+from strop.observe.report.transcripts import Utterance
 from strop.types import Metrics
-from tests.models import save_pocket_like
 from tests.observe.folders import run_folder
+from tests.tiny_models import save_pocket_like
 
 SMALL = ["world=arithmetic:1", "max_tokens=6", "heldout_tasks=4", "groups_per_step=2", "group_size=2"]
 
@@ -157,7 +157,7 @@ def test_stopped_by_ctrl_c_and_resumed(strop: Any, model: Path, tmp_path: Path) 
 
 def test_a_run_folder_in_use_is_refused(strop: Any, tmp_path: Path, model: Path) -> None:
     assert strop("train", f"model={model}", "--quiet", "steps=1", *SMALL, "--name", "busy")[0] == 0
-    from strop.disk.folder import RunFolder
+    from strop.storage.run_folder import RunFolder
 
     holder = RunFolder(tmp_path / "runs" / "busy")
     holder.acquire()

@@ -10,7 +10,7 @@ import pytest
 
 from strop.cli.compare import compare, plan_of, told_apart
 from strop.errors import ConfigurationError, DataError
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 FIELDS = ["groups_per_step=2", "group_size=4", "max_tokens=8", "heldout_tasks=4", "heldout_every=2"]
 

@@ -18,7 +18,7 @@ from strop import cli
 from strop.cli.chat import styled
 from strop.cli.overrides import find_recipe
 from strop.errors import ConfigurationError
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 _REPOSITORY = Path(__file__).parent.parent.parent
 _SIZES = ["steps=2", "max_tokens=6", "heldout_tasks=3", "groups_per_step=2", "group_size=2", "checkpoint_every=1"]
@@ -27,7 +27,7 @@ _RECIPE = '''
 
 from dataclasses import dataclass, replace
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
 

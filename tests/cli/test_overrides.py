@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from strop.cli.conversion import describe, read_as
+from strop.cli.arguments import parse_words
 from strop.cli.overrides import find_recipe, make_run
-from strop.cli.words import parse_words
+from strop.cli.text_to_values import describe, read_as
 from strop.errors import ConfigurationError
 from strop.recipes import find_recipes, parameters_of
 from strop.run import Run

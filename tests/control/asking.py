@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from strop.abilities import Observes
-from strop.environments.questions import parts_of
-from strop.progress import Flow
+from strop.capabilities import Observes
 from strop.roles import Adviser, Writer
+from strop.run_state import Flow
+from strop.text.llm_prompt import parts_of
 from strop.types import Group, Message, Sampling, Task
 from tests.building import make_group
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

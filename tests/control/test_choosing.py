@@ -8,12 +8,12 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import drawn, highest, softmax
-from strop.control.shelves import Shelves
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import drawn, highest, softmax
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.types import Task
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.beliefs.offsets import Offsets
 from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
+from strop.control.estimators.level_plus_offset import Offsets
 from strop.control.samplers.dynamics import Dynamics
-from strop.disk import checkpoint
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage import checkpoint
 from strop.types import Group, Outcome, Trajectory
-from tests.models import save_pocket_like
+from tests.launch.running.test_resume import CONTEXT, STEPS, go_on, leftovers
 from tests.parts import EvenOrOdd
-from tests.start.test_resume import CONTEXT, STEPS, go_on, leftovers
+from tests.tiny_models import save_pocket_like
 
 MANY = 20_000
 WORLDS = Arithmetic(4), Arithmetic(6)

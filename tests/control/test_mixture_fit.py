@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from strop.control.mixture_fit import Pilot, Surface, pilots_in
-from strop.control.samplers.mixture import Mixture
-from strop.disk.source import to_source
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.errors import ConfigurationError
+from strop.launch.running.provenance_check import write_recipe
 from strop.recipes import build, recipe_named
-from strop.start.origin import write_recipe
+from strop.storage.run_source import to_source
 
 NAMES = ("a:1", "b:1", "c:1")
 SEEDS = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1)]  # alone, all but one, all

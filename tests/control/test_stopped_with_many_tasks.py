@@ -18,43 +18,43 @@ from typing import Any
 
 import pytest
 
-from strop.abilities import Learns, Loads, Meets, Observes, inside, outermost
-from strop.control.beliefs.counts import Counts
+from strop.capabilities import Learns, Loads, Meets, Observes, inside, outermost
+from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.samplers.alp_gmm import LearningProgress
 from strop.control.samplers.angle_ranked import AngleRanked
 from strop.control.samplers.answers_in_turn import AnswersInTurn
 from strop.control.samplers.dynamics import Dynamics
 from strop.control.samplers.few import Few
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.control.samplers.hardest import Hardest
 from strop.control.samplers.learnability import Learnability
-from strop.control.samplers.learning_progress import LearningProgress
 from strop.control.samplers.length_phases import LengthPhases
 from strop.control.samplers.level_bandit import LevelBandit
-from strop.control.samplers.level_replay import LevelReplay
-from strop.control.samplers.mixture import Mixture
 from strop.control.samplers.most_varied import MostVaried
 from strop.control.samplers.near_target import NearTarget
-from strop.control.samplers.nearest import Nearest
-from strop.control.samplers.permuted import Permuted
+from strop.control.samplers.nearest_to_target import Nearest
+from strop.control.samplers.permuted_control import Permuted
+from strop.control.samplers.prioritized_level_replay import LevelReplay
 from strop.control.samplers.resorted import Resorted
 from strop.control.samplers.scheduled import Scheduled
+from strop.control.samplers.sequential import Staged
 from strop.control.samplers.shared_tasks import SharedTasks
-from strop.control.samplers.staged import Staged
 from strop.control.samplers.thompson import Thompson
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.unsolved import Unsolved
 from strop.control.samplers.upper_confidence import UpperConfidence
 from strop.control.samplers.variance_weighted import VarianceWeighted
 from strop.control.samplers.where import Where
-from strop.control.samplers.with_written import WithWritten
-from strop.disk import checkpoint
-from strop.environments.arithmetic import Arithmetic
+from strop.control.samplers.with_generated import WithWritten
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
 from strop.roles import Belief, Budget, Sampler, World
-from strop.simulate.course import Control
+from strop.simulate.training_loop import Control
+from strop.storage import checkpoint
 from strop.types import Group, Outcome, Sampling, Task, Trajectory
 from tests.building import turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 WORLDS: tuple[World, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
 TURNS = (turn(3),)
@@ -103,7 +103,7 @@ def mechanisms(room: str) -> Iterator[Any]:
 
 
 BUDGETS = {kind.__name__: kind for kind in mechanisms("budgets")}
-BELIEFS = {kind.__name__: kind for kind in mechanisms("beliefs")}
+BELIEFS = {kind.__name__: kind for kind in mechanisms("estimators")}
 # a new one is made from worlds alone, unless it stands above; MostVaried (see below) and PassRateBand keep a count
 SAMPLERS |= {
     kind.__name__: lambda many, kind=kind: kind(WORLDS)  # type: ignore[misc]

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from strop.abilities import Loads, Meets, inside
-from strop.control.beliefs.counts import Counts
+from strop.capabilities import Loads, Meets, inside
 from strop.control.budgets.fixed import Fixed
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.engines.scripted import Scripted
@@ -26,8 +26,8 @@ from strop.roles import Reward
 from strop.run import Run
 from strop.types import Group
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 ENDS, BETWEEN = (0, 3), (1, 2)  # timings: those furthest apart, and the others
 

@@ -10,8 +10,8 @@ import pytest
 
 from strop.catalogue.record import recipe_files
 from strop.cli.overrides import paths
-from strop.generate.engines.choice import EngineName
-from strop.generate.engines.vllm import VllmEngine
+from strop.generate.engines.select_engine import EngineName
+from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.recipes import parameters_of
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting

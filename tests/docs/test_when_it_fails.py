@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from strop.observe.chart_choice import CURVES
+from strop.observe.report.default_charts import CURVES
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = (DOCS / "when-it-fails.md").read_text()

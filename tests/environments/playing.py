@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.compose import Compose
-from strop.environments.countdown import Countdown
-from strop.environments.guess import Guess
-from strop.environments.keyvalue import KeyValue
-from strop.environments.passages import Passages
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.compose import Compose
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.guess import Guess
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.bundled.passages import Passages
 from strop.types import Message, Observation, Task
 
 LEVELS = {

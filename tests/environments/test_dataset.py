@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.dataset_rows import dataset_rows
-from strop.environments.table import Table
+from strop.environments.data.hf_dataset import dataset_rows
+from strop.environments.data.table import Table
 from strop.errors import ConfigurationError, DataError
 from strop.types import Message
 

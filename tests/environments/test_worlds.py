@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from strop.abilities import Demonstrates
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.compose import Compose
-from strop.environments.countdown import Countdown
-from strop.environments.guess import Guess
-from strop.environments.keyvalue import KeyValue
-from strop.environments.split import draw, is_heldout
+from strop.capabilities import Demonstrates
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.compose import Compose
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.guess import Guess
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.data.heldout_split import draw, is_heldout
 from strop.errors import ConfigurationError
 from strop.roles import World
 from strop.types import Message, Task

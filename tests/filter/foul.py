@@ -17,10 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from strop.processes.frames import encode
-from strop.processes.limits import memory_bytes
 from strop.roles import Reward
 from strop.types import Group
+from strop.workers.frames import encode
+from strop.workers.limits import memory_bytes
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.few import Few
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.gates.solvable import Solvable
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.filter.score import is_inline
+from strop.filter.scoring import is_inline
 from strop.types import Message, Outcome, Task
 from tests.building import make_group
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.reasoning_gym import ReasoningGym
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.judges import Graded
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.last_reply import LastReply
-from strop.filter.rewards.pairwise import Pairwise
+from strop.filter.judges.pairwise_judge import Graded
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.final_check import LastReply
+from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.types import Group, Message, Outcome, Task, Trajectory
 from tests.environments.foul import Foul
-from tests.filter.test_score import _turn, outcomes, scored
+from tests.filter.test_scoring import _turn, outcomes, scored
 
 
 @dataclass(frozen=True)

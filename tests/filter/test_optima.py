@@ -14,24 +14,24 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.best import Best
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.readable import Readable
 from strop.filter.rewards.token_share import TokenShare
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.agents.debate import Debate
 from strop.generate.engines.scripted import Scripted
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
 from strop.pipeline import train
 from strop.roles import Reward, Strategy
 from strop.training.advantages.top_share import TopShare
-from strop.training.needs import Note
+from strop.training.requirements import Note
 from strop.types import Group, Message, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 def test_the_longest_pays_the_price_and_shorter_ones_less() -> None:

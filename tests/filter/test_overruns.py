@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from strop.disk.advice import AdviceBook
-from strop.disk.kinds import KindFates
 from strop.filter.overruns import Overruns
 from strop.filter.rewards.math_verify import MathVerify
-from strop.filter.score import Scorer
-from strop.observe.history import History
-from strop.observe.verdicts.exhausted_scorer import ExhaustedScorer
+from strop.filter.scoring import Scorer
+from strop.observe.health.exhausted_scorer import ExhaustedScorer
+from strop.observe.run_files.run_history import History
 from strop.roles import Reward
+from strop.storage.fates_by_kind import KindFates
+from strop.storage.llm_answers import AdviceBook
 from strop.types import Group, Message, Outcome, Task
-from tests.filter.test_score import group_of, outcomes, scored
+from tests.filter.test_scoring import group_of, outcomes, scored
 
 
 def _deep(depth: int) -> int:

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.progress import Flow
+from strop.run_state import Flow
 from strop.types import Outcome, Sampling
 from tests.filter.foul import Obeys
-from tests.filter.test_score import worker_processes
-from tests.models import save_pocket_like
+from tests.filter.test_scoring import worker_processes
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 FAULTS = {
     "oops": "reward obeys: ValueError: could not convert string to float: 'oops'",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from strop.backends import Completion, Engine, Stop, WeightVersion
 from strop.errors import AdviserError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
-from strop.machines import Completion, Engine, Stop, WeightVersion
+from strop.generate.group_rollouts import GroupPlayer
 from strop.roles import Adviser, Agent, Strategy, World
 from strop.types import Group, IntArray, Message, Sampling, Task
 from tests.generate.talking import END, ids, policy_of, save_folder

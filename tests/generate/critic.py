@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from strop.environments.questions import parts_of
 from strop.errors import AdviserError
 from strop.roles import Adviser
+from strop.text.llm_prompt import parts_of
 from strop.types import Message, Sampling
 
 

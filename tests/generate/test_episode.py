@@ -11,14 +11,14 @@ import pytest
 
 from strop.errors import EpisodeError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.one_demonstration import OneDemonstration
-from strop.generate.partners import Dialogue
-from strop.generate.play import Guarded, WorldFailed
+from strop.generate.interfaces import Dialogue
+from strop.generate.rollout import Guarded, WorldFailed
 from strop.roles import Agent, Environment
 from strop.types import Message, Observation, Outcome, Start, Task
 from tests.generate.talking import TASK
-from tests.generate.test_play import Echo, played
+from tests.generate.test_rollout import Echo, played
 
 RIGHT, WRONG = Message("assistant", TASK.answer), Message("assistant", "2")
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes.rollout.ettrl import ettrl
-from strop.start.launch import launch, relaunch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from tests.generate.trees import small
-from tests.models import save_pocket_like
-from tests.start.test_resume import CONTEXT
+from tests.launch.running.test_resume import CONTEXT
+from tests.tiny_models import save_pocket_like
 
 
 def begin(model: Path, path: Path, looks: int) -> None:
@@ -39,7 +39,7 @@ def begin(model: Path, path: Path, looks: int) -> None:
 def test_killed_between_root_and_branch_and_resumed_it_has_the_same_ledger(tmp_path: Path) -> None:
     model = save_pocket_like(tmp_path / "model")
     launch(small(ettrl, model, {}, steps=3, checkpoint_every=1), tmp_path, "whole")
-    CONTEXT.set_forkserver_preload(["tests.start.test_resume"])
+    CONTEXT.set_forkserver_preload(["tests.launch.running.test_resume"])
     died = CONTEXT.Process(target=begin, args=(model, tmp_path / "killed", 5))
     died.start()
     died.join(120)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from strop.generate.template import Template, _as_dict, _offered
+from strop.generate.chat_template import Template, _as_dict, _offered
 from strop.types import Message, Tool, ToolCall
 from tests.generate.families import FAMILIES, raw_tokenizer, save_family, segments
 

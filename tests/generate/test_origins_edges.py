@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
 from strop.errors import ModelError
-from strop.generate.template import Template
+from strop.generate.chat_template import Template
 from strop.models.control_tokens import ControlTokens
 from strop.models.names import model_folder
 from strop.models.twins import LAST_ALIAS

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strop.backends import Stop
 from strop.errors import ConfigurationError, ModelError
 from strop.generate.policy import Policy, attempt_key, check_model_folder
-from strop.machines import Stop
 from strop.types import Message, Sampling, Start, Task, Turn
 from tests.generate.talking import BRACKETS, CHATML, END, FORGETFUL, TASK, Recording, ids, policy_of, run, save_folder
 

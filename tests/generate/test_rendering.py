@@ -15,12 +15,12 @@ from transformers import AutoTokenizer
 
 from strop.errors import ModelError
 from strop.generate import rendering
+from strop.generate.chat_template import Template
 from strop.generate.rendering import TemplateError, rendered
-from strop.generate.template import Template
 from strop.generate.template_form import is_bounded
 from strop.pocket.tokenizer import CHAT_TEMPLATE
 from strop.types import Message
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 _TALK = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}"
 _RANGES = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"

@@ -12,19 +12,19 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.environments.preferences import asked_of, replies_of
+from strop.environments.judging.preferences import asked_of, replies_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.scored import Scored
-from strop.filter.score import Scorer
+from strop.filter.rewards.reward_model import Scored
+from strop.filter.scoring import Scorer
 from strop.generate.reward_model import RewardModel
-from strop.generate.verdict_words import as_verdict
+from strop.generate.verdict_tokens import as_verdict
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Message, Origin, Outcome, Trajectory
 from tests.building import make_group, turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 SIZES = {"groups_per_step": 2, "world": "arithmetic:2", "heldout_tasks": 1, "steps": 1, "max_tokens": 8}
 ASKED = (Message("user", "1+2=?"),)

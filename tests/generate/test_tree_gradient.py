@@ -17,12 +17,12 @@ import torch
 from torch import Tensor
 
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.policy import Policy
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.roles import Advantage
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.needs import Note
+from strop.training.requirements import Note
 from strop.types import Group, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder

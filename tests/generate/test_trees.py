@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from strop.control.samplers.uniform import Uniform
-from strop.environments.guess import Guess
-from strop.filter.rewards.noted import Noted
+from strop.environments.bundled.guess import Guess
+from strop.filter.rewards.from_strategy import Noted
 from strop.recipes.rollout.arpo_agentic import arpo_agentic
 from strop.recipes.rollout.cosmos import cosmos
 from strop.recipes.rollout.cpl import cpl
@@ -23,8 +23,8 @@ from strop.recipes.rollout.latr import latr
 from strop.run import Run
 from strop.types import Origin, Sampling
 from tests.generate.trees import grown, small
-from tests.models import save_pocket_like
 from tests.parts import EvenSum, LongerIsBetter
+from tests.tiny_models import save_pocket_like
 
 PAID = {"rewards": (LongerIsBetter(),)}  # random replies earn nothing of their worlds
 TURNS = {"worlds": (Guess(1),), "sampler": Uniform((Guess(1),))}  # where a reply is answered

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from strop.abilities import generated
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
+from strop.capabilities import generated
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch
-from strop.start.retrain import retrain
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import IntArray, Metrics, Trajectory
 
 SMALL: dict[str, Any] = {

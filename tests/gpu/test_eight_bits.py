@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.kernels.eight_bits import (
     Eights,
     encode,

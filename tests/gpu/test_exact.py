@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from strop.generate.engines.paged import PagedEngine
-from strop.machines import Completion
-from strop.training.needs import Logprobs
+from strop.backends import Completion
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.training.pack import pack
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
+from strop.backends import Completion, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.kernels.decode import PAGE, Plain, Rotation, Sheet, TokenPlaces
-from strop.machines import Completion, WeightVersion
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import prompts_of
-from tests.models import save_tiny_model
+from tests.tiny_models import save_tiny_model
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, MixtralConfig
 
-from strop.generate.engines.draft import Draft
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.pieces import extended
-from strop.machines import Completion
-from strop.training.needs import Logprobs
+from strop.backends import Completion
+from strop.generate.engines.paged.draft_model import Draft
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.turn_ops import extended
 from strop.training.pack import pack
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from tests.gpu.test_exact import folder_of

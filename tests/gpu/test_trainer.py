@@ -17,10 +17,10 @@ from strop.kernels import attention, logprobs, norm, swiglu
 from strop.kernels.linear import add_product, weight_gradient
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group
 from tests.gpu.triton_device import IS_INTERPRETED, triton_device

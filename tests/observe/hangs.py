@@ -7,10 +7,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.environments.arithmetic import Arithmetic
+from strop.backends import Objective
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Objective
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.training.batch import Batch
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Message, Metrics, Observation

@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError, ModelError
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch
 from strop.observe.power_law import departs, power_law, turned
 from strop.observe.trackers.hacking_report import HackingReport
 from strop.observe.watched import Watched
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
-from strop.start.preflight import check
 from strop.training.losses.exact_kl import ExactKl
-from strop.training.needs import Logits
 from strop.training.objective import Objective
+from strop.training.requirements import Logits
 from tests.building import Said, make_batch
 from tests.generate.talking import save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 STEPS = [float(step) for step in range(1, 41)]
 

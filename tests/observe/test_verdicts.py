@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from strop.disk.folder import RunFolder
-from strop.disk.kinds import KindFates, kinds_of, tries_and_tasks
-from strop.disk.queries import Offered
-from strop.observe.examination import examine, judged, rules
-from strop.observe.history import History, read_history
-from strop.observe.intervals import Difference
-from strop.observe.report import render
-from strop.observe.verdicts import RunVerdict
+from strop.launch.running.launch import launch
+from strop.observe.examine import examine, judged, rules
+from strop.observe.health import RunVerdict
+from strop.observe.report.write_report import render
+from strop.observe.run_files.run_history import History, read_history
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch
+from strop.stats.intervals import Difference
+from strop.storage.fates_by_kind import KindFates, kinds_of, tries_and_tasks
+from strop.storage.ledger_schema import Offered
+from strop.storage.run_folder import RunFolder
 from strop.types import Message, Outcome, Task, Trajectory
 from tests.observe.folders import TOKENIZER, attempt, run_folder, turn
 from tests.parts import LongerIsBetter
@@ -338,7 +338,7 @@ def test_too_few_to_tell(tmp_path: Path) -> None:
 
 
 def test_rules_are_the_files_of_their_folder() -> None:
-    folder = Path(__file__).parents[2] / "strop" / "observe" / "verdicts"
+    folder = Path(__file__).parents[2] / "strop" / "observe" / "health"
     assert len(rules()) == len(list(folder.glob("*.py"))) - 1 and all(
         rule.judge(History([])) is None for rule in rules()
     )

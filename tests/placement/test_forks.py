@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.generate.engines.several import Several
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion
-from strop.placement.process import LocalProcess
+from strop.backends import Completion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.load_balanced import Several
+from strop.placement.process_engine import LocalProcess
 from strop.types import Sampling
-from tests.models import save_pocket_like
 from tests.placement.light import Keeping
+from tests.tiny_models import save_pocket_like
 
 ROOTS, FORKS, PROMPT, CUT = 6, 4, 30, 12
 PREFIXES = ROOTS * FORKS * (PROMPT + CUT)  # tokens that forks begin with

@@ -14,24 +14,24 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from strop.cli import app
-from strop.control.paces.bounded_lag import BoundedLag
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.disk.source import from_source, to_source
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.errors import ConfigurationError
-from strop.generate.engines.several import Several
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.load_balanced import Several
+from strop.launch.running.launch import launch
 from strop.placement.place import place
-from strop.placement.process import LocalProcess
+from strop.placement.process_engine import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_source import from_source, to_source
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_pocket_like
 from tests.parts import EvenLength, LongerIsBetter
+from tests.tiny_models import save_pocket_like
 
 STEPS = 3
 

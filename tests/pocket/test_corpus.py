@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
-from strop.environments.next_state import NextState
-from strop.environments.split import is_heldout
-from strop.environments.tools.collection import facts
-from strop.environments.verdicts import ASKED, BAD, GOOD
-from strop.pocket.ability import ABILITY, VERDICTS, slip_number, slip_text, step_error
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.next_state import NextState
+from strop.environments.data.heldout_split import is_heldout
+from strop.environments.judging.verdict import ASKED, BAD, GOOD
+from strop.environments.tools.bundled_corpus import facts
 from strop.pocket.corpus import Author, Conversation
 from strop.pocket.replies import SINGLE_TURN, Replies
-from strop.pocket.searches import Searches
+from strop.pocket.search_tasks import Searches
 from strop.pocket.shards import Shards, encode, write_shard
+from strop.pocket.target_accuracy import ABILITY, VERDICTS, slip_number, slip_text, step_error
 from strop.pocket.tokenizer import VOCABULARY, save_tokenizer
 from strop.types import Message
 

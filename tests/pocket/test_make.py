@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.guess import Guess
-from strop.pocket.grade import WORLDS, grades
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.guess import Guess
 from strop.pocket.make import Making, make, new_model, to_batch
+from strop.pocket.measure import WORLDS, grades
 from strop.pocket.shards import Shard
 
 TINY = {"hidden": 32, "layers": 1, "tokens": 3000, "workers": 1, "tasks": 0}

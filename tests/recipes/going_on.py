@@ -11,14 +11,14 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.disk.source import from_source, to_source
+from strop.launch.checks.preflight import check
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.run import Run
-from strop.start.launch import launch, relaunch
-from strop.start.preflight import check
-from strop.start.retrain import retrain
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_source import from_source, to_source
 from strop.weights.fingerprint import fingerprint
 
 SIZES = {"groups_per_step": 2, "group_size": 4, "max_tokens": 8, "heldout_tasks": 2, "learning_rate": 1e-3}

@@ -23,15 +23,15 @@ from strop.catalogue.acts import Acts, read_acts
 from strop.catalogue.record import records
 from strop.cli.overrides import make_run
 from strop.control.samplers.few import Few
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder, read_rows
+from strop.launch.running.launch import launch
 from strop.models.names import model_folder
-from strop.observe.summary import WARMUP
+from strop.observe.run_files.summary import WARMUP
 from strop.recipes import parameters_of, recipe_named
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage import checkpoint
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.training.trainers.torch import TorchTrainer
 
 RECORDS = records()

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
-from strop.generate.engines.draft import Draft
-from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.paged.draft_model import Draft
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.launch.running.launch import launch
 from strop.recipes.setting import Setting
 from strop.recipes.system.aurora import aurora
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def room_of(run: Run) -> int:

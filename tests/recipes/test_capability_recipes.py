@@ -13,30 +13,30 @@ import numpy as np
 import pytest
 
 from strop.control.shortfalls import Shortfalls
-from strop.control.writers.lacking import Lacking
-from strop.environments.keyvalue import KeyValue
-from strop.environments.questions import question
-from strop.environments.split import is_heldout, prompt_of
-from strop.environments.talks.practice import Practice
-from strop.environments.talks.store_skills import SKILLS, chosen, described, exercised, lacking
+from strop.control.task_generators.lacking import Lacking
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.multi_agent.skill_practice import Practice
+from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.gates.spoken_by import SpokenBy
-from strop.filter.rewards.earned import Earned
-from strop.generate.advisers.canned import Canned
+from strop.filter.rewards.env_reward import Earned
 from strop.generate.agents.picks_voice import PicksVoice
-from strop.generate.play import play
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.voice_per_world import VoicePerWorld
 from strop.recipes.agent.trace import trace
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
 from tests.building import make_group
 from tests.control.asking import Told, group_of
 from tests.generate.talking import Recording, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.parts import LongerIsBetter
 from tests.recipes.going_on import SIZES, acts_and_goes_on
+from tests.tiny_models import save_pocket_like
 
 STORE = KeyValue(2)
 KEPT = Task((Message("user", "sum red blue to gold"),), json.dumps({"store": {"red": 3, "blue": 4}, "total": 7}), "x")

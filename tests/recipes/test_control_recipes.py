@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from strop.recipes import build, recipe_named
-from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
+from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {

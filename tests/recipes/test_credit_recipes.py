@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.source import from_source, to_source
+from strop.launch.checks.preflight import check
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch, relaunch
-from strop.start.preflight import check
-from strop.start.retrain import retrain
+from strop.storage.run_folder import RunFolder, read_rows
+from strop.storage.run_source import from_source, to_source
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
+from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and figures that must be there
 RECIPES: dict[str, tuple[dict[str, Any], set[str]]] = {

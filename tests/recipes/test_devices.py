@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from strop.abilities import OnDevice, inside
+from strop.capabilities import OnDevice, inside
 from strop.catalogue.record import recipe_files
 from strop.recipes import build, parameters_of, recipe_named
 

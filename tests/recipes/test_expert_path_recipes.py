@@ -9,23 +9,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.actions import Action, action_in
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.format.actions import Action, action_in
 from strop.errors import ConfigurationError
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.conversation.step_format import StepFormat
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.agents.one_action import OneAction, paid
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.one_demonstration import OneDemonstration
 from strop.generate.agents.patched import Patched, step_reward
-from strop.generate.pieces import given
-from strop.generate.player import GroupPlayer
+from strop.generate.agents.single_action import OneAction, paid
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.actions_first import ActionsFirst
 from strop.generate.strategies.beside_expert import BesideExpert
 from strop.generate.strategies.expert_steps import ExpertSteps
+from strop.generate.turn_ops import given
 from strop.recipes.agent.stepagent import stepagent
 from strop.roles import Agent
 from strop.training.advantages.discriminated import Discriminated

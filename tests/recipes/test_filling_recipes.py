@@ -13,32 +13,32 @@ from pathlib import Path
 import pytest
 
 from strop.cli.models import open_policy
-from strop.disk.folder import read_rows
 from strop.errors import ConfigurationError, ModelError
 from strop.filter.gates.accuracy_band import AccuracyBand
-from strop.filter.rewards.coin import Coin
-from strop.generate.engines.annealed_temperature import AnnealedTemperature
-from strop.generate.engines.diffusion import DiffusionEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.strategies.padded import Padded
+from strop.filter.rewards.random_control import Coin
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
+from strop.generate.engines.wrappers.annealed_temperature import AnnealedTemperature
+from strop.generate.strategies.padded_demonstrations import Padded
+from strop.launch.checks.preflight import check
+from strop.launch.checks.warnings import advice
+from strop.launch.running.launch import launch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.objective.d1 import d1
 from strop.recipes.objective.tracerl import tracerl
 from strop.recipes.setting import Setting
-from strop.start.advice import advice
-from strop.start.launch import launch
-from strop.start.preflight import check
+from strop.storage.run_folder import read_rows
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.trace_returns import TraceReturns
 from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.needs import Logprobs
 from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.canvas_critic import CanvasCritic
@@ -46,8 +46,8 @@ from strop.training.views.all_hidden import AllHidden
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
 from strop.types import Group, Message, Outcome, Sampling, Start, Task, Trajectory
-from tests.models import save_pocket_like
 from tests.recipes.going_on import SIZES, acts_and_goes_on
+from tests.tiny_models import save_pocket_like
 
 SMALL = {"steps": 2, "groups_per_step": 2, "group_size": 3, "heldout_tasks": 4, "max_tokens": 12, "checkpoint_every": 1}
 

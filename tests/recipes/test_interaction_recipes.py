@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.environments.questions import question
 from strop.errors import ConfigurationError
-from strop.filter.discussion_rules import scored
-from strop.filter.paid import Paid, Span
-from strop.filter.places import pay
+from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.conversation.answer_place import AnswerPlace
 from strop.filter.rewards.conversation.interactions import Interactions, score_in
 from strop.filter.rewards.conversation.labelled_messages import LabelledMessages
-from strop.generate.advisers.canned import Canned
+from strop.filter.span_rewards import pay
 from strop.generate.agents.discussion import Discussion
+from strop.generate.llm_clients.canned import Canned
+from strop.standins.judges.discussion import scored
+from strop.text.llm_prompt import question
 from strop.training.advantages.consistent import Consistent
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.advantages.per_voice import PerVoice

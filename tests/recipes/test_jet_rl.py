@@ -12,26 +12,26 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from strop.backends import Completion, Trainer, WeightVersion
 from strop.errors import ConfigurationError
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.several import Several
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.vllm import VllmEngine
-from strop.machines import Completion, Trainer, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.engines.vllm.vllm_engine import VllmEngine
+from strop.generate.engines.wrappers.load_balanced import Several
+from strop.launch.checks.matmul_precision import problems
+from strop.launch.checks.preflight import check
 from strop.models.eight_bits import EightBitLinear, in_eight_bits, rounding
 from strop.models.model import load_model, parameters
 from strop.models.names import model_folder
 from strop.placement.place import place
 from strop.recipes.setting import Setting
 from strop.recipes.system.jet_rl import jet_rl
-from strop.start.preflight import check
-from strop.start.products import problems
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Sampling
 from strop.weights.delivery import as_held
 from strop.weights.fingerprint import fingerprint
-from tests.models import reference_logprobs, save_pocket_like
+from tests.tiny_models import reference_logprobs, save_pocket_like
 
 
 @dataclass

@@ -13,34 +13,34 @@ import numpy as np
 import pytest
 import torch
 
-from strop.control.writers.from_varied import FromVaried, variance
-from strop.environments.guess import Guess
-from strop.environments.keyvalue import KeyValue
-from strop.environments.questions import parts_of, question
-from strop.environments.talks.describe import Describe
-from strop.environments.talks.dream_rules import dreamt
-from strop.environments.talks.dreamed import Dreamed
-from strop.environments.talks.experiences import Experiences
-from strop.environments.talks.refereed import Refereed
-from strop.environments.talks.subgoals import Subgoals, plain, subgoals
+from strop.control.task_generators.from_varied import FromVaried, variance
+from strop.environments.bundled.guess import Guess
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.multi_agent.describe_game import Describe
+from strop.environments.multi_agent.game_master import Refereed
+from strop.environments.multi_agent.subgoals import Subgoals, plain, subgoals
+from strop.environments.multi_agent.world_model import Dreamed
+from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.errors import ConfigurationError
-from strop.filter.next_state_rules import judged
 from strop.filter.next_states import chosen_hint, majority, next_states, score_in
-from strop.filter.paid import Paid
-from strop.filter.places import pay
+from strop.filter.paid_text import Paid
 from strop.filter.rewards.conversation.next_state_votes import NextStateVotes
 from strop.filter.rewards.conversation.played import Played
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.procedural import Procedural
+from strop.filter.span_rewards import pay
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.imagined import Imagined
-from strop.generate.play import play
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.procedural import Procedural
+from strop.generate.rollout import play
 from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
 from strop.recipes.agent.dreamgym import dreamgym
 from strop.recipes.agent.openclaw_rl import openclaw_rl
 from strop.recipes.agent.playpen import playpen
 from strop.roles import Adviser
+from strop.standins.judges.next_state import judged
+from strop.standins.world_model import dreamt
+from strop.text.llm_prompt import parts_of, question
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.steps.also_best import AlsoBest
 from strop.training.advantages.steps.exponential_weights import ExponentialWeights
@@ -130,7 +130,7 @@ def test_a_judge_is_told_the_task_the_reply_and_what_came_after() -> None:
 def test_credit_is_the_verdict_plus_the_gap() -> None:
     """teacher -1, old -2, r +1: 2."""
     attempt = made(turn("ab"), turn("c", ["thanks"]), turn("d", ["that is wrong"]))
-    reward = NextStateVotes(Procedural("strop.filter.next_state_rules:judged"), votes=3)
+    reward = NextStateVotes(Procedural("strop.standins.judges.next_state:judged"), votes=3)
     paid = paid_for(reward, attempt)
     assert [(span.turn, span.value) for span in paid.spans] == [(0, 1.0), (1, -1.0)]
     attempt.reward = pay(attempt, "next_state", 1.0, paid, lambda tokens: np.arange(1, len(tokens) + 1))
@@ -242,7 +242,7 @@ def test_a_dream_is_consistent_and_pays_for_what_it_said() -> None:
 
 def test_demonstrations_solve_the_dream_and_similar_ones_are_found() -> None:
     world, memory = KeyValue(2), Experiences(top=2)
-    dream = Dreamed(world, Procedural("strop.environments.talks.dream_rules:dreamt"), memory, seeds=2)
+    dream = Dreamed(world, Procedural("strop.standins.world_model:dreamt"), memory, seeds=2)
     task = Task((Message("user", "sum red blue"),), world.task(0).answer, "keyvalue", 2)
 
     async def dreamed(replies: Sequence[str]) -> list[Any]:
@@ -301,7 +301,7 @@ def test_the_memory_finds_what_is_most_alike_and_goes_on() -> None:
 
 
 def test_real_experience_is_kept_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strop.environments.talks.experiences._MOST", 3)
+    monkeypatch.setattr("strop.environments.multi_agent.world_model_experiences._MOST", 3)
     memory = Experiences(top=9)
     for number, is_real in enumerate([False, True, False, False, True]):
         memory.add(TASK, "get", str(number), is_real)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.filter.rewards.pairwise import Pairwise
+from strop.filter.rewards.pairwise_vs_reference import Pairwise
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
-from strop.start.preflight import check
-from tests.models import save_pocket_like
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from tests.parts import EvenOrOdd
+from tests.tiny_models import save_pocket_like
 
 RECIPES: list[tuple[str, dict[str, object]]] = [
     ("nft", {}),

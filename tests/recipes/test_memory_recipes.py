@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from strop.abilities import inside
-from strop.disk.ledger import Ledger
-from strop.disk.source import from_source
-from strop.environments.split import prompt_of
-from strop.generate.library import Library
+from strop.capabilities import inside
+from strop.environments.data.heldout_split import prompt_of
+from strop.generate.memory.store import Library
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch, relaunch
-from strop.start.retrain import retrain
+from strop.storage.ledger import Ledger
+from strop.storage.run_source import from_source
 
 STEPS = 2
 SIZES = {

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from strop.disk.folder import RunFolder, read_rows
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.roles import Reward
-from strop.start.launch import launch, relaunch
-from strop.start.preflight import check
-from strop.training.needs import Logprobs
+from strop.storage.run_folder import RunFolder, read_rows
+from strop.training.requirements import Logprobs
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd, LongerIsBetter
+from tests.tiny_models import save_pocket_like
 
 RECIPES = [
     ("areal", {}, 4),

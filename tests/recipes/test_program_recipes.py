@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from strop.environments.trials import Trials
-from strop.filter.rewards.judged_lines import JudgedLines
-from strop.filter.rewards.passed_tests import PassedTests
-from strop.filter.rewards.scored import Scored
-from strop.generate.engines.with_reference import WithReference
+from strop.environments.code_execution import Trials
+from strop.filter.rewards.line_prm import JudgedLines
+from strop.filter.rewards.reward_model import Scored
+from strop.filter.rewards.unit_tests import PassedTests
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.program_pairs import ProgramPairs
 from strop.recipes import recipe_named

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from strop.disk import checkpoint
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch, relaunch
-from strop.start.retrain import retrain
-from tests.models import save_pocket_like
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from tests.parts import EvenOrOdd
+from tests.tiny_models import save_pocket_like
 
 SIZES = {"groups_per_step": 4, "group_size": 2, "max_tokens": 6, "heldout_tasks": 2, "heldout_every": 0, "steps": 4}
 RECIPES: dict[str, dict[str, Any]] = {

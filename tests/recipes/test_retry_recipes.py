@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
-from strop.environments.keyvalue import KeyValue
-from strop.environments.try_again import TryAgain
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.wrappers.retry import TryAgain
 from strop.errors import ConfigurationError
 from strop.filter.rewards.conversation.tries import Tries
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Observation, Outcome, Task, Trajectory
 from tests.building import turn

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from strop.control.beliefs.task_counts import TaskCounts
+from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.recipes import build, recipe_named
-from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 from tests.recipes.going_on import SIZES, acts_and_goes_on
+from tests.tiny_models import save_pocket_like
 
 # by recipe: what differs from the defaults, and figures with the value that would say that nothing was done
 RECIPES: dict[str, tuple[dict[str, Any], dict[str, float]]] = {

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import pytest
 
 from strop import recipe, train
-from strop.disk.folder import RunFolder, read_rows
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
 from strop.run import Run
+from strop.storage.run_folder import RunFolder, read_rows
 
 SMALL: dict[str, Any] = {"world": "arithmetic:2", "steps": 4, "groups_per_step": 4, "learning_rate": 3e-4}
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.shared_tasks import SharedTasks
 from strop.control.samplers.uniform import Uniform
 from strop.control.sharing import FOREIGN, SharedGroup, publish, published, read
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.swarm import Swarm
 from strop.recipes.setting import Setting
 from strop.recipes.system.sapo_sharing import sapo_sharing
@@ -27,8 +27,8 @@ from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, say, turn, written
 from tests.generate.talking import END, Recording, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.recipes.going_on import SIZES, acts_and_goes_on
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(2)
 BELIEF = Counts()

@@ -10,17 +10,17 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from strop.cli.duration import in_words, num_parameters, warning
-from strop.disk.checkpoint import newest_whole
-from strop.disk.source import from_source
+from strop.cli.estimate_duration import in_words, num_parameters, warning
 from strop.errors import ModelError
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.models import smollm2 as package
 from strop.models.names import POCKET
 from strop.recipes.classics.smollm2 import smollm2
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.start.launch import launch, relaunch
-from strop.start.retrain import retrain
+from strop.storage.checkpoint import newest_whole
+from strop.storage.run_source import from_source
 
 
 def small(**more: object) -> Run:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from strop.abilities import inside
-from strop.control.beliefs.counts import Counts
+from strop.capabilities import inside
 from strop.control.budgets.fixed import Fixed
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.hardest import Hardest
-from strop.control.samplers.staged import Staged
+from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.unsolved import Unsolved
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.choice import Choice
-from strop.environments.judged import Judged
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.judging.multiple_choice import Choice
+from strop.environments.judging.true_false import Judged
 from strop.recipes import build, recipe_named
 from strop.run import Run
 from strop.training.step_scales.root_of_attempts import RootOfAttempts

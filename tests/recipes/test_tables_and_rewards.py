@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from strop.disk.ledger import Ledger
-from strop.environments.rows import columns_of
+from strop.environments.data.rows import columns_of
 from strop.errors import ConfigurationError, DataError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.python_function import PythonFunction
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.recipes.classics.dpo import dpo
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.setting import Setting
-from strop.start.launch import launch
-from strop.start.preflight import check
-from tests.models import save_pocket_like
+from strop.storage.ledger import Ledger
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture

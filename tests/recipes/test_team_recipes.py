@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.sessions import Sessions, carried, facts_in, one_session, score
-from strop.environments.talks.agent_graph import AgentGraph, action_rewards
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.sessions import Sessions, carried, facts_in, one_session, score
+from strop.environments.multi_agent.agent_graph import AgentGraph, action_rewards
 from strop.errors import ConfigurationError
-from strop.filter.places import pay
 from strop.filter.rewards.conversation.action_prices import ActionPrices
+from strop.filter.span_rewards import pay
 from strop.generate.agents.builds_team import BuildsTeam
 from strop.generate.agents.demonstrate_memory import DemonstrateMemory
 from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.generate.agents.extract_and_manage import ExtractAndManage
 from strop.generate.limits import Limits
-from strop.generate.play import play
+from strop.generate.rollout import play
 from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
 from strop.roles import Environment
 from strop.training.advantages.action_wise import ActionWise

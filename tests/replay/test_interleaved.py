@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from strop.control.samplers.uniform import Uniform
-from strop.environments.compose import Compose
+from strop.environments.bundled.compose import Compose
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import learn, train
@@ -24,8 +24,8 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 from tests.training.tiny import make_attempt, make_turn, save_llama
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.replay.own_successes import OwnSuccesses
-from strop.training.families import optimizer_steps
+from strop.training.comparison_groups import optimizer_steps
 from strop.types import Group, Origin
 from tests.building import make_group
 

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
+from strop.backends import Completion, Stop, WeightVersion
+from strop.generate.engines.cpu.torch_engine import copy_weights, read_weights
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.torch import copy_weights, read_weights
-from strop.machines import Completion, Stop, WeightVersion
 from strop.models.model import parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.talking import END
-from tests.models import load_reference, reference_logprobs
 from tests.serve.test_call_format import CALLS, marked
+from tests.tiny_models import load_reference, reference_logprobs
 
 _LONGEST = 1024
 

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import torch
 
 from strop.cli.models import find_model, open_policy
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.generate.conversation import Talk
 from strop.generate.policy import Policy, attempt_key
-from strop.generate.serve.attempts import Attempts
-from strop.generate.serve.door import Door
-from strop.generate.talk import Talk
+from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.server import Door
 from strop.types import Sampling, Start, Task
-from tests.models import load_reference, reference_logprobs
+from tests.tiny_models import load_reference, reference_logprobs
 
 Result = TypeVar("Result")
 PARAMETERS = {

@@ -9,12 +9,12 @@ import pytest
 from tokenizers import AddedToken, Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from strop.generate.call_format import CallFormat
-from strop.generate.template import Template
+from strop.generate.chat_template import Template
+from strop.generate.tool_call_format import CallFormat
 from strop.pocket.tokenizer import TOKEN_IDS
 from strop.types import IntArray, Tool, ToolCall
 from tests.generate.talking import CHATML, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 GET = Tool("get", "", '{"properties": {"key": {"type": "string"}}}')
 SET = Tool("set", "", '{"properties": {"key": {}, "value": {}}}')

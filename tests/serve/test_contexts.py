@@ -13,18 +13,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from strop.generate.call_format import CallFormat
+from strop.backends import Completion, Engine, Stop
 from strop.generate.policy import Policy
-from strop.generate.serve.asks import Reply, Said
+from strop.generate.serve.ask_requests import Reply, Said
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
-from strop.generate.serve.histories import Histories, Place
-from strop.generate.serve.visit import Visit
-from strop.machines import Completion, Engine, Stop
+from strop.generate.serve.serve_session import Visit
+from strop.generate.serve.turn_tree import Histories, Place
+from strop.generate.tool_call_format import CallFormat
 from strop.pocket.tokenizer import TOKEN_IDS
 from strop.types import IntArray, Message, Sampling, Start, Task, ToolCall
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 SESSIONS = int(os.environ.get("STROP_HISTORIES", "60"))
 TASK = Task((Message("user", "sum"),), "", "test")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from strop.generate.policy import Policy
-from strop.generate.serve.attempts import Attempts
-from strop.generate.serve.door import Door
 from strop.generate.serve.public import Public
+from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.server import Door
 from tests.serve.serving import dialogue, pocket, task_of
 
 openai = pytest.importorskip("openai")

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from strop.generate.call_format import CallFormat
+from strop.backends import Completion, Engine, Stop
+from strop.generate.chat_template import Template
 from strop.generate.policy import Policy
 from strop.generate.serve.dialects.chat import ChatCompletions
-from strop.generate.serve.visit import Visit
-from strop.generate.template import Template
-from strop.machines import Completion, Engine, Stop
+from strop.generate.serve.serve_session import Visit
+from strop.generate.tool_call_format import CallFormat
 from strop.types import IntArray, Message, Sampling, Start, Task
 from tests.serve.test_call_format import CALLS, marked
 

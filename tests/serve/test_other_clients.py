@@ -19,13 +19,13 @@ import torch
 from safetensors.torch import load_file
 
 from strop.cli.models import find_model
-from strop.disk.ledger import Ledger
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
 from strop.types import Trajectory
-from tests.models import load_reference, reference_logprobs
 from tests.serve.dictated import Clerk, Dictated, save_obedient
+from tests.tiny_models import load_reference, reference_logprobs
 
 pytestmark = pytest.mark.clients
 pytest.importorskip("uvicorn")

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from strop.environments.keyvalue import KeyValue, KeyValueEnvironment
+from strop.environments.bundled.keyvalue import KeyValue, KeyValueEnvironment
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.outside_program import OutsideProgram
-from strop.generate.play import play
+from strop.generate.agents.external_program import OutsideProgram
 from strop.generate.policy import Policy
-from strop.processes.box.bubble import problem
+from strop.generate.rollout import play
 from strop.roles import World
+from strop.sandbox.bubblewrap import problem
 from strop.types import Message, Observation, Outcome, Task, Trajectory
 from tests.serve.serving import dialogue, furthest, pocket, task_of
 

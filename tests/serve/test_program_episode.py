@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
-from strop.environments.try_again import TryAgain
+from strop.environments.wrappers.retry import TryAgain
 from strop.generate.policy import Policy
-from strop.processes.box.bubble import problem
 from strop.roles import Environment
+from strop.sandbox.bubblewrap import problem
 from strop.types import Message, Observation, Outcome
 from tests.serve.serving import pocket
 from tests.serve.test_program import ASKS, played_at, program

@@ -19,11 +19,11 @@ pytest.importorskip("uvicorn")
 import uvicorn
 
 from strop.generate.policy import Policy
-from strop.generate.serve.attempts import Attempts
-from strop.generate.serve.door import Door
 from strop.generate.serve.public import Public
-from strop.processes.host_names import HostNames
-from strop.processes.http_connection import Strangers, config_of, let_in
+from strop.generate.serve.rollout_access import Attempts
+from strop.generate.serve.server import Door
+from strop.workers.host_names import HostNames
+from strop.workers.http_connection import Strangers, config_of, let_in
 from tests.serve.serving import dialogue, pocket, task_of
 
 COUNT, SECONDS = 400, 2.0

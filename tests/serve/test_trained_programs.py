@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from strop.disk.ledger import Ledger
 from strop.generate.agents.chat import Chat
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch, relaunch
 from strop.recipes import build, recipe_named
 from strop.run import Run
-from strop.start.launch import launch, relaunch
-from strop.start.retrain import retrain
+from strop.storage.ledger import Ledger
 from tests.killing import killed_at
-from tests.start.test_resume import _hush
+from tests.launch.running.test_resume import _hush
 
 STEPS, GROUPS = 3, 2
 pytest.importorskip("uvicorn")

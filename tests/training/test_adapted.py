@@ -15,9 +15,9 @@ from strop.models.model import hidden_states, load_model, unadapted
 from strop.training.machine.forward import Forward
 from strop.training.machine.llama import llama_forward
 from strop.training.machine.lora import add_adapters, learning, open_adapted
-from strop.training.needs import Logprobs
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from tests.training.test_quick import FAMILIES, OBJECTIVE, siblings
 from tests.training.tiny import random_groups, save_gpt2, save_llama

@@ -18,9 +18,9 @@ from strop.models.attention import Packed
 from strop.models.model import hidden_states, load_model, probe
 from strop.training.batch import Batch, Output
 from strop.training.machine.logprobs import PolicyOutput
-from strop.training.needs import Logits
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logits
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
 from tests.training.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama

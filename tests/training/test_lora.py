@@ -11,14 +11,14 @@ from transformers import AutoModelForCausalLM, DeepseekV3Config
 from strop.errors import CheckpointError, ConfigurationError
 from strop.models.model import parameters
 from strop.training.losses.likelihood import Likelihood
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_tiny_model
+from tests.tiny_models import save_tiny_model
 from tests.training.tiny import random_groups, save_llama
 
 peft = pytest.importorskip("peft")

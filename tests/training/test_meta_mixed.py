@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from strop.abilities import inside
-from strop.disk.folder import read_rows
+from strop.capabilities import inside
 from strop.errors import CheckpointError, ConfigurationError
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
-from strop.start.preflight import check
+from strop.storage.run_folder import read_rows
 from strop.training.batch import Batch
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip

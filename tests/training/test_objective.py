@@ -14,9 +14,9 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.echo import Echo
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
-from strop.training.split import split
+from strop.training.requirements import Logprobs
+from strop.training.split_batch import split
 from strop.types import Origin
 from tests.building import make_batch, say, written
 

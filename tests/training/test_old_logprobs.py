@@ -18,10 +18,10 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.minimum_variance import MinimumVariance
 from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.old_logprobs import Snapshots
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Trajectory

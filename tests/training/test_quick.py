@@ -33,10 +33,10 @@ from strop.models.model import load_model
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.machine.llama import llama_forward
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 from tests.training.tiny import VOCABULARY, make_attempt, make_turn, random_groups, save_gpt2, save_llama

@@ -12,25 +12,25 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, MixtralConfig
 
-from strop.disk.ledger import Ledger
+from strop.backends import EXPERTS, Completion, Stop
 from strop.errors import ConfigurationError
-from strop.generate.engines.joined import joined
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.pieces import extended, read_to_the_end
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.engines.wrappers.concat import joined
+from strop.generate.turn_ops import extended, read_to_the_end
 from strop.kernels.experts import by_expert, mixed, on_all_rows, route
-from strop.machines import EXPERTS, Completion, Stop
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
-from strop.training.machine.sequences import Sequences
-from strop.training.needs import Logprobs
+from strop.storage.ledger import Ledger
+from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
 from tests.generate.engines.asking import asked, prompts_of
-from tests.models import save_pocket_like, save_tokenizer
+from tests.tiny_models import save_pocket_like, save_tokenizer
 from tests.training.test_adapted import spread
 from tests.training.tiny import make_attempt
 

@@ -13,26 +13,26 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.launch.running.launch import launch
 from strop.pipeline import learn
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Reduction
 from strop.run import Run
-from strop.start.launch import launch
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.batch import Batch
-from strop.training.needs import ENTROPY, Note
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.group_wise import GroupWise
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import ENTROPY, Note
 from strop.training.stream import Stream
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Message, Metrics, Origin, Outcome, Task, Trajectory, Turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 SMALL = {"steps": 4, "groups_per_step": 3, "group_size": 4, "heldout_tasks": 2, "max_tokens": 12, "heldout_every": 0}
 

@@ -20,12 +20,12 @@ from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
-from strop.training.needs import Logits, Logprobs, Need
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logits, Logprobs, Need
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 from tests.training.tiny import random_groups, save_gpt2, save_llama

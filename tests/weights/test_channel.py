@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.backends import Completion, Engine, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
-from strop.machines import Completion, Engine, WeightVersion
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack

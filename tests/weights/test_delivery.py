@@ -15,23 +15,23 @@ import numpy as np
 import pytest
 import torch
 
-from strop.disk.folder import read_rows
-from strop.disk.ledger import Ledger
+from strop.backends import Completion, Engine, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
-from strop.generate.engines.several import Several
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion, Engine, WeightVersion
-from strop.placement.process import LocalProcess
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.load_balanced import Several
+from strop.launch.running.launch import launch
+from strop.placement.process_engine import LocalProcess
 from strop.recipes import build, recipe_named
 from strop.roles import Reward
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import read_rows
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Sampling
 from strop.weights.channels.memory import Memory
 from strop.weights.channels.shared_memory import SharedMemory
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_pocket_like, save_tiny_model
 from tests.placement.light import Letters
+from tests.tiny_models import save_pocket_like, save_tiny_model
 
 LONG = Sampling(max_tokens=20)
 PROMPT = np.arange(4, 12)

@@ -10,21 +10,21 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, DeliveryError
-from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.kernels.nf4 import VALUES
 from strop.models.model import load_model, parameters
 from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.lora import learning
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.weights.channels.memory import Memory
 from strop.weights.fingerprint import fingerprint
-from tests.models import save_tiny_model
+from tests.tiny_models import save_tiny_model
 from tests.training.tiny import random_groups
-from tests.weights.test_lent import largest_gap, written
+from tests.weights.test_shared_base_weights import largest_gap, written
 
 OBJECTIVE = Objective((Likelihood(),))
 

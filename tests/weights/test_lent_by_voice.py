@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import Completion, Engine, WeightVersion
 from strop.errors import DeliveryError
-from strop.generate.engines.engine_per_voice import EnginePerVoice
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion, Engine, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.engines.wrappers.per_policy import EnginePerVoice
 from strop.models.model import unadapted
 from strop.training.losses.likelihood import Likelihood
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_voice import TrainerPerVoice
 from strop.types import Group, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory
-from tests.models import save_tiny_model
+from tests.tiny_models import save_tiny_model
 from tests.training.tiny import make_attempt
 
 VOICES = ("solver", "critic")

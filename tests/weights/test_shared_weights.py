@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from strop.weights.fingerprint import fingerprint
-from strop.weights.shared import Alternating, allocate, attach
+from strop.weights.mapped_memory import Alternating, allocate, attach
 
 
 def weights(seed: int) -> dict[str, Tensor]:

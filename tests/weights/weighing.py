@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from strop.machines import WeightVersion
+from strop.backends import WeightVersion
 from tests.placement.light import Letters
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from strop.abilities import inside
 from strop.attack.asked import AskedRewards, has_box
-from strop.attack.bench import prompt_text
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined
+from strop.attack.run_attack import prompt_text
 from strop.attack.watched import WatchedReward
+from strop.capabilities import inside
 from strop.errors import StropError
-from strop.filter.score import is_inline
+from strop.filter.scoring import is_inline
 from strop.roles import Reward, World
 
 _LONGEST = 20_000_000  # bytes of a file that are searched

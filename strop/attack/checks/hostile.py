@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strop.attack.bench import hostile_standing
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, not_tried
-from strop.attack.standing import TriedReply, WorldStanding, shown
+from strop.attack.results import TriedReply, WorldStanding, shown
+from strop.attack.run_attack import hostile_standing
 
 INJECTIONS = ("judge tags", "orders to a judge", "marker strings")
 _DEADLINE = "no answer within"

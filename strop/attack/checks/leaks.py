@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from strop.attack.bench import prompt_text
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, not_tried
+from strop.attack.run_attack import prompt_text
 from strop.roles import World
 from strop.types import Task
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from strop.abilities import inside
 from strop.attack.asked import has_box
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import Examined, is_paid
-from strop.environments.trials import Trials, cases_of
+from strop.capabilities import inside
+from strop.environments.code_execution import Trials, cases_of
 from strop.errors import StropError
 
 _TASKS = 4

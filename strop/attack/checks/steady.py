@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from strop.attack.asked import AskedRewards, pay_of
-from strop.attack.bench import KnownTask
 from strop.attack.certificate import CheckResult
 from strop.attack.examined import EQUAL, Examined, is_many
+from strop.attack.run_attack import KnownTask
 from strop.types import Trajectory
 
 _TASKS = 12

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.price import Price
+from strop.control.budgets.support.resource_price import Price
 from strop.errors import ConfigurationError
 from strop.roles import Budget
 from strop.types import Group, Metrics

@@ -4,8 +4,8 @@ With B attempts at a task that is solved with chance p, U = B (1 - p) (1 - (1 - 
 wrong beside a right one. U is convex in B while p is small, so that giving the next attempt where it gains most is
 wrong: at p = 0.1 the second one gains 0.18 and the fifth 0.57. Reading: the paper's solver was not found. Here every
 task takes the B from `least` to `most` that has the largest U - price * B, tried one by one, which no other allotment
-of the same attempts beats; the price moves so that the mean is kept (`control/price.py`), and nobody waits for a draw.
-Papers: v0
+of the same attempts beats; the price moves so that the mean is kept (`control/budgets/support/resource_price.py`), and
+nobody waits for a draw. Papers: v0
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.price import Price
+from strop.control.budgets.support.resource_price import Price
 from strop.errors import ConfigurationError
 from strop.roles import Budget
 from strop.types import Group, Metrics

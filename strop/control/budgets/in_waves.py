@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import is_lost
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.success import is_lost
 from strop.types import Group
 
 _TOLERANCE = 0.001  # of a reward of 0

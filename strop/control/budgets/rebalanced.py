@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.control.evidence import successes
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.success import successes
 from strop.types import Group, Metrics
 
 _ROUNDING = 1e-9

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import success
-from strop.control.filed import Filed
+from strop.control.budgets.support.resource_price import Price
 from strop.control.pass_bins import pass_bin
-from strop.control.price import Price
+from strop.control.samplers.support.deferred_updates import Filed
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.success import success
 from strop.types import Group, Metrics
 
 _LARGEST = 0.25  # variance of an outcome that is 0 or 1, and what a bin that nobody saw is taken for

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import success
-from strop.control.price import Price
-from strop.control.student import student
+from strop.control.budgets.support.resource_price import Price
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.stats.student_t import student
+from strop.success import success
 from strop.types import Group, Metrics
 
 

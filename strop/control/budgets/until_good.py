@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.success import is_right
 from strop.types import Group, Metrics
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.control.evidence import successes
 from strop.control.prior import Prior
 from strop.errors import ConfigurationError
 from strop.roles import Budget
+from strop.success import successes
 from strop.types import Group, Metrics
 
 

@@ -20,15 +20,15 @@ import numpy as np
 from torch import Tensor
 
 from strop.control.angles import between, within
-from strop.control.evidence import successes
-from strop.control.filed import Filed
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import Doubles, drawn, softmax
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
+from strop.models.hidden_states import states_of
 from strop.models.model import load_model
-from strop.models.states import states_of
 from strop.roles import Belief, Sampler, World
+from strop.success import successes
 from strop.types import Group, IntArray, Metrics, Task, Trajectory
 
 if TYPE_CHECKING:

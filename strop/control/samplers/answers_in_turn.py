@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.lineage import plain, unplain
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler
+from strop.stats.task_lineage import plain, unplain
 from strop.types import Task
 
 _MOST = 128  # written tasks of one answer that wait; beyond, the oldest is forgotten

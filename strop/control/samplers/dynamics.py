@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.contrast import contrasts
-from strop.control.evidence import successes
-from strop.control.filed import Filed
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import Doubles, highest
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
+from strop.success import successes
 from strop.types import Group, Metrics, Task
 
 _STATES = 3

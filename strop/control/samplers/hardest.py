@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import successes
-from strop.control.pool import Pool
-from strop.control.scores import highest
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import highest
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
+from strop.success import successes
 from strop.types import Group, Metrics, Task
 
 

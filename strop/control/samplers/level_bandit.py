@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.arms import arm_figures
-from strop.control.contrast import contrasts
-from strop.control.filed import Filed
-from strop.control.scores import Doubles, drawn, softmax
-from strop.control.shelves import Shelves
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_metrics import arm_figures
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import Group, Metrics, Task

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.control.arms import preference
-from strop.control.evidence import success
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import Doubles, drawn
+from strop.control.samplers.support.bandit_metrics import preference
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, drawn
 from strop.roles import Belief, Sampler, World
+from strop.success import success
 from strop.types import Group, Metrics, Task
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from statistics import pstdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from strop.control.evidence import successes
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler
+from strop.storage.ledger import Ledger
+from strop.success import successes
 from strop.types import FilePath, Group, Metrics, Task
 
 if TYPE_CHECKING:

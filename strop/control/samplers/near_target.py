@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import drawn, softmax
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import drawn, softmax
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import Group, Metrics, Task

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from strop.control.evidence import successes
-from strop.disk.ledger import Ledger
-from strop.environments.split import prompt_of
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler
+from strop.storage.ledger import Ledger
+from strop.success import successes
 from strop.types import FilePath, Group, Metrics, Task
 
 if TYPE_CHECKING:

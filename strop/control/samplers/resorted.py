@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.pool import Pool
+from strop.control.samplers.support.task_pool import Pool
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import Group, Metrics, Task

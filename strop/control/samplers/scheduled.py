@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from strop.control.shares import shares
-from strop.control.shelves import Shelves
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.env_shares import shares
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import Group, Metrics, Task

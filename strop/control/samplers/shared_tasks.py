@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from strop.control.sharing import FOREIGN, SharedGroup, published, read
-from strop.environments.of_task import world_of
-from strop.environments.split import is_heldout, prompt_of
+from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.data.lookup import world_of
 from strop.errors import ConfigurationError
-from strop.processes.foreign import checked
 from strop.roles import Belief, Sampler, World
 from strop.types import Task
+from strop.workers.foreign_checks import checked
 
 
 @dataclass

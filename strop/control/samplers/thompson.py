@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import Doubles, highest
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, highest
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import FloatArray, Group, Metrics, Task

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.evidence import successes
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler
+from strop.success import successes
 from strop.types import Group, Metrics, Task
 
 _KNOWN = 100_000  # solved tasks remembered, the latest

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.arms import preference
-from strop.control.hand import Hand
-from strop.control.pool import Pool
-from strop.control.scores import Doubles, drawn, softmax
+from strop.control.samplers.support.bandit_metrics import preference
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, drawn, softmax
 from strop.errors import ConfigurationError
 from strop.roles import Belief, Sampler, World
 from strop.types import Group, Metrics, Task

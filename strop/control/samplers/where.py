@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strop.abilities import Hints
-from strop.environments.hints import without_hints
-from strop.environments.json_rows import json_rows
-from strop.environments.of_task import world_of
-from strop.environments.split import prompt_of
+from strop.capabilities import Hints
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.json_rows import json_rows
+from strop.environments.data.lookup import world_of
+from strop.environments.format.hints import without_hints
 from strop.errors import ConfigurationError, DataError
 from strop.roles import Belief, Sampler, World
 from strop.types import FilePath, Group, Metrics, Task

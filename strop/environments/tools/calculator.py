@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from strop.environments.split import prompt_of
-from strop.environments.tools.instrument import Instrument, WrongCall
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.tools.tool import Instrument, WrongCall
 from strop.types import Task
 
 _LONGEST = 200  # characters

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.environments.demonstrating import demonstrating
-from strop.environments.split import prompt_of
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.demonstrations import demonstrating
 from strop.environments.tools.toolbox import Toolbox, ToolboxEnvironment, calling
 from strop.errors import ConfigurationError
 from strop.types import Message

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.abilities import Dated, Learns
-from strop.environments.around import Around
-from strop.environments.questions import question
-from strop.environments.several_turns.search import Search, SearchEnvironment
-from strop.environments.split import prompt_of
-from strop.environments.tools.instrument import Instrument, WrongCall
+from strop.capabilities import Dated, Learns
+from strop.environments.bundled.search import Search, SearchEnvironment
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.tools.tool import Instrument, WrongCall
+from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.roles import Adviser
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Metrics, Sampling, Start, Task
 
 USEFUL, NOISY = "useful", "noisy"

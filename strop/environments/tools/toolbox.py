@@ -14,12 +14,12 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from strop.abilities import ReadsCalls, inside
-from strop.environments.around import Around
-from strop.environments.demonstrating import demonstrating
-from strop.environments.scratchpad import final_answer
-from strop.environments.tools.arguments import arguments_of
-from strop.environments.tools.instrument import Instrument, WrongCall, offered
+from strop.capabilities import ReadsCalls, inside
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.format.think_tags import final_answer
+from strop.environments.tools.json_schema import arguments_of
+from strop.environments.tools.tool import Instrument, WrongCall, offered
+from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
 from strop.roles import Environment
 from strop.types import Message, Observation, Task, ToolCall

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import successes
 from strop.errors import ConfigurationError
 from strop.roles import Gate
+from strop.success import successes
 from strop.types import Group, Verdict
 
 _ROUNDING = 1e-9

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from strop.control.evidence import is_right
 from strop.roles import Gate
+from strop.success import is_right
 from strop.types import Group, Verdict
 
 

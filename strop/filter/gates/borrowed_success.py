@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import paid
 from strop.errors import ConfigurationError
-from strop.filter.lending import Lending, lent
+from strop.filter.gates.support.success_cache import Lending, lent
 from strop.roles import Gate
+from strop.success import paid
 from strop.types import Group, Trajectory, Turn, Verdict
 
 _RIGHT = 0.1  # pay above which an attempt is a success

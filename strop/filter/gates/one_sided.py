@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
 from strop.roles import Gate
+from strop.success import ROUNDING
 from strop.types import Group, Verdict
 
 _REWARD = {"right": 1.0, "wrong": 0.0}

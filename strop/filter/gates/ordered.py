@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
-from strop.filter.frames import ORDER
+from strop.filter.judges.progress_frames import ORDER
 from strop.roles import Gate
 from strop.types import Group, Verdict
 

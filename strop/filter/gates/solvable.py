@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.evidence import is_right
 from strop.roles import Gate
+from strop.success import is_right
 from strop.types import Group, Verdict
 
 _KNOWN = 10_000  # tasks remembered, those solved last

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.control.evidence import is_right
-from strop.filter.lending import Lending, lent
+from strop.filter.gates.support.success_cache import Lending, lent
 from strop.roles import Gate
+from strop.success import is_right
 from strop.types import Group, Verdict
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.items import widest_gap
+from strop.filter.judges.checklist_items import widest_gap
 from strop.roles import Gate
 from strop.types import Group, Verdict
 

@@ -10,7 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from strop.environments.next_state import NextState, items_in
+from strop.environments.bundled.next_state import NextState, items_in
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Reward
 from strop.types import Group, Trajectory

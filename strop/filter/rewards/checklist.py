@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.environments.questions import judgement, question
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
-from strop.filter.items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in
+from strop.filter.judges.batch_ask import NUMBER, all_of, key_of, text_of, verdict, verdict_or_none
+from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, WANTED, Item, items_in, score_in
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement, question
 from strop.types import Group, Message, Sampling, Task, Trajectory
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.passages import Passages, cited
-from strop.environments.scratchpad import CLOSE, final_number
+from strop.environments.bundled.passages import Passages, cited
+from strop.environments.format.think_tags import CLOSE, final_number
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

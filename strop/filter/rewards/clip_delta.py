@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.calculations import Calculations, StepJudge
-from strop.filter.paid import Paid, Span
+from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Reward
 from strop.types import Group
 

@@ -11,10 +11,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import is_right
 from strop.types import Group, Trajectory
 
 

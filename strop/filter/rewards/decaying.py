@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import EXIT
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import EXIT
 from strop.types import Group
 
 

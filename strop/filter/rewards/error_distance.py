@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.first_error import truth
-from strop.environments.first_errors import CLEAN, located
+from strop.environments.judging.first_error import truth
+from strop.environments.judging.first_error_question import CLEAN, located
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.scratchpad import final_answer
+from strop.environments.format.think_tags import final_answer
 from strop.filter.calls import LEAST, RIGHT, calls_of
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.of_task import world_of
+from strop.environments.data.lookup import world_of
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
-from strop.processes.foreign import answered
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward, World
 from strop.types import Group, Metrics, Task, Trajectory
+from strop.workers.foreign_checks import answered
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
-from strop.filter.score import is_inline
+from strop.filter.reward_values import plain_marks
+from strop.filter.scoring import is_inline
 from strop.roles import Reward
 from strop.types import Group, Metrics
 

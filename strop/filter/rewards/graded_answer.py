@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import is_right
-from strop.environments.scratchpad import final_answer
-from strop.filter.marks import plain_marks
+from strop.environments.format.think_tags import final_answer
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import is_right
 from strop.types import Group, Outcome, Trajectory
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.control.evidence import is_right
-from strop.environments.trials import Cases, Trials, cases_of
+from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.filter.agreed_tests import AgreedTests
-from strop.filter.asking import all_of
+from strop.filter.judges.batch_ask import all_of
 from strop.roles import Reward
+from strop.success import is_right
 from strop.types import Group, Metrics, Task, Trajectory
 
 _KEPT, _PASSED = "tests_kept", "passes_written"  # facts

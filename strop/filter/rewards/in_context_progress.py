@@ -16,8 +16,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.filter.asking import verdict
-from strop.filter.frames import ORDER, PERCENTAGES, PROGRESS, frames, order_correlation, percentages, question
+from strop.filter.judges.batch_ask import verdict
+from strop.filter.judges.progress_frames import (
+    ORDER,
+    PERCENTAGES,
+    PROGRESS,
+    frames,
+    order_correlation,
+    percentages,
+    question,
+)
 from strop.roles import Adviser, Reward
 from strop.types import Group, Sampling, Trajectory
 

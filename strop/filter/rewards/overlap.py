@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.of_task import world_of
+from strop.environments.data.lookup import world_of
 from strop.errors import ConfigurationError
-from strop.processes.foreign import answered
 from strop.roles import Reward, World
 from strop.types import Group, Outcome
+from strop.workers.foreign_checks import answered
 
 _DIGITS = 18  # of the longest number that is read
 

@@ -15,10 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import all_of, key_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Sampling, Task
 
 WANTED = (

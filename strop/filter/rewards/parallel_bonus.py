@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import is_right
 from strop.environments.parallel_format import num_valid_blocks
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import is_right
 from strop.types import Group, Trajectory
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.abilities import Learns, outermost
+from strop.capabilities import Learns, outermost
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Metrics
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.environments.preferences import asked_of, replies_of
+from strop.environments.judging.preferences import asked_of, replies_of
 from strop.errors import ConfigurationError
-from strop.models.beside import BesideLoop
+from strop.models.off_loop_compute import BesideLoop
 from strop.roles import Reward, World
 from strop.types import Group, Message
 

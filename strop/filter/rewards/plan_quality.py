@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.paid_text import Paid
 from strop.roles import Reward
 from strop.types import Group, Origin, Trajectory
 

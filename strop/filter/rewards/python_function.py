@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from strop.errors import ConfigurationError, nearest
-from strop.filter.calling import attempt_arguments, group_arguments, is_of_group, numbers
+from strop.filter.function_signature import attempt_arguments, group_arguments, is_of_group, numbers
 from strop.roles import Reward
 from strop.types import FilePath, Group
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from strop.control.evidence import RESTART, is_right
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import RESTART, is_right
 from strop.types import Group, Trajectory
 
 

@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.filter.asking import YES_OR_NO, all_of, text_of, verdict
-from strop.filter.items import FACT, Item
-from strop.filter.rubrics import JUDGED, is_met, rubric_of
+from strop.filter.judges.batch_ask import YES_OR_NO, all_of, text_of, verdict
+from strop.filter.judges.checklist_items import FACT, Item
+from strop.filter.judges.rubric import JUDGED, is_met, rubric_of
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Trajectory
 
 

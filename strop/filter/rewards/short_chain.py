@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import PLAIN
 from strop.errors import ConfigurationError
 from strop.roles import Reward
+from strop.success import PLAIN
 from strop.types import Group, Trajectory
 
 

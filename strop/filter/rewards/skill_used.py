@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import is_right
 from strop.environments.skills import skills_of
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
+from strop.success import is_right
 from strop.types import Group
 
 _NOTHING = -1.0  # for an attempt that makes no skill

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import ClassVar
 
-from strop.environments.critiques import Critiques
-from strop.filter.paid import Paid
+from strop.environments.bundled.critiques import Critiques
+from strop.filter.paid_text import Paid
 from strop.roles import Reward
 from strop.types import Group
 

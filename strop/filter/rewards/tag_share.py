@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.scratchpad import CLOSE, OPEN
+from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
 from strop.roles import Reward
 from strop.types import Group

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.environments.scratchpad import CLOSE, OPEN
+from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.paid_text import Paid
 from strop.roles import Reward
 from strop.types import Group, Metrics, Trajectory, Turn
 

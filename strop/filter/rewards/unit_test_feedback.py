@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from strop.environments.trials import Trials, cases_of, program_in
-from strop.filter.asking import all_of
+from strop.environments.code_execution import Trials, cases_of, program_in
 from strop.filter.feedback import FEEDBACK, blamed, coarse
-from strop.filter.paid import Paid, Span
+from strop.filter.judges.batch_ask import all_of
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

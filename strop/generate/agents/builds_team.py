@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.environments.talks.agent_graph import EXIT, HOST, ROLES, AgentGraph, heard_of, host_reads
+from strop.environments.multi_agent.agent_graph import EXIT, HOST, ROLES, AgentGraph, heard_of, host_reads
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
-from strop.generate.told_by_others import told_by_others
+from strop.generate.agents.support.peer_messages import told_by_others
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

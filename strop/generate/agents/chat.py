@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.generate.acting import acted, payments
-from strop.generate.partners import Dialogue
-from strop.generate.where_it_stands import where_it_stands
+from strop.generate.agents.support.episode_loop import acted, payments
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 

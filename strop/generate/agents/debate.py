@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.environments.scratchpad import CLOSE, OPEN, final_answer
+from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

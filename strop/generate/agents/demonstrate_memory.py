@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.demonstrating import demonstrating
-from strop.environments.sessions import extractor_reads, facts_in, listed, manager_reads, split_message
-from strop.generate.partners import Dialogue
+from strop.environments.bundled.sessions import extractor_reads, facts_in, listed, manager_reads, split_message
+from strop.environments.format.demonstrations import demonstrating
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import ClassVar
 
 from strop.environments.parallel_format import in_parallel
-from strop.environments.rewritten import Rewritten
-from strop.generate.partners import Dialogue
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.environments.plans import planned
-from strop.environments.rewritten import Rewritten
-from strop.generate.partners import Dialogue
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 

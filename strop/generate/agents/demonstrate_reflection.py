@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.environments.rewritten import Rewritten
-from strop.generate.partners import Dialogue
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 

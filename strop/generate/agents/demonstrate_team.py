@@ -9,9 +9,9 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.demonstrating import demonstrating
-from strop.environments.talks.agent_graph import EXIT, HOST, ROLES, AgentGraph, heard_of, host_reads
-from strop.generate.partners import Dialogue
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.multi_agent.agent_graph import EXIT, HOST, ROLES, AgentGraph, heard_of, host_reads
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.quoted import quoted
-from strop.environments.scratchpad import final_answer
-from strop.environments.sessions import extractor_reads, manager_reads, split_message
+from strop.environments.bundled.sessions import extractor_reads, manager_reads, split_message
+from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
+from strop.text.sanitize import quoted
 from strop.types import Message, Origin, Task
 
 EXTRACTOR, MANAGER = "extractor", "manager"

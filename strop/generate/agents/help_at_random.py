@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.environments.several_turns.help_offered import HELP
+from strop.environments.bundled.ask_for_help import HELP
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
-from strop.generate.where_it_stands import where_it_stands
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

@@ -9,11 +9,11 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from strop.environments.guess import parse
-from strop.environments.scratchpad import think
-from strop.environments.split import prompt_of
+from strop.environments.bundled.guess import parse
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import think
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

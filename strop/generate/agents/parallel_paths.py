@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.concurrency import together
 from strop.environments.parallel_format import CLOSE_PATH, OPEN_BLOCK, OPEN_PATH, block
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
-from strop.generate.together import together
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.actions import action_in
-from strop.environments.demonstrating import demonstrating
+from strop.environments.format.actions import action_in
+from strop.environments.format.demonstrations import demonstrating
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Message, Origin, Task
 

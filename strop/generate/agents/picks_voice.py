@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
-from strop.environments.scratchpad import final_answer
-from strop.environments.split import prompt_of
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
 from strop.errors import AdviserError, ConfigurationError
-from strop.generate.acting import acted, payments
-from strop.generate.partners import Dialogue
+from strop.generate.agents.support.episode_loop import acted, payments
+from strop.generate.interfaces import Dialogue
 from strop.roles import Adviser, Agent, Environment
+from strop.text.llm_prompt import question
 from strop.types import Message, Origin, Sampling, Task
 
 _ASKED = "Which of the requirements does the task ask for most? Write its name alone, or none."

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from strop.environments.quoted import quoted
-from strop.environments.scratchpad import CLOSE, OPEN
+from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Adviser, Agent, Environment
+from strop.text.sanitize import quoted
 from strop.types import Message, Origin, Sampling, Task
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from strop.environments.data.heldout_split import prompt_of
 from strop.environments.observed import MARK, observed
-from strop.environments.split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.experiences import GOLDEN, WARNINGS
-from strop.generate.library import Lesson, Library
-from strop.generate.partners import Dialogue
-from strop.generate.reminders import fitting
+from strop.generate.interfaces import Dialogue
+from strop.generate.memory.inject import fitting
+from strop.generate.memory.store import Lesson, Library
 from strop.roles import Agent, Environment
 from strop.types import Message, Observation, Origin, Task
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.generate.acting import acted, payments
-from strop.generate.partners import Dialogue
-from strop.generate.told_by_others import told_by_others
+from strop.generate.agents.support.episode_loop import acted, payments
+from strop.generate.agents.support.peer_messages import told_by_others
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Origin, Task
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.rewritten import Rewritten
-from strop.environments.scratchpad import CLOSE, OPEN, final_answer
+from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
 from strop.errors import ConfigurationError
-from strop.generate.partners import Dialogue
+from strop.generate.interfaces import Dialogue
 from strop.roles import Agent, Environment
 from strop.types import Group, Metrics, Origin, Task
 

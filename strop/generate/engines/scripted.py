@@ -11,8 +11,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from transformers import AutoTokenizer
 
+from strop.backends import Completion, Engine, Stop, WeightVersion
 from strop.errors import ConfigurationError
-from strop.machines import Completion, Engine, Stop, WeightVersion
 from strop.types import IntArray, Sampling
 
 Script: TypeAlias = Callable[[str, int], str] | Mapping[str, str]

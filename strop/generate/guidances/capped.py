@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.generate.guidance import Guidance
+from strop.generate.guided_decoding import Guidance
 
 _LEAST = 1e-7  # of a cap
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from strop.generate.guidance import Guidance
+from strop.generate.guided_decoding import Guidance
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from strop.generate.guidance import Guidance
+from strop.generate.guided_decoding import Guidance
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from strop.errors import StropError
-from strop.generate.call_format import Parts
-from strop.generate.play import WorldFailed
-from strop.generate.serve.asks import Ask, Refusal, Reply
+from strop.generate.rollout import WorldFailed
+from strop.generate.serve.ask_requests import Ask, Refusal, Reply
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.dialect import Dialect, Written
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
-from strop.generate.serve.visit import Visit
-from strop.processes.host_names import HostNames
-from strop.processes.http_connection import let_in
+from strop.generate.serve.serve_session import Visit
+from strop.generate.tool_call_format import Parts
 from strop.types import Message
+from strop.workers.host_names import HostNames
+from strop.workers.http_connection import let_in
 
 _LONGEST = 8 << 20  # bytes of a request
 _ALIVE = b": alive\n\n"  # a comment, which clients skip

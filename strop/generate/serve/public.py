@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from strop.generate.policy import Policy, attempt_key
 from strop.generate.serve.app import Guests
-from strop.generate.serve.asks import Refusal
-from strop.generate.serve.visit import Visit
+from strop.generate.serve.ask_requests import Refusal
+from strop.generate.serve.serve_session import Visit
 from strop.types import Message, Start, Task
 
 _NOTHING = Task((Message("user", ""),), "", "served")  # a request brings its own messages

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.branching import branch_of
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.branch import branch_of
 from strop.roles import Agent, Strategy
 from strop.types import Group, Start, Trajectory
 

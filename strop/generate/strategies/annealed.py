@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from strop.abilities import inside
-from strop.generate.engines.annealed_temperature import TEMPERATURE, AnnealedTemperature
-from strop.generate.partners import Player
-from strop.generate.together import together
-from strop.generate.voices import ANNEALED
+from strop.capabilities import inside
+from strop.concurrency import together
+from strop.generate.engines.wrappers.annealed_temperature import TEMPERATURE, AnnealedTemperature
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import ANNEALED
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.ratings import ratings
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Agent, Strategy
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 

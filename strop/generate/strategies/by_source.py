@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.roles import Agent, Strategy
 from strop.types import Group, Origin, Start, Trajectory
 

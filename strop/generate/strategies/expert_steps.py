@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strop.concurrency import together
+from strop.generate.interfaces import Player
 from strop.generate.one_step import OneStep
-from strop.generate.partners import Player
-from strop.generate.pieces import given
-from strop.generate.together import together
+from strop.generate.turn_ops import given
 from strop.roles import Agent, Strategy
 from strop.types import Group, Origin, Start, Trajectory
 

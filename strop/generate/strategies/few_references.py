@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
-from strop.generate.voices import REFERENCE
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
 from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Trajectory
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from strop.control.evidence import is_right
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.filter.lines import LABEL, label_row, last_tokens, lines_in
-from strop.generate.partners import Player
-from strop.generate.pieces import cut, given, noted
+from strop.filter.judges.code_lines import LABEL, label_row, last_tokens, lines_in
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import cut, given, noted
 from strop.roles import Strategy
+from strop.success import is_right
 from strop.types import Group, Origin, Start, Trajectory
 
 _PLACES, _GOOD = "completed_places", "good_lines"

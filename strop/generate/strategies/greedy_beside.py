@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from strop.errors import ConfigurationError
 from strop.filter.feedback import FEEDBACK, GREEDY
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory

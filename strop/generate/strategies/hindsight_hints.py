@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.abilities import Meets
+from strop.capabilities import Meets
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of
+from strop.filter.judges.batch_ask import all_of
 from strop.filter.next_states import asked, chosen_hint, next_states
-from strop.generate.partners import Player
-from strop.generate.pieces import noted
+from strop.generate.chat_template import Template
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.template import Template
+from strop.generate.turn_ops import noted
 from strop.roles import Adviser, Strategy
-from strop.training.needs import LOGPROBS
+from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Message, Start, Trajectory
 
 GAP = "hint_gap"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.concurrency import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
-from strop.generate.worded import worded
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.prompt_word import worded
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.control.evidence import PLAIN
-from strop.generate.partners import Player
-from strop.generate.voices import REFERENCE
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
 from strop.roles import Agent, Strategy
+from strop.success import PLAIN
 from strop.types import Group, Start, Trajectory
 
 

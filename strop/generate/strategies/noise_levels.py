@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.generate.partners import Player
-from strop.generate.together import together
-from strop.generate.voices import NOISE
+from strop.concurrency import together
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import NOISE
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from strop.concurrency import together
 from strop.environments.plans import PLANNED
 from strop.errors import ConfigurationError
-from strop.generate.branching import branch_of, branched
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.tree_search.branch import branch_of, branched
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

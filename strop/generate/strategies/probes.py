@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import is_right
-from strop.environments.scratchpad import CLOSE
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import given, said, shortened
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import given, said, shortened
 from strop.roles import Strategy
-from strop.training.needs import LOGPROBS
+from strop.success import is_right
+from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Start, Trajectory
 
 PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")

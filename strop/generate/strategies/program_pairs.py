@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from strop.environments.trials import Trials, cases_of, program_in
-from strop.environments.verdicts import BAD, GOOD
+from strop.concurrency import together
+from strop.environments.code_execution import Trials, cases_of, program_in
+from strop.environments.judging.verdict import BAD, GOOD
 from strop.filter.pass_rate_pairs import PassRatePairs
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.saying import Saying
-from strop.generate.together import together
-from strop.generate.verdict_words import as_verdict, has_verdict, word_ids
-from strop.generate.voices import REFERENCE
+from strop.generate.policy_names import REFERENCE
+from strop.generate.strategies.support.forced_reply import Saying
+from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.roles import Strategy
 from strop.types import Group, IntArray, Start, Trajectory
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.evidence import SURVIVAL, success
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
-from strop.training.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.training.needs import HIDDEN
+from strop.success import SURVIVAL, success
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.requirements import HIDDEN
 from strop.types import Group, Metrics, Outcome, Start, Trajectory
 
 FORETOLD = "foretold"  # the fact of how likely success was at the pause

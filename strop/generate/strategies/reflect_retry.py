@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.control.evidence import is_right
+from strop.concurrency import together
 from strop.errors import AdviserError, ConfigurationError
-from strop.generate.one_reply import OneReply
-from strop.generate.partners import Player
-from strop.generate.pieces import given
+from strop.generate.interfaces import Player
 from strop.generate.reflections import Reflection, question, read
-from strop.generate.together import together
-from strop.generate.twins import twin
+from strop.generate.strategies.support.ask_policy import OneReply
+from strop.generate.strategies.support.rollout_twins import twin
+from strop.generate.turn_ops import given
 from strop.roles import Adviser, Strategy
+from strop.success import is_right
 from strop.types import Group, Message, Origin, Sampling, Start, Trajectory
 
 

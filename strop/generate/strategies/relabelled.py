@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.twins import twin
-from strop.generate.worded import worded
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.prompt_word import worded
+from strop.generate.strategies.support.rollout_twins import twin
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

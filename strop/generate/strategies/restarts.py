@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from strop.control.evidence import RESTART, success
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
+from strop.success import RESTART, success
 from strop.types import Group, Origin, Start, Trajectory
 
 _REPLIES = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest

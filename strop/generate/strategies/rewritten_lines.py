@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from strop.control.evidence import is_right
+from strop.concurrency import together
+from strop.environments.code_execution import cases_of
 from strop.environments.line_rules import rewritten
-from strop.environments.trials import cases_of
 from strop.errors import ConfigurationError
-from strop.filter.lines import LABEL, label_row, lines_in
-from strop.generate.partners import Dialogue, Player
-from strop.generate.pieces import noted
+from strop.filter.judges.code_lines import LABEL, label_row, lines_in
+from strop.generate.interfaces import Dialogue, Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import noted
 from strop.roles import Agent, Environment, Strategy
+from strop.success import is_right
 from strop.types import Group, Message, Origin, Start, Task, Trajectory
 
 _GOOD = "good_lines"

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError, nearest
-from strop.generate.partners import Player
-from strop.generate.pieces import given
-from strop.generate.together import together
-from strop.generate.voices import REFERENCE
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
+from strop.generate.turn_ops import given
 from strop.roles import Strategy
 from strop.types import Group, Origin, Outcome, Start, Trajectory
 

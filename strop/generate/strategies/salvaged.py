@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.control.evidence import is_right
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.filter.calculations import Calculations, StepJudge
-from strop.generate.partners import Player
-from strop.generate.pieces import cut, handed_on, said
+from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import cut, handed_on, said
 from strop.roles import Agent, Strategy
+from strop.success import is_right
 from strop.types import Group, IntArray, Message, Origin, Outcome, Start, Trajectory
 
 _DOUBTFUL = 0.5  # a step of a lower value is wrong

@@ -12,19 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from strop.control.offers import holds
-from strop.environments.scratchpad import final_answer
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.control.task_generators.support.validation import holds
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.generate.library import lines
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting, with_help
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import lines
 from strop.roles import Adviser, Strategy
 from strop.types import Group, Start, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 
 @dataclass(frozen=True)

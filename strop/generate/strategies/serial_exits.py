@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.control.evidence import EXIT
-from strop.environments.scratchpad import CLOSE
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import cut, given
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import cut, given
 from strop.roles import Strategy
+from strop.success import EXIT
 from strop.types import Group, Origin, Start, Trajectory
 
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from strop.concurrency import together
 from strop.control.sharing import FOREIGN, SharedGroup, publish, read
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.reciting import Reciting
-from strop.generate.together import together
 from strop.roles import Strategy
 from strop.types import Group, Metrics, Start, Trajectory
 

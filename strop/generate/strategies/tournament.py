@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting
+from strop.generate.memory.reflect import reflected, trace
 from strop.roles import Adviser, Strategy
 from strop.types import Group, Origin, Outcome, Start, Task, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 Noted: TypeAlias = tuple[Trajectory, str]
 

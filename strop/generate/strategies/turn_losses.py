@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
-from strop.training.needs import REFERENCE_LOGPROBS
+from strop.training.requirements import REFERENCE_LOGPROBS
 from strop.types import FloatArray, Group, Start, Trajectory
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 

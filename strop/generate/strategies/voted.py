@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.environments.preferences import asked_of, replies_of
+from strop.environments.judging.preferences import asked_of, replies_of
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.reward_model import RewardModel
 from strop.roles import Strategy, World

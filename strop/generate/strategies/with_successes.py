@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strop.control.evidence import ROUNDING
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import by_nobody
+from strop.generate.interfaces import Player
+from strop.generate.turn_ops import by_nobody
 from strop.roles import Strategy
+from strop.storage.ledger import Ledger
+from strop.success import ROUNDING
 from strop.types import FilePath, Group, Origin, Start, Task, Trajectory
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from strop.disk.folder import RunFolder, read_rows
 from strop.errors import ConfigurationError
 from strop.observe.power_law import departs, turned
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Metrics
 
 _BEHIND = 3  # points: with 10, no run of 100 steps could ever be found hacked

@@ -15,9 +15,9 @@ Acts: warmup/nll > 0 and reward/softened > -1 and clipped_share > 0 and turns > 
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.softened import Softened
-from strop.filter.rewards.overlong import Overlong
+from strop.filter.rewards.overlong_penalty import Overlong
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown as taught
+from strop.recipes.warmup import shown as taught
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -17,18 +17,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.from_varied import FromVaried
-from strop.environments.talks.dreamed import Dreamed
-from strop.environments.talks.experiences import Experiences
-from strop.recipes.advisers import parse_adviser, parse_judge
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.from_varied import FromVaried
+from strop.environments.multi_agent.world_model import Dreamed
+from strop.environments.multi_agent.world_model_experiences import Experiences
+from strop.recipes.llm_clients import parse_adviser, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 
-_RULES = "strop.environments.talks.dream_rules:dreamt"
+_RULES = "strop.standins.world_model:dreamt"
 
 
 def dreamgym(

@@ -20,7 +20,7 @@ from strop.filter.rewards.conversation.action_prices import ActionPrices
 from strop.generate.agents.builds_team import BuildsTeam
 from strop.generate.agents.demonstrate_team import DemonstrateTeam
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.action_wise import ActionWise
 from strop.training.losses.clip import Clip

@@ -17,15 +17,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from strop.control.samplers.staged import Staged
+from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
-from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.env_check import Checked
 from strop.generate.agents.demonstrate_memory import DemonstrateMemory
 from strop.generate.agents.extract_and_manage import ExtractAndManage
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.memory.local_reruns import LocalReruns
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.session_standard import SessionStandard
 from strop.training.losses.clip import Clip

@@ -13,9 +13,9 @@ Acts: turns > 1 and reward/carried_out > 0 and reward/outcome > 0 and warmup/nll
 
 from __future__ import annotations
 
-from strop.filter.rewards.carried_out import CarriedOut
+from strop.filter.rewards.valid_action_bonus import CarriedOut
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -13,11 +13,11 @@ Acts: warmup/nll > 0 and share/branched > 0 and reward/step_format > 0 and turns
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.step_format import StepFormat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.agents.one_action import OneAction
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.agents.single_action import OneAction
 from strop.generate.strategies.actions_first import ActionsFirst
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown as taught
+from strop.recipes.warmup import shown as taught
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

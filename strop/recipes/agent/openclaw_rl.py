@@ -15,17 +15,17 @@ Acts: hints > 0 and hint_gap > 0 and reward/next_state != 0 and served/turns > 0
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.next_state_votes import NextStateVotes
-from strop.generate.agents.outside_program import OutsideProgram
+from strop.generate.agents.external_program import OutsideProgram
 from strop.generate.strategies.hindsight_hints import HindsightHints
 from strop.generate.strategies.independent import Independent
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.steps.judged_and_hinted import JudgedAndHinted
 from strop.training.losses.clip import Clip
 
-_RULES = "strop.filter.next_state_rules:judged"
+_RULES = "strop.standins.judges.next_state:judged"
 
 
 def openclaw_rl(

@@ -15,12 +15,12 @@ Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll
 from __future__ import annotations
 
 from strop.control.budgets.until_good import UntilGood
-from strop.filter.gates.successes import Successes
-from strop.filter.rewards.earned import Earned
+from strop.filter.gates.successes_only import Successes
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.success_verdict import SuccessVerdict
-from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
@@ -36,7 +36,10 @@ def openwebvoyager(
     """One success of each task, and its likelihood."""
     parts = {"budget": UntilGood(setting.group_size), "gates": (Successes(),), "reduction": SequenceMean()}
     run = setting.run("openwebvoyager", Constant(), (Likelihood(),), **parts)
-    run.rewards = (SuccessVerdict(parse_judge(judge, "strop.filter.visit_rules:judged"), pages), Earned(weight=0.0))
+    run.rewards = (
+        SuccessVerdict(parse_judge(judge, "strop.standins.judges.web_success:judged"), pages),
+        Earned(weight=0.0),
+    )
     run.reward_seconds = judge_seconds(judge)
     run.warmup = shown(setting, "openwebvoyager", taught)
     return run

@@ -18,17 +18,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.talks.describe import Describe
-from strop.environments.talks.refereed import Refereed
-from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.filter.gates.successes import Successes
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.multi_agent.describe_game import Describe
+from strop.environments.multi_agent.game_master import Refereed
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.filter.gates.successes_only import Successes
 from strop.filter.rewards.conversation.played import Played
-from strop.generate.advisers.itself import Itself
+from strop.generate.llm_clients.policy_itself import Itself
+from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.worlds import parse_worlds
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.roles import Advantage, Gate, Loss, World
 from strop.run import Run
 from strop.training.advantages.constant import Constant

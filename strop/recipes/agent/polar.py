@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from strop.generate.agents.outside_program import OutsideProgram
+from strop.generate.agents.external_program import OutsideProgram
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -19,7 +19,7 @@ from dataclasses import replace
 from strop.filter.rewards.tools.routed import Routed
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

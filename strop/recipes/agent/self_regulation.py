@@ -13,10 +13,10 @@ Acts: helps > 0 and help_states > 0 and help_price > 0 and credit < 1
 
 from __future__ import annotations
 
-from strop.environments.several_turns.help_offered import HelpOffered
+from strop.environments.bundled.ask_for_help import HelpOffered
 from strop.generate.agents.help_at_random import HelpAtRandom
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.help_labels import HelpLabels
 from strop.training.losses.reinforce import Reinforce

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.several_turns.search import Search
+from strop.environments.bundled.search import Search
 from strop.environments.tools.rechecked import Rechecked
-from strop.environments.tools.retrieval import Retrieval
+from strop.environments.tools.search_tool import Retrieval
 from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.roles import World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

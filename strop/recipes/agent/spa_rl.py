@@ -11,7 +11,7 @@ Acts: credit_within > 0 and value_grad_norm > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.last_reply import LastReply
+from strop.filter.rewards.final_check import LastReply
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.grounded import Grounded
 from strop.recipes.setting import Setting

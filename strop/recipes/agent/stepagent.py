@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.noted import Noted
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.agents.one_action import OneAction
+from strop.filter.rewards.from_strategy import Noted
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.one_demonstration import OneDemonstration
+from strop.generate.agents.single_action import OneAction
 from strop.generate.strategies.beside_expert import BesideExpert
 from strop.generate.strategies.expert_steps import ExpertSteps
 from strop.recipes.setting import Setting

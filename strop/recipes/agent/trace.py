@@ -16,19 +16,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.lacking import Lacking
-from strop.environments.talks.practice import Practice
-from strop.environments.talks.store_skills import SKILLS, described
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.lacking import Lacking
+from strop.environments.multi_agent.skill_practice import Practice
+from strop.environments.multi_agent.store_skills import SKILLS, described
 from strop.errors import ConfigurationError
 from strop.filter.gates.spoken_by import SpokenBy
-from strop.generate.advisers.procedural import Procedural
 from strop.generate.agents.picks_voice import PicksVoice
-from strop.generate.engines.choice import engine_on
-from strop.generate.engines.engine_per_voice import EnginePerVoice
+from strop.generate.engines.select_engine import engine_on
+from strop.generate.engines.wrappers.per_policy import EnginePerVoice
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.voice_per_world import VoicePerWorld
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
@@ -37,7 +37,7 @@ from strop.training.losses.clip import Clip
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_voice import TrainerPerVoice
 
-_RULES = "strop.environments.talks.store_skills"
+_RULES = "strop.environments.multi_agent.store_skills"
 _LEVELS = range(1, 7)
 
 

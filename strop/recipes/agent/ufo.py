@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from strop.environments.try_again import SPARE_REPLIES, TryAgain
+from strop.environments.wrappers.retry import SPARE_REPLIES, TryAgain
 from strop.filter.rewards.conversation.tries import Tries
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.roles import World
 from strop.run import Run
 from strop.training.advantages.gae import Gae

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.talks.subgoals import Subgoals
-from strop.filter.rewards.checked import Checked
+from strop.environments.multi_agent.subgoals import Subgoals
+from strop.filter.rewards.env_check import Checked
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.steps.also_best import AlsoBest
 from strop.training.advantages.steps.hard_filtered import HardFiltered

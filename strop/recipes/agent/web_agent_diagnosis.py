@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

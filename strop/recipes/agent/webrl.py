@@ -16,11 +16,11 @@ Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and
 
 from __future__ import annotations
 
-from strop.control.beliefs.prompt_value import PromptValue
+from strop.control.estimators.prompt_value_head import PromptValue
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.from_failed import FromFailed
-from strop.recipes.advisers import parse_adviser
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.from_failed import FromFailed
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.replay.confident_successes import ConfidentSuccesses
 from strop.run import Run

@@ -16,22 +16,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.several_turns.search import Search
+from strop.environments.bundled.search import Search
 from strop.environments.tools.simulated_search import SimulatedSearch
 from strop.errors import ConfigurationError
-from strop.filter.rewards.tools.refined import Refined
+from strop.filter.rewards.search_answer_f1 import Refined
 from strop.generate.agents.chat import Chat
-from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.roles import World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-_RULES = "strop.environments.tools.search_rules:found"
+_RULES = "strop.standins.search_engine:found"
 
 
 def zerosearch(

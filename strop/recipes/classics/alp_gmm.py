@@ -9,7 +9,7 @@ Acts: learning_progress > 0 and gaussians > 0 with window=4
 
 from __future__ import annotations
 
-from strop.control.samplers.learning_progress import LearningProgress
+from strop.control.samplers.alp_gmm import LearningProgress
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -11,7 +11,7 @@ Acts: clipped_share > 0 and dropped_groups > 0 and reward/overlong < 0 with max_
 from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.overlong import Overlong
+from strop.filter.rewards.overlong_penalty import Overlong
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -5,7 +5,7 @@ Acts: credit > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.flat import Flat
+from strop.filter.rewards.constant_control import Flat
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -11,7 +11,7 @@ Acts: preference > 0 and seen_share > 0 with tasks=8
 
 from __future__ import annotations
 
-from strop.control.samplers.level_replay import LevelReplay
+from strop.control.samplers.prioritized_level_replay import LevelReplay
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

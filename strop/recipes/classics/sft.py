@@ -5,7 +5,7 @@ Acts: share/teacher > 0 and nll > 0
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -9,7 +9,7 @@ Acts: kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.recipes.pairing import Pairs, pairing
+from strop.recipes.preference_pairs import Pairs, pairing
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

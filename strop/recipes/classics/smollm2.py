@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from strop.filter.rewards.flat import Flat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.engines.paged import PagedEngine
+from strop.filter.rewards.constant_control import Flat
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
-from strop.recipes.worlds import parse_worlds
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_standard import GroupStandard

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.agents.injected import Injected
+from strop.generate.agents.behavior_injection import Injected
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown as taught
+from strop.recipes.warmup import shown as taught
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

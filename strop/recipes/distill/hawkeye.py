@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.rewards.short_chain import ShortChain
-from strop.generate.advisers.local import Local
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.relayed import Relayed
-from strop.generate.engines.choice import engine_on
-from strop.generate.engines.with_reference import WithReference
+from strop.generate.engines.select_engine import engine_on
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.llm_clients.local_model import Local
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.measured_by_plain import MeasuredByPlain
 from strop.models.names import model_folder

@@ -11,7 +11,7 @@ Acts: guessed_share < 1
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.errors import ConfigurationError, nearest
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown as taught
+from strop.recipes.warmup import shown as taught
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run

@@ -19,7 +19,7 @@ from dataclasses import replace
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError, nearest
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.models.names import model_folder
 from strop.observe.trackers.hacking_report import HackingReport
 from strop.observe.watched import Watched

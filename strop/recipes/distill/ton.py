@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.skipped import Skipped
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.thought_dropout import ThoughtDropout
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown as taught
+from strop.recipes.warmup import shown as taught
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -14,11 +14,11 @@ Acts: share/guided > 0 and margin != 0 with world=arithmetic:6
 
 from __future__ import annotations
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
-from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.generate.advisers.procedural import Procedural
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.guided_retry import GuidedRetry
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
@@ -26,7 +26,7 @@ from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 
-_RULE = "strop.environments.corrections:put_right"
+_RULE = "strop.standins.feedback:put_right"
 
 
 def agent_rlvr(

@@ -13,10 +13,10 @@ Acts: mu != 0.5 and meta_gradient != 0 with taught=1
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.among import Among

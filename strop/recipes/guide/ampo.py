@@ -12,11 +12,11 @@ Acts: teacher/shaped > 0 and fact/comprehended > 0 with world=arithmetic:7
 
 from __future__ import annotations
 
-from strop.generate.advisers.procedural import Procedural
-from strop.generate.agents.advised import Advised
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.agents.llm_agent import Advised
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.teachers_when_lost import TeachersWhenLost
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Agent
 from strop.run import Run
@@ -56,6 +56,6 @@ def ampo(
 
 def _teachers(text: str) -> tuple[Agent, ...]:
     if text == "rules":
-        return (Demonstrate(), *(Advised(Procedural(f"strop.environments.ways_to_add:{way}")) for way in _WAYS))
+        return (Demonstrate(), *(Advised(Procedural(f"strop.standins.solution_styles:{way}")) for way in _WAYS))
     asked = [parse_adviser(each.strip()) for each in text.split(",")]
     return tuple(Advised(adviser) for adviser in asked if adviser is not None)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from strop.control.budgets.in_waves import InWaves
 from strop.filter.gates.last_family import LastFamily
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.generate.strategies.helped.hint_ladder import HintLadder
 from strop.recipes.setting import Setting
 from strop.run import Run

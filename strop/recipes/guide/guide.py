@@ -14,7 +14,7 @@ Acts: share/guided > 0
 
 from __future__ import annotations
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.filter.gates.contrast_in_family import ContrastInFamily
 from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.recipes.setting import Setting

@@ -22,7 +22,7 @@ from strop.filter.rewards.plan_quality import PlanQuality
 from strop.generate.agents.demonstrate_plan import DemonstratePlan
 from strop.generate.strategies.plans import Plans
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard

@@ -16,8 +16,8 @@ Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 
 from __future__ import annotations
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo

@@ -17,9 +17,9 @@ Acts: scaffold_share > 0 and reward/rubric_points > 0 with steps=3, world=arithm
 from __future__ import annotations
 
 from strop.filter.rewards.rubric_points import RubricPoints
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.scaffolded import Scaffolded
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
@@ -27,7 +27,7 @@ from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-_RULES = "strop.filter.rubric_rules"
+_RULES = "strop.standins.judges.rubric"
 
 
 def ruscarl(

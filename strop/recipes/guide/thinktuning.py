@@ -14,9 +14,9 @@ Acts: feedback_share > 0 and said/leaning > 0 with share=0.6, steps=3, world=ari
 
 from __future__ import annotations
 
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.with_feedback import WithFeedback
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.run import Run
@@ -26,7 +26,7 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.outside.advantage_aware import AdvantageAware
 from strop.types import Origin
 
-_RULE = "strop.environments.corrections:slip"
+_RULE = "strop.standins.feedback:slip"
 _DUAL = 3.0  # the loss of a token with A < 0 is at most so many times |A|
 
 

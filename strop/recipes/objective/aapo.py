@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from strop.control.budgets.fixed import Fixed
 from strop.filter.gates.paired_with_reference import PairedWithReference
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.with_reference import WithReference
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.strategies.beside_reference import BesideReference
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -11,8 +11,8 @@ Acts: guided_share > 0 and above_expert != 0
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -15,7 +15,7 @@ Acts: clipped_share > 0 and kl > 0 and warmup/nll > 0 with shown=120, world=arit
 
 from __future__ import annotations
 
-from strop.recipes.filling import ALL_ALIKE, filling, reading, taught_to_fill
+from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean

@@ -12,10 +12,10 @@ Acts: win_rate != 0.5 and share/teacher > 0 and lag > 0
 
 from __future__ import annotations
 
-from strop.control.paces.periodic import Periodic
+from strop.control.admission.periodic import Periodic
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

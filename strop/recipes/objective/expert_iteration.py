@@ -12,7 +12,7 @@ Acts: kept_share < 1 and replayed_share > 0
 from __future__ import annotations
 
 from strop.filter.gates.distinct import Distinct
-from strop.filter.gates.successes import Successes
+from strop.filter.gates.successes_only import Successes
 from strop.recipes.setting import Setting
 from strop.replay.mostly_recent import MostlyRecent
 from strop.run import Run

@@ -9,7 +9,7 @@ Acts: kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

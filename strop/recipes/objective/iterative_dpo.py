@@ -11,7 +11,7 @@ Acts: kept_share < 1 and margin != 0 and lag > 0
 
 from __future__ import annotations
 
-from strop.control.paces.periodic import Periodic
+from strop.control.admission.periodic import Periodic
 from strop.filter.gates.longest_right import LongestRight
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting

@@ -11,8 +11,8 @@ Acts: fact/noise > 0 and credit_beside_rewards > 0
 
 from __future__ import annotations
 
-from strop.generate.engines.noisy import Noisy
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.strategies.noise_levels import NoiseLevels
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -11,11 +11,11 @@ Acts: reward/pairwise != 0
 
 from __future__ import annotations
 
-from strop.filter.judges import Generative, Graded
-from strop.filter.rewards.pairwise import Pairwise
+from strop.filter.judges.pairwise_judge import Generative, Graded
+from strop.filter.rewards.pairwise_vs_reference import Pairwise
 from strop.models.names import model_folder
+from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
-from strop.recipes.worlds import parse_worlds
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

@@ -18,7 +18,7 @@ Acts: credit_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/
 from __future__ import annotations
 
 from strop.filter.gates.accuracy_band import AccuracyBand
-from strop.recipes.filling import ALL_ALIKE, filling, reading, taught_to_fill
+from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.roles import Advantage
 from strop.run import Run

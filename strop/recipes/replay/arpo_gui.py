@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from strop.control.samplers.few import Few
 from strop.filter.gates.borrowed_success import BorrowedSuccess
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

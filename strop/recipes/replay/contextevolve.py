@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.strategies.memory.evolved_context import EvolvedContext
-from strop.recipes.advisers import parse_reflector
+from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

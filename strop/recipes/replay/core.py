@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.control.samplers.more_where_failed import MoreWhereFailed
-from strop.generate.library import Library
+from strop.generate.memory.store import Library
 from strop.generate.strategies.memory.insights import INSIGHTS, Insights
 from strop.generate.strategies.memory.recalled import Recalled
-from strop.recipes.advisers import parse_reflector
+from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -15,7 +15,7 @@ Acts: credit_of/extractor > 0 and entropy_of/extractor > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.strategies.memory.extract_and_solve import EXTRACTOR, ExtractAndSolve
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -17,9 +17,9 @@ from dataclasses import replace
 
 from strop.control.samplers.few import Few
 from strop.filter.rewards.fewest_calls import FewestCalls
-from strop.generate.library import Library
+from strop.generate.memory.store import Library
 from strop.generate.strategies.memory.experiential_memory import ExperientialMemory
-from strop.recipes.advisers import parse_reflector
+from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

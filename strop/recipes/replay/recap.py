@@ -13,7 +13,7 @@ Acts: share/replayed > 0 and objective_weight/arithmetic:4 != 1 with window=1
 from __future__ import annotations
 
 from strop.errors import ConfigurationError
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.by_source import BySource
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from strop.filter.rewards.overlong import Overlong
+from strop.filter.rewards.overlong_penalty import Overlong
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.with_successes import WithSuccesses
 from strop.recipes.setting import Setting

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.strategies.tournament import Tournament
-from strop.recipes.advisers import parse_reflector
+from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

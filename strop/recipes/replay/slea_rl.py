@@ -20,7 +20,7 @@ from dataclasses import replace
 from strop.filter.rewards.refused import Refused
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.reminded import Reminded
-from strop.generate.library import Library
+from strop.generate.memory.store import Library
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.memory.experienced import Experienced
 from strop.recipes.setting import Setting

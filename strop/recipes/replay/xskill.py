@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.generate.library import Library
+from strop.generate.memory.store import Library
 from strop.generate.strategies.memory.skills_and_experiences import SkillsAndExperiences
-from strop.recipes.advisers import parse_reflector
+from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -15,15 +15,15 @@ Acts: reward/passed_tests > 0 and credit > 0 with warmup_steps=0, model=CODER
 
 from __future__ import annotations
 
-from strop.environments.trials import Trials
-from strop.filter.rewards.passed_tests import PassedTests
-from strop.filter.rewards.scored import Scored
-from strop.generate.engines.choice import engine_on
-from strop.generate.engines.with_reference import WithReference
+from strop.environments.code_execution import Trials
+from strop.filter.rewards.reward_model import Scored
+from strop.filter.rewards.unit_tests import PassedTests
+from strop.generate.engines.select_engine import engine_on
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.program_pairs import ProgramPairs
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.token_returns import TokenReturns

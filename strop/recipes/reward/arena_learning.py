@@ -18,11 +18,11 @@ from dataclasses import replace
 
 from strop.filter.gates.lost_fights import LostFights
 from strop.filter.rewards.judged.fights import Fights
-from strop.generate.agents.advised import Advised
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.agents.llm_agent import Advised
 from strop.generate.strategies.arena import Arena
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.roles import Agent, Loss
 from strop.run import Run
@@ -31,7 +31,7 @@ from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 
-_JUDGE = "strop.filter.criteria_rules:compared"
+_JUDGE = "strop.standins.judges.criteria:compared"
 
 
 def arena_learning(

@@ -14,17 +14,17 @@ Acts: reward/context_criteria > 0 and fact/criteria > 0 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.rewards.judged.context_criteria import ContextCriteria
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 
-_RULES = "strop.filter.criteria_rules"
+_RULES = "strop.standins.judges.criteria"
 
 
 def carmo(

@@ -14,9 +14,9 @@ Acts: voices > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.interactions import Interactions
-from strop.generate.advisers.procedural import Procedural
 from strop.generate.agents.discussion import Discussion
-from strop.recipes.measured import measured
+from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.per_voice import PerVoice
@@ -33,6 +33,6 @@ def comas(
 ) -> Run:
     """REINFORCE++ for each voice by itself, on rewards that come from the discussion."""
     run = setting.run("comas", PerVoice(kl), (Clip(clip, clip),), agent=Discussion(agents, rounds, history))
-    scorer = Procedural("strop.filter.discussion_rules:scored")
+    scorer = Procedural("strop.standins.judges.discussion:scored")
     run.rewards = (Interactions(scorer), measured(run.worlds))
     return run

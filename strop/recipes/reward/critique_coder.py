@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from strop.control.samplers.answers_in_turn import AnswersInTurn
 from strop.control.samplers.uniform import Uniform
-from strop.control.writers.critiqued import Critiqued
-from strop.environments.critiques import Critiques
-from strop.environments.trials import Trials
+from strop.control.task_generators.critiqued import Critiqued
+from strop.environments.bundled.critiques import Critiques
+from strop.environments.code_execution import Trials
 from strop.errors import ConfigurationError
-from strop.filter.rewards.passed_tests import PassedTests
 from strop.filter.rewards.solved_or_judged import SolvedOrJudged
+from strop.filter.rewards.unit_tests import PassedTests
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

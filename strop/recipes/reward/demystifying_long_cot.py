@@ -13,7 +13,7 @@ Acts: repeated_share > 0 and reward/cosine_length != 0 and credit_within > 0
 from __future__ import annotations
 
 from strop.filter.rewards.cosine_length import CosineLength
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.gae import Gae

@@ -12,8 +12,8 @@ Acts: label > 0 and label_error > 0 and share/teacher > 0 with samples=4, steps=
 
 from __future__ import annotations
 
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.with_reference import WithReference
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.strategies.prefix_success import PrefixSuccess
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -14,9 +14,9 @@ Acts: fact/flawed > 0 with group_size=8, groups_per_step=8
 from __future__ import annotations
 
 from strop.filter.rewards.judged.flawed import Flawed
-from strop.filter.rewards.overlong import Overlong
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.filter.rewards.overlong_penalty import Overlong
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
@@ -34,7 +34,7 @@ def fapo(
     """1 for a clean solution, 0 for a flawed one, -1 for a wrong answer."""
     run = setting.run("fapo", GroupStandard(), (Clip(low, high),), minibatches=minibatches)
     (outcome,) = run.rewards
-    flawed = Flawed(outcome, parse_judge(judge, "strop.filter.flaw_rules:first_error"), penalty)
+    flawed = Flawed(outcome, parse_judge(judge, "strop.standins.judges.first_error:first_error"), penalty)
     truth = measured(run.worlds)
     run.reward_seconds = judge_seconds(judge)
     run.rewards = (flawed, truth, Overlong(setting.max_tokens, setting.max_tokens // 2))

@@ -10,12 +10,12 @@ Papers: fapo
 
 from __future__ import annotations
 
-from strop.environments.first_error import FirstError
-from strop.filter.rewards.earned import Earned
+from strop.environments.judging.first_error import FirstError
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.error_distance import ErrorDistance
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

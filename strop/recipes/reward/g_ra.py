@@ -13,9 +13,9 @@ Acts: open_share > 0 and reward/gated > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.carried_out import CarriedOut
 from strop.filter.rewards.gated import Gated
-from strop.recipes.measured import measured
+from strop.filter.rewards.valid_action_bonus import CarriedOut
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

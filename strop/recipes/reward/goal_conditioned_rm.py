@@ -12,8 +12,8 @@ Acts: score_margin != 0 and goal_cosine != 0 and other_cosine != 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.recited_verdicts import RecitedVerdicts
-from strop.recipes.preferring import preferring
+from strop.generate.strategies.verdict_data import RecitedVerdicts
+from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.losses.preferences.bradley_terry import BradleyTerry

@@ -17,7 +17,7 @@ Acts: consistency < 0.95 and consistency_bonus > 0 and consistent_share < 1 with
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.answer_place import AnswerPlace
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.consistent import Consistent

@@ -14,17 +14,17 @@ Acts: fact/tests_kept < 1 and test_recall > 0 and reward/hard_tests > 0 with war
 
 from __future__ import annotations
 
-from strop.environments.trials import Trials
+from strop.environments.code_execution import Trials
 from strop.filter.agreed_tests import AgreedTests
 from strop.filter.rewards.hard_tests import HardTests
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 
-_RULES = "strop.environments.rules_for_tests"
+_RULES = "strop.standins.test_cases"
 
 
 def hardtests(

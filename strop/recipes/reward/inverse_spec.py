@@ -15,19 +15,19 @@ Acts: reward/quality_gained > 0 and reward/inverse_specification < 1 and fact/qu
 
 from __future__ import annotations
 
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.judged.inverse_specification import InverseSpecification
 from strop.filter.rewards.judged.quality_gained import QualityGained
-from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-_RULES = "strop.filter.brief_rules"
+_RULES = "strop.standins.judges.inverse_spec"
 
 
 def inverse_spec(

@@ -14,8 +14,8 @@ Acts: reward/majority > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.majority import Majority
-from strop.recipes.measured import measured
+from strop.filter.rewards.majority_vote import Majority
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

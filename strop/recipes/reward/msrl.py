@@ -17,15 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from strop.control.samplers.mixture import Mixture
-from strop.environments.better_of_two import CAPTIONS, TEXT, BetterOfTwo
-from strop.environments.preferences import Preferences
+from strop.control.samplers.fixed_mixture import Mixture
+from strop.environments.judging.pairwise import CAPTIONS, TEXT, BetterOfTwo
+from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.tagged_verdict import TaggedVerdict
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.roles import World
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.flipped import Flipped
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.lifted_marks import LiftedMarks
 from strop.filter.rewards.reasoning_patterns import PHRASES, ReasoningPatterns
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.roles import Reward
 from strop.run import Run

@@ -14,8 +14,8 @@ Acts: labels > 0 and reward/labelled_messages > 0
 from __future__ import annotations
 
 from strop.filter.rewards.conversation.labelled_messages import LabelledMessages
-from strop.filter.rewards.earned import Earned
-from strop.generate.advisers.procedural import Procedural
+from strop.filter.rewards.env_reward import Earned
+from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.gae import Gae
@@ -33,6 +33,6 @@ def oni(
 ) -> Run:
     """What a message is worth is asked once and remembered."""
     run = setting.run("oni", Gae(), (Clip(clip, clip),), values=Critic(device=setting.device), minibatches=4)
-    adviser = Procedural("strop.filter.progress_labels:labelled")
+    adviser = Procedural("strop.standins.judges.progress_messages:labelled")
     run.rewards = (Earned(weight=extrinsic), LabelledMessages(adviser, power, queue, weight=intrinsic))
     return run

@@ -14,8 +14,8 @@ Acts: reward/rubric_wins > 0 and fact/decided > 0
 from __future__ import annotations
 
 from strop.filter.rewards.judged.rubric_wins import RubricWins
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
@@ -32,6 +32,6 @@ def openrs(
     """Every two attempts of a group are compared in both orders."""
     run = setting.run("openrs", GroupStandard(), (Clip(0.2, 0.2), Kl("k3", kl)))
     truth = measured(run.worlds)
-    wins = RubricWins(parse_judge(judge, "strop.filter.criteria_rules:compared"), truth if checked else None)
+    wins = RubricWins(parse_judge(judge, "strop.standins.judges.criteria:compared"), truth if checked else None)
     run.rewards, run.reward_seconds = (wins, truth), judge_seconds(judge)
     return run

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from strop.control.budgets.fixed import Fixed
 from strop.filter.gates.own_only import OwnOnly
-from strop.filter.rewards.checked import Checked
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_check import Checked
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.preferred import Preferred
-from strop.filter.rewards.scored import Scored
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.with_reference import WithReference
+from strop.filter.rewards.reward_model import Scored
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.few_references import FewReferences
 from strop.models.names import model_folder

@@ -13,12 +13,12 @@ Acts: score_margin != 0
 
 from __future__ import annotations
 
-from strop.environments.preferences import Preferences
-from strop.filter.rewards.earned import Earned
+from strop.environments.judging.preferences import Preferences
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.pessimistic import Pessimistic
 from strop.generate.reward_model import RewardModel
 from strop.models.names import model_folder
-from strop.recipes.preferring import preferring
+from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.roles import Loss
 from strop.run import Run

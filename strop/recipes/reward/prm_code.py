@@ -14,12 +14,12 @@ Acts: fact/completed_places > 0 and line_labels > 0 and value_grad_norm > 0 with
 
 from __future__ import annotations
 
-from strop.environments.trials import Trials
-from strop.filter.rewards.judged_lines import JudgedLines
-from strop.filter.rewards.passed_tests import PassedTests
+from strop.environments.code_execution import Trials
+from strop.filter.rewards.line_prm import JudgedLines
+from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.strategies.first_bad_line import FirstBadLine
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.gae import Gae

@@ -16,19 +16,19 @@ Acts: reward/checklist > 0 and kept_share < 1 and margin != 0
 
 from __future__ import annotations
 
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.widest_gap import WidestGap
 from strop.filter.rewards.checklist import Checklist
-from strop.generate.advisers.procedural import Procedural
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
 
-_RULES = "strop.filter.checklist_rules"
+_RULES = "strop.standins.judges.checklist"
 
 
 def rlcf(

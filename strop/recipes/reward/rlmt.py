@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from strop.filter.rewards.like_answer import LikeAnswer
 from strop.filter.rewards.thought_blind import ThoughtBlind
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.control.samplers.mixture import Mixture
-from strop.environments.next_segment import NextSegment
-from strop.filter.rewards.earned import Earned
+from strop.control.samplers.fixed_mixture import Mixture
+from strop.environments.bundled.next_segment import NextSegment
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.continued import Continued
-from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
@@ -45,5 +45,5 @@ def rlpt(
     weights = tuple(share if world.level == 2 else 1.0 for world in run.worlds)
     run.sampler = Mixture(run.worlds, weights, setting.seed)
     run.reward_seconds = judge_seconds(judge)
-    run.rewards = (Continued(parse_judge(judge, "strop.filter.continuation_rules:continued")), Earned(weight=0.0))
+    run.rewards = (Continued(parse_judge(judge, "strop.standins.judges.continuation:continued")), Earned(weight=0.0))
     return run

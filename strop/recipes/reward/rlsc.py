@@ -12,7 +12,7 @@ Acts: confidence > 0 and credit_beside_rewards > 0
 
 from __future__ import annotations
 
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.confidence import Confidence

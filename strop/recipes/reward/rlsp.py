@@ -21,12 +21,12 @@ from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.rewards.judged.judged_effort import JudgedEffort
 from strop.filter.rewards.search_effort import SearchEffort
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.agents.injected import Injected
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.generate.agents.behavior_injection import Injected
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.gae import Gae
@@ -35,7 +35,7 @@ from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
 
 _FORMS = ("length", "judge")
-_RULE = "strop.filter.effort_rules:effort"
+_RULE = "strop.standins.judges.effort:effort"
 
 
 def rlsp(

@@ -14,13 +14,13 @@ Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_st
 
 from __future__ import annotations
 
-from strop.environments.trials import Trials
+from strop.environments.code_execution import Trials
 from strop.filter.rewards.unit_test_feedback import UnitTestFeedback
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.greedy_beside import GreedyBeside
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.token_feedback import TokenFeedback
 from strop.training.losses.among import Among

@@ -14,9 +14,9 @@ Acts: reward/change_f1 > 0 and warmup/nll > 0 with taught=4, steps=1
 from __future__ import annotations
 
 from strop.filter.rewards.change_f1 import ChangeF1
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

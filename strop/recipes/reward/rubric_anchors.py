@@ -18,15 +18,15 @@ from dataclasses import replace
 
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.judged.rubric_anchors import RubricAnchors
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-_RULES = "strop.filter.criteria_rules"
+_RULES = "strop.standins.judges.criteria"
 
 
 def rubric_anchors(

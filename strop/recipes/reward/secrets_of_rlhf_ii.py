@@ -17,7 +17,7 @@ from __future__ import annotations
 from strop.generate.reward_model import RewardModel
 from strop.generate.strategies.voted import Voted
 from strop.models.names import model_folder
-from strop.recipes.preferring import preferring
+from strop.recipes.reward_model_runs import preferring
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.losses.preferences.bradley_terry import BradleyTerry

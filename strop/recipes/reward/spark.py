@@ -14,13 +14,13 @@ Acts: written_share > 0 and judged_share > 0 with taught=4
 from __future__ import annotations
 
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.recycled import Recycled
-from strop.environments.choice import Choice
-from strop.environments.judged import Judged
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.recycled import Recycled
+from strop.environments.judging.multiple_choice import Choice
+from strop.environments.judging.true_false import Judged
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.environments.ranking import Ranking
-from strop.filter.gates.successes import Successes
+from strop.environments.judging.listwise import Ranking
+from strop.filter.gates.successes_only import Successes
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_standard import GroupStandard

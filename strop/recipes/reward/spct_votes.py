@@ -10,15 +10,15 @@ Papers: spct
 from __future__ import annotations
 
 from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
-from strop.recipes.advisers import judge_seconds, parse_judge
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 
-_RULE = "strop.filter.score_rules:scored"
+_RULE = "strop.standins.judges.listwise:scored"
 
 
 def spct_votes(

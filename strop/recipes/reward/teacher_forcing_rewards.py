@@ -13,7 +13,7 @@ Acts: teacher_regret < 0 and credit_within > 0 with teacher=MODEL
 from __future__ import annotations
 
 from strop.models.names import model_folder
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.teacher_forced import TeacherForced

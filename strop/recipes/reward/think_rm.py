@@ -13,9 +13,9 @@ Acts: credit > 0 and reward/outcome != 0
 from __future__ import annotations
 
 from strop.filter.rewards.pairwise_lead import PairwiseLead
-from strop.generate.advisers.procedural import Procedural
-from strop.recipes.advisers import parse_adviser
-from strop.recipes.measured import measured
+from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.given import Given
@@ -30,7 +30,7 @@ def think_rm(
     kl: float = 0.001,  # weight of the penalty to the reference
 ) -> Run:
     """G (G - 1) / 2 judgements per task, and no score of any single reply."""
-    rules = Procedural("strop.filter.comparison_rules:compared")
+    rules = Procedural("strop.standins.judges.pairwise:compared")
     judge = rules if adviser == "rules" else parse_adviser(adviser)
     run = setting.run("think_rm", Given(), (Clip(clip, clip), Kl("k3", kl)), minibatches=2)
     truth = measured(run.worlds)

@@ -16,11 +16,11 @@ Acts: reward/sentence_verdicts > 0 and fact/faithful > 0 and credit_within > 0
 from __future__ import annotations
 
 from strop.errors import ConfigurationError
-from strop.filter.judges import Graded
+from strop.filter.judges.pairwise_judge import Graded
 from strop.filter.rewards.judged.sentence_verdicts import SentenceVerdicts
 from strop.filter.rewards.judged.verdicts_right import VerdictsRight
-from strop.filter.rewards.pairwise import Pairwise
-from strop.recipes.advisers import judge_seconds, parse_judge
+from strop.filter.rewards.pairwise_vs_reference import Pairwise
+from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
@@ -45,7 +45,7 @@ def trm(
     if trains == "judge":
         run.rewards = (VerdictsRight(bonus),)
         return run
-    adviser = parse_judge(judge, "strop.filter.sentence_rules:judged")
+    adviser = parse_judge(judge, "strop.standins.judges.sentences:judged")
     run.rewards = (SentenceVerdicts(adviser), Pairwise(Graded(run.worlds), preference))
     run.reward_seconds = judge_seconds(judge)
     return run

@@ -14,12 +14,12 @@ Acts: threshold > 0.85 and reward_by/arithmetic > 0 and reward_by/countdown > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.last_reply import LastReply
+from strop.filter.rewards.final_check import LastReply
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.per_source import PerSource, Verifier
 from strop.filter.rewards.tag_share import TagShare
 from strop.filter.rewards.tightening import Tightening
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.roles import World
 from strop.run import Run

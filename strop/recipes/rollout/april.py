@@ -10,7 +10,7 @@ Acts: lag > 0 and clipped_share > 0
 
 from __future__ import annotations
 
-from strop.control.paces.over_provision import OverProvision
+from strop.control.admission.over_provision import OverProvision
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.trees.budgeted_tree import BudgetedTree
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -24,7 +24,7 @@ from strop.training.losses.reinforce import Reinforce
 
 def bavt(
     setting: Setting = Setting(world="guess:4", group_size=1, steps=4),
-    judge: str = "strop.filter.progress_rules:narrowing",  # module:function that says by how much a step helped
+    judge: str = "strop.standins.judges.progress:narrowing",  # module:function that says by how much a step helped
     calls: int = 10,  # turns of one search, all branches together
     tokens: int = 512,  # written in one search
 ) -> Run:

@@ -13,7 +13,7 @@ Acts: fact/curiosity > 0 and margin != 0
 from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.strategies.trees.plot_search import PlotSearch
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -14,7 +14,7 @@ Acts: reward_margin > 0 and margin != 0 and dropped_groups > 0
 from __future__ import annotations
 
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.strategies.trees.plan_search import PlanSearch
 from strop.recipes.setting import Setting
 from strop.run import Run

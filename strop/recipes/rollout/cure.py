@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.overlong import Overlong
+from strop.filter.rewards.overlong_penalty import Overlong
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.trees.critical_tokens import CriticalTokens
 from strop.recipes.setting import Setting

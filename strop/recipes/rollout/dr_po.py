@@ -13,7 +13,7 @@ Acts: share/branched > 0 and fact/shared > 0
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
 from strop.recipes.setting import Setting
 from strop.run import Run

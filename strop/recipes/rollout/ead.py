@@ -15,8 +15,8 @@ Acts: fact/cooling > 0 and fact/heat != 1
 
 from __future__ import annotations
 
-from strop.generate.engines.annealed_temperature import AnnealedTemperature
-from strop.generate.engines.choice import engine_on
+from strop.generate.engines.select_engine import engine_on
+from strop.generate.engines.wrappers.annealed_temperature import AnnealedTemperature
 from strop.generate.strategies.annealed import Annealed
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -13,9 +13,9 @@ Acts: share/branched > 0 and shaped > 0 and clip_width < 0.2
 
 from __future__ import annotations
 
-from strop.filter.rewards.majority import Majority
+from strop.filter.rewards.majority_vote import Majority
 from strop.generate.strategies.trees.confident_tree import ConfidentTree
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree

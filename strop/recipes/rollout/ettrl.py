@@ -13,9 +13,9 @@ Acts: share/branched > 0 and credit_within > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.majority import Majority
+from strop.filter.rewards.majority_vote import Majority
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
-from strop.recipes.measured import measured
+from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree

@@ -21,7 +21,7 @@ from strop.filter.rewards.parallel_bonus import ParallelBonus
 from strop.generate.agents.demonstrate_parallel import DemonstrateParallel
 from strop.generate.agents.parallel_paths import STOPS, ParallelPaths
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

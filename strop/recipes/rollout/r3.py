@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -18,11 +18,11 @@ Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.noted import Noted
-from strop.generate.advisers.canned import Canned
+from strop.filter.rewards.from_strategy import Noted
+from strop.generate.llm_clients.canned import Canned
 from strop.generate.reflections import REWARD
 from strop.generate.strategies.reflect_retry import ReflectRetry
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.amplified import Amplified

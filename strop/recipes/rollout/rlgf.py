@@ -14,9 +14,9 @@ Acts: share/branched > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.noted import Noted
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.with_reference import WithReference
+from strop.filter.rewards.from_strategy import Noted
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.strategies.rolled_with_guide import RolledWithGuide
 from strop.recipes.setting import Setting
 from strop.run import Run

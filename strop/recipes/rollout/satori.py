@@ -23,7 +23,7 @@ from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.generate.strategies.restarts import Restarts
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip

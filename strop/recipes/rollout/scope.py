@@ -13,7 +13,7 @@ Acts: share/guided > 0 and said/share > 0 and fact/kept > 0
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.salvaged import Salvaged
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -15,7 +15,7 @@ Acts: overlap < 1 and overlap_spread > 0 and gaps > 0
 
 from __future__ import annotations
 
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -20,8 +20,8 @@ from dataclasses import replace
 from strop.control.samplers.few import Few
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.unsolved import Unsolved
+from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
-from strop.recipes.worlds import parse_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

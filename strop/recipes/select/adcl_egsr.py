@@ -13,7 +13,7 @@ Acts: inversion_rate > 0 and share/guided > 0 with world=arithmetic:4+countdown:
 
 from __future__ import annotations
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.resorted import Resorted
 from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.recipes.setting import Setting

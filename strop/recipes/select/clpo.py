@@ -15,10 +15,10 @@ Acts: written > 0 and written_share > 0 and hard_share > 0
 from __future__ import annotations
 
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.reworded import Reworded
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.reworded import Reworded
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -12,8 +12,8 @@ Acts: preference > 0 and attempts_spread > 0 with tasks=16
 
 from __future__ import annotations
 
-from strop.control.beliefs.task_counts import TaskCounts
 from strop.control.budgets.by_deviation import ByDeviation
+from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.control.samplers.variance_weighted import VarianceWeighted
 from strop.recipes.setting import Setting
 from strop.run import Run

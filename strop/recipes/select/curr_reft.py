@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.control.samplers.staged import Staged
+from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
-from strop.environments.choice import Choice
-from strop.environments.judged import Judged
-from strop.filter.gates.successes import Successes
-from strop.filter.rewards.checked import Checked
+from strop.environments.judging.multiple_choice import Choice
+from strop.environments.judging.true_false import Judged
+from strop.filter.gates.successes_only import Successes
+from strop.filter.rewards.env_check import Checked
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_standard import GroupStandard

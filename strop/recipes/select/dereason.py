@@ -15,7 +15,7 @@ from __future__ import annotations
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.where import Where
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

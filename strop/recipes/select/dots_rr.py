@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.control.beliefs.reference_attention import ReferenceAttention
+from strop.control.estimators.reference_attention import ReferenceAttention
 from strop.control.samplers.near_target import NearTarget
 from strop.recipes.setting import Setting
 from strop.replay.recent_share import RecentShare

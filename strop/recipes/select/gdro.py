@@ -12,8 +12,8 @@ Acts: bin_weighting > 0 and attempts_spread > 0 and price != 1 with tasks=1
 
 from __future__ import annotations
 
-from strop.control.beliefs.task_counts import TaskCounts
 from strop.control.budgets.shadow_price import ShadowPrice
+from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.control.samplers.few import Few
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -16,7 +16,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from strop.control.mixture_fit import Surface, pilots_in
-from strop.control.samplers.mixture import Mixture
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.control.beliefs.prompt_value import PromptValue
-from strop.control.samplers.nearest import Nearest
+from strop.control.estimators.prompt_value_head import PromptValue
+from strop.control.samplers.nearest_to_target import Nearest
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from strop.control.samplers.length_phases import LengthPhases
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from strop.control.samplers.scheduled import Scheduled, Shape
 from strop.filter.rewards.citations import Citations
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

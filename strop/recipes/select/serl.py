@@ -15,12 +15,12 @@ Acts: written > 0 and written_share > 0 and kept_share < 1
 from __future__ import annotations
 
 from strop.control.samplers.few import Few
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.self_instruct import SelfInstruct
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.self_instruct import SelfInstruct
 from strop.filter.gates.reward_band import RewardBand
-from strop.filter.rewards.majority import Majority
-from strop.recipes.advisers import parse_adviser
-from strop.recipes.measured import measured
+from strop.filter.rewards.majority_vote import Majority
+from strop.recipes.environment_metric import measured
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.token_returns import TokenReturns

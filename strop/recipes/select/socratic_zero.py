@@ -14,10 +14,10 @@ Acts: written > 0 and written_share > 0
 from __future__ import annotations
 
 from strop.control.samplers.few import Few
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.from_failures import FromFailures
-from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.recipes.advisers import parse_adviser
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.from_failures import FromFailures
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -14,10 +14,10 @@ Acts: written > 0 with seeds=6, groups_per_step=8
 from __future__ import annotations
 
 from strop.control.samplers.few import Few
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.weaknesses import Weaknesses
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.weaknesses import Weaknesses
 from strop.filter.gates.reward_band import RewardBand
-from strop.recipes.advisers import parse_adviser
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -14,10 +14,10 @@ Acts: written > 0 and written_share > 0 and operation_share_max > 0.166667
 from __future__ import annotations
 
 from strop.control.samplers.few import Few
-from strop.control.samplers.with_written import WithWritten
-from strop.control.writers.operations import Operations
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.recipes.advisers import parse_adviser
+from strop.control.samplers.with_generated import WithWritten
+from strop.control.task_generators.operations import Operations
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.constant import Constant

@@ -12,7 +12,7 @@ Acts: score_gain != 0 with tasks=16
 
 from __future__ import annotations
 
-from strop.control.beliefs.task_counts import TaskCounts
+from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.control.samplers.thompson import Thompson
 from strop.recipes.setting import Setting
 from strop.run import Run

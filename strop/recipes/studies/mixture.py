@@ -5,7 +5,7 @@ Acts: uneven > 0
 
 from __future__ import annotations
 
-from strop.control.samplers.mixture import Mixture
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

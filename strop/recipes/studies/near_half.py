@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.control.beliefs.offsets import Offsets
-from strop.control.samplers.nearest import Nearest
+from strop.control.estimators.level_plus_offset import Offsets
+from strop.control.samplers.nearest_to_target import Nearest
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -5,7 +5,7 @@ Acts: stage > 0
 
 from __future__ import annotations
 
-from strop.control.samplers.staged import Staged
+from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.agents.team import Team
-from strop.generate.engines.choice import engine_on
-from strop.generate.engines.engine_per_voice import EnginePerVoice
+from strop.generate.engines.select_engine import engine_on
+from strop.generate.engines.wrappers.per_policy import EnginePerVoice
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

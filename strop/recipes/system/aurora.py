@@ -19,8 +19,8 @@ Acts: draft/tokens_per_look > 1 with steps=1
 
 from __future__ import annotations
 
-from strop.generate.engines.draft import Draft
-from strop.generate.engines.paged import PagedEngine
+from strop.generate.engines.paged.draft_model import Draft
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -15,9 +15,9 @@ Acts: environments_per_process > 1
 
 from __future__ import annotations
 
-from strop.environments.pooled import Pooled
+from strop.environments.isolation.pool import Pooled
 from strop.recipes.setting import Setting
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

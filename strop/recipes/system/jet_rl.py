@@ -19,8 +19,8 @@ Acts: fp8/rounding > 0.001 and drift < 0.003
 
 from __future__ import annotations
 
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -14,8 +14,8 @@ Acts: lag > 0 and staleness > 0.001 with tokens=300
 
 from __future__ import annotations
 
-from strop.control.paces.bounded_lag import BoundedLag
-from strop.control.paces.token_budget import TokenBudget
+from strop.control.admission.bounded_lag import BoundedLag
+from strop.control.admission.token_budget import TokenBudget
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.wording.foreign_script import ForeignScript
 from strop.filter.rewards.wording.reflects import Reflects
 from strop.filter.rewards.wording.whole_or_less import WholeOrLess
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
+from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip

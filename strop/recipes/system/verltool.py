@@ -20,8 +20,8 @@ from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.toolbox import Toolbox
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
-from strop.recipes.shown import shown
-from strop.recipes.wrapped import wrap_worlds
+from strop.recipes.warmup import shown
+from strop.recipes.wrapped_environments import wrap_worlds
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip

@@ -13,8 +13,8 @@ Acts: share/teacher > 0 and value_grad_norm > 0
 from __future__ import annotations
 
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.strategies.demonstrated import Demonstrated
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.residual import Residual

@@ -14,7 +14,7 @@ Acts: value_grad_norm > 0
 
 from __future__ import annotations
 
-from strop.generate.engines.guided import Guided
+from strop.generate.engines.wrappers.guided import Guided
 from strop.generate.guidances.capped import Capped
 from strop.recipes.setting import Setting
 from strop.run import Run

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from strop.filter.gates.ordered import Ordered
 from strop.filter.rewards.in_context_progress import InContextProgress
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.progress_weighted import ProgressWeighted
@@ -25,7 +25,7 @@ from strop.training.losses.reinforce import Reinforce
 
 def gvl(
     setting: Setting = Setting(world="guess:3"),
-    adviser: str = "strop.filter.progress_rules:guessing",  # module:function that says how far each step is
+    adviser: str = "strop.standins.judges.progress:guessing",  # module:function that says how far each step is
     least: float = 0.5,  # value-order correlation of an attempt that is imitated
     sharpness: float = 1.0,  # of weights, in progress
 ) -> Run:

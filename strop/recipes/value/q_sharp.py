@@ -12,7 +12,7 @@ Acts: value_grad_norm > 0
 
 from __future__ import annotations
 
-from strop.generate.engines.guided import Guided
+from strop.generate.engines.wrappers.guided import Guided
 from strop.generate.guidances.q_sharp import QSharp
 from strop.recipes.setting import Setting
 from strop.run import Run

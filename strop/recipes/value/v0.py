@@ -14,8 +14,8 @@ Acts: belief_spread > 0 and attempts_spread > 0
 
 from __future__ import annotations
 
-from strop.control.beliefs.generalist import Generalist
 from strop.control.budgets.by_utility import ByUtility
+from strop.control.estimators.generalist import Generalist
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -13,8 +13,8 @@ Acts: prior_doubt > 0 and attempts_added > 0
 
 from __future__ import annotations
 
-from strop.control.beliefs.generalist import Generalist
 from strop.control.budgets.while_risk_falls import WhileRiskFalls
+from strop.control.estimators.generalist import Generalist
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.fused_prior import FusedPrior

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import placed_payments
+from strop.training.arithmetic.turn_returns import placed_payments
 from strop.types import Group, Metrics
 
 _DIGITS = 6  # payments are noted in single precision: what teams of equal reward differ by beyond is not theirs

@@ -15,7 +15,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
-from strop.training.arithmetic.lineage import counts, lines
+from strop.training.arithmetic.tree_lineage import counts, lines
 from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("sum", "mean")

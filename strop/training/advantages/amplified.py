@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.control.evidence import is_right
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.success import is_right
 from strop.training.arithmetic.pivots import num_before
 from strop.types import Group, Metrics
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
-from strop.training.needs import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, Note
+from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, Note
 from strop.types import Group, Metrics, Trajectory
 
 _RULES = ("published", "rising", "constant")

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.evidence import success
 from strop.control.pass_bins import pass_bin
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.success import success
 from strop.types import Group, Metrics
 
 

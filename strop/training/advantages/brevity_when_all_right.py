@@ -15,10 +15,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.adjusted import credit_adjusted
+from strop.success import ROUNDING
+from strop.training.arithmetic.reshaped_rewards import credit_adjusted
 from strop.types import Group
 
 

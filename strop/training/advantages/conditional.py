@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError, nearest
 from strop.roles import Advantage
-from strop.training.needs import ENTROPY, Note
+from strop.training.requirements import ENTROPY, Note
 from strop.types import Group, Trajectory
 
 _METRICS = ("entropy", "length")

@@ -16,13 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.control.evidence import success
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import REFERENCE_LOGPROBS, Note
+from strop.success import success
+from strop.training.requirements import REFERENCE_LOGPROBS, Note
 from strop.types import Group, Metrics, Trajectory
 
-_ANSWER = "span/answer"  # see `filter/places.py`
+_ANSWER = "span/answer"  # see `filter/span_rewards.py`
 _LEAST = 0.1  # success of an attempt that counts as right at all
 
 

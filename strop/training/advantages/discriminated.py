@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import whitened
-from strop.training.needs import HIDDEN_AFTER, Note
+from strop.training.arithmetic.td_traces import whitened
+from strop.training.requirements import HIDDEN_AFTER, Note
 from strop.types import Group, Metrics, Origin, Trajectory
 
 _EDGE = 1e-3  # D stays so far from 0 and 1

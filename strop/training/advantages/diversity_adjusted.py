@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.adjusted import credit_adjusted
+from strop.training.arithmetic.reshaped_rewards import credit_adjusted
 from strop.types import Group, Trajectory
 
 _EPSILON = 1e-6

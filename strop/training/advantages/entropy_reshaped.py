@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.arithmetic.lineage import lines
-from strop.training.needs import ENTROPY, Note
+from strop.training.arithmetic.tree_lineage import lines
+from strop.training.requirements import ENTROPY, Note
 from strop.types import Group, Metrics, Trajectory
 
 

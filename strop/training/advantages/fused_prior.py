@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import successes
 from strop.control.prior import Prior
 from strop.roles import Advantage
+from strop.success import successes
 from strop.types import Group, Metrics
 
 

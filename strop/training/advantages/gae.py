@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import token_payments
+from strop.training.arithmetic.turn_returns import token_payments
 from strop.types import Group, Trajectory
 
 

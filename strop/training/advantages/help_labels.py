@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.control.evidence import kind, success
-from strop.environments.several_turns.help_offered import asks
+from strop.environments.bundled.ask_for_help import asks
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
+from strop.success import kind, success
 from strop.training.arithmetic.help_plan import HelpTable, state_of
-from strop.training.arithmetic.turn_credit import credit_turns
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.types import Group, Metrics, Trajectory
 
 

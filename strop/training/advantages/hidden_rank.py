@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import HIDDEN_AFTER, Note
+from strop.training.requirements import HIDDEN_AFTER, Note
 from strop.types import Group
 
 _LARGEST = 5.0  # of a figure's relative distance from its centre

@@ -16,7 +16,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import ENTROPY, Note
+from strop.training.requirements import ENTROPY, Note
 from strop.types import Group, Trajectory
 
 

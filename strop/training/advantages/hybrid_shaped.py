@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.needs import Note
-from strop.training.tops import confidences, entropies, top
+from strop.training.requirements import Note
+from strop.training.top_k_stats import confidences, entropies, top
 from strop.types import Group, Metrics
 
 _TOP = top(10)

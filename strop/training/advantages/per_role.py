@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import credit_turns, turn_returns
+from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
 from strop.types import Group
 
 

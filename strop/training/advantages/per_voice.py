@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import KL_NOTES, kl_payments, whitened
-from strop.training.arithmetic.turn_credit import token_payments
-from strop.training.needs import Note
+from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, whitened
+from strop.training.arithmetic.turn_returns import token_payments
+from strop.training.requirements import Note
 from strop.types import Group, Metrics, Trajectory, Turn
 
-_SCORED = "span/scored"  # see `filter/places.py`
+_SCORED = "span/scored"  # see `filter/span_rewards.py`
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.needs import PROBES
+from strop.training.requirements import PROBES
 from strop.types import Group, Origin
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.filter.frames import PROGRESS
+from strop.filter.judges.progress_frames import PROGRESS
 from strop.roles import Advantage
 from strop.types import Group, Metrics, Trajectory
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import traced
+from strop.training.arithmetic.td_traces import traced
 from strop.types import Group, IntArray, Metrics, Trajectory
 
 

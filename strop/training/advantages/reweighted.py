@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.control.evidence import kind, success
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import LOGPROBS, Note
+from strop.success import kind, success
+from strop.training.requirements import LOGPROBS, Note
 from strop.types import Group, Metrics, Origin
 
 _LEAST = 1e-6  # of a mean loss that something is divided by

@@ -15,7 +15,7 @@ import numpy as np
 from strop.environments.observed import observed
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import credit_turns, turn_returns
+from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
 from strop.types import Group
 
 

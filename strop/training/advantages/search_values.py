@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.lineage import counts
+from strop.training.arithmetic.tree_lineage import counts
 from strop.types import Group, Trajectory
 
 _VALUE = "value"  # under which a search notes the worth of each token's node

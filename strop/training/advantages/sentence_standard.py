@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import ends_of, placed_payments
+from strop.training.arithmetic.turn_returns import ends_of, placed_payments
 from strop.types import Group, Trajectory
 
 

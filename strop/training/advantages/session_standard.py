@@ -13,7 +13,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import credit_turns
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.types import Group, Metrics, Trajectory
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.control.evidence import ROUNDING
 from strop.roles import Advantage
+from strop.success import ROUNDING
 from strop.types import Group
 
 

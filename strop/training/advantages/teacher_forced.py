@@ -19,7 +19,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import Note
+from strop.training.requirements import Note
 from strop.types import FilePath, Group, Metrics, Trajectory
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from strop.filter.feedback import GREEDY
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import placed_payments
+from strop.training.arithmetic.turn_returns import placed_payments
 from strop.types import Group, Trajectory
 
 

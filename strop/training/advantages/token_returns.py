@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import KL_NOTES, kl_payments, traced, whitened
-from strop.training.arithmetic.turn_credit import token_payments
-from strop.training.needs import Note
+from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
+from strop.training.arithmetic.turn_returns import token_payments
+from strop.training.requirements import Note
 from strop.types import Group, Trajectory
 
 

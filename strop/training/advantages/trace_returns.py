@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.backends import ORDER
 from strop.errors import ConfigurationError
-from strop.machines import ORDER
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import whitened
+from strop.training.arithmetic.td_traces import whitened
 from strop.types import Group, IntArray, Trajectory
 
 

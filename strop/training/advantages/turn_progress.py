@@ -14,7 +14,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import on_written, turn_bounds, turn_payments
+from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
 from strop.types import Group, Trajectory
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.traces import KL_NOTES, kl_payments, traced, whitened
-from strop.training.needs import Note
+from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
+from strop.training.requirements import Note
 from strop.types import Group, Trajectory
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.control.scores import highest
+from strop.control.seeded_choice import highest
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.types import Group, Metrics

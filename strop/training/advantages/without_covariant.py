@@ -16,7 +16,7 @@ import numpy as np
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.needs import LOGPROBS, Note
+from strop.training.requirements import LOGPROBS, Note
 from strop.types import Group
 
 _HIGHEST = 40.0  # covariance beyond which a token is left alone, as released

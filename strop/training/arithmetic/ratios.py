@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError, nearest
 from strop.training.batch import Batch
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 
 FROZEN = ("proximal", "old", "averaged")  # what a trainer can fill in before a step
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from strop.control.evidence import ROUNDING
 from strop.errors import ConfigurationError
+from strop.success import ROUNDING
 from strop.training.batch import Batch
 
 

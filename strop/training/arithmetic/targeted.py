@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from strop.roles import Correction
 from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
-from strop.training.needs import Need
+from strop.training.requirements import Need
 
 
 class Targeted(Correction):

@@ -1,4 +1,6 @@
-"""Attempts that were made, and their twins: copies behind other messages (`generate/twins.py`)."""
+"""Attempts that were made, and their twins: copies behind other messages
+(`generate/strategies/support/rollout_twins.py`).
+"""
 
 from __future__ import annotations
 

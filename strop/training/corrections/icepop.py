@@ -12,7 +12,7 @@ from torch import Tensor
 from strop.roles import Correction
 from strop.training.arithmetic.ratios import FROZEN, check_policy, log_weights, needed
 from strop.training.batch import Batch
-from strop.training.needs import Need
+from strop.training.requirements import Need
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Correction
 from strop.training.arithmetic.ratios import check_policy, log_weights, needed
 from strop.training.batch import Batch
-from strop.training.needs import Need
+from strop.training.requirements import Need
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.turns import over_turns
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

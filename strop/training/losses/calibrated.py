@@ -16,7 +16,7 @@ from strop.roles import Loss
 from strop.training.arithmetic.siblings import group_mean, is_right, is_taught
 from strop.training.arithmetic.surrogate import clipped
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

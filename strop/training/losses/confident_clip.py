@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.batch import Batch, Output
-from strop.training.tops import confidence
+from strop.training.top_k_stats import confidence
 from strop.types import Metrics
 
 _TAIL = 16  # tokens

@@ -19,7 +19,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import following, is_taught
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logits, Need
+from strop.training.requirements import Logits, Need
 from strop.types import Metrics
 
 

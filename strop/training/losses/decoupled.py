@@ -19,7 +19,7 @@ from strop.roles import Loss
 from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
 from strop.training.arithmetic.surrogate import clipped
 from strop.training.batch import Batch, Output
-from strop.training.needs import Need
+from strop.training.requirements import Need
 from strop.types import Metrics
 
 

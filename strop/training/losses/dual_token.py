@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import num_tokens
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

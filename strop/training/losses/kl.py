@@ -20,7 +20,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
 from strop.training.arithmetic.ratios import FROZEN, check_policy
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 _ESTIMATORS = ("k1", "k2", "k3")

@@ -18,7 +18,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.ratios import sequence_log_weights
 from strop.training.batch import Batch, Output
-from strop.training.needs import Need, ScoreNorms
+from strop.training.requirements import Need, ScoreNorms
 from strop.types import Metrics
 
 

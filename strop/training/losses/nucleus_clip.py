@@ -16,7 +16,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.surrogate import clipped
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logits, Need
+from strop.training.requirements import Logits, Need
 from strop.types import Metrics
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

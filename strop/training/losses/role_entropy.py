@@ -12,7 +12,7 @@ from torch import Tensor
 
 from strop.roles import Loss
 from strop.training.batch import Batch, Output
-from strop.training.needs import Aux, Need
+from strop.training.requirements import Aux, Need
 from strop.types import Metrics
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import following
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logits, Need
+from strop.training.requirements import Logits, Need
 from strop.types import Metrics
 
 

@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from strop.backends import EXPERTS, Objective
 from strop.kernels.attention import moved
 from strop.kernels.cpu.train import compiled
-from strop.machines import EXPERTS, Objective
 from strop.models.adapters import Unadapted
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward, llama_forward
 from strop.training.machine.logprobs import PolicyOutput
-from strop.training.machine.sequences import Sequences
-from strop.training.machine.viewed import Reading, Viewed
+from strop.training.machine.masked_views import Reading, Viewed
+from strop.training.machine.packed_sequences import Sequences
 from strop.types import Metrics
 
 

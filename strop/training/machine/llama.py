@@ -33,7 +33,7 @@ from strop.training.machine.feed_forward import DenseFeed, RoutedFeed
 from strop.training.machine.llama_layer import Layer, PassTokens
 from strop.training.machine.norms import NoNorm, NormWeight
 from strop.training.machine.projection import AdaptedProjection, PanelProjection, Projection
-from strop.training.machine.rounding import Rounding
+from strop.training.machine.weight_copies import Rounding
 
 _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 _SMALL = 64_000_000  # weights

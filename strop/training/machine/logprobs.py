@@ -14,8 +14,8 @@ from strop.errors import ConfigurationError
 from strop.models.model import logits
 from strop.training.batch import Batch, Frozen
 from strop.training.machine.llama import LlamaForward
-from strop.training.machine.sequences import Sequences
-from strop.training.machine.viewed import Viewed
+from strop.training.machine.masked_views import Viewed
+from strop.training.machine.packed_sequences import Sequences
 
 
 class PolicyOutput:

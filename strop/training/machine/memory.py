@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from strop.errors import ConfigurationError
-from strop.models.computing import gpu_memory
 from strop.models.eight_bits import bytes_in_eight_bits, eight_bit_weights
-from strop.models.frugal import Holding
+from strop.models.low_memory_adamw import Holding
+from strop.models.torch_setup import gpu_memory
 
 _GIB = 2**30
 _BUSY = 8192  # tokens that keep a GPU busy

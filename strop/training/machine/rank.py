@@ -17,22 +17,22 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
+from strop.backends import Objective
 from strop.errors import CheckpointError, ModelError, StropError
-from strop.machines import Objective
-from strop.models import computing
-from strop.models.masks import mark
+from strop.models import torch_setup
+from strop.models.mask_token import mark
 from strop.models.model import load_model
 from strop.models.optimizer import Optimizer, read_state, write_state
-from strop.processes.frames import Frame, Frames
-from strop.processes.parts import unpacked
 from strop.training.batch import Batch
+from strop.training.machine.batch_transfer import read_batches
 from strop.training.machine.forward import Forward
+from strop.training.machine.masked_views import reading_of
 from strop.training.machine.shards import ShardedModel
-from strop.training.machine.step_sum import noting
+from strop.training.machine.step_totals import noting
 from strop.training.machine.tokenizers import copy_tokenizer
-from strop.training.machine.viewed import reading_of
-from strop.training.machine.wire import read_batches
 from strop.training.trainers.torch import TorchTrainer
+from strop.workers.frames import Frame, Frames
+from strop.workers.pickled_parts import unpacked
 
 
 class Rank:
@@ -182,7 +182,7 @@ def serve(frames: Frames) -> None:
 
 
 def _joined(trainer: TorchTrainer, rank: int, ranks: int, scratch: str, seconds: float) -> Rank:
-    computing.set_up(1, is_deterministic=True)
+    torch_setup.set_up(1, is_deterministic=True)
     if trainer.device == "cuda":
         torch.cuda.set_device(rank)
     dist.init_process_group(

@@ -9,7 +9,7 @@ import torch
 
 from strop.errors import ConfigurationError, nearest
 from strop.models.eight_bits import check_products
-from strop.models.frugal import HOLDINGS
+from strop.models.low_memory_adamw import HOLDINGS
 
 if TYPE_CHECKING:
     from strop.training.trainers.torch import TorchTrainer

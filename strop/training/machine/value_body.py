@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.models.headed import Headed
 from strop.models.optimizer import Optimizer
-from strop.training.machine.sequences import Sequences
+from strop.models.scalar_head import Headed
+from strop.training.machine.packed_sequences import Sequences
 from strop.training.pack import closed, fill, lay_out
 from strop.types import Trajectory
 

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from strop.backends import Objective as Aim
+from strop.backends import Trainer
 from strop.errors import CheckpointError, ConfigurationError
-from strop.machines import Objective as Aim
-from strop.machines import Trainer
 from strop.training.batch import Batch, Output
-from strop.training.needs import Need, Note
 from strop.training.objective import Objective
+from strop.training.requirements import Need, Note
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics, Origin
 

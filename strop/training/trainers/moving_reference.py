@@ -11,10 +11,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from strop.backends import Objective, Trainer
 from strop.errors import CheckpointError, ConfigurationError
-from strop.machines import Objective, Trainer
 from strop.training.batch import Batch
-from strop.training.needs import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, Note
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logprobs, Need, Note
 from strop.types import Group, Metrics
 
 _FILE = "moving_reference.safetensors"

@@ -18,20 +18,20 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from strop.backends import Objective, Trainer
 from strop.errors import ConfigurationError
-from strop.machines import Objective, Trainer
-from strop.models.frugal import FLOAT32
-from strop.processes.parts import packed
+from strop.models.low_memory_adamw import FLOAT32
 from strop.training.batch import Batch
-from strop.training.machine.crew import Crew
-from strop.training.machine.step_sum import refusal
-from strop.training.machine.wire import write_batches
-from strop.training.needs import Logprobs, Need, Note, listed
-from strop.training.notes import notes_needed
+from strop.training.machine.batch_transfer import write_batches
+from strop.training.machine.rank_processes import Crew
+from strop.training.machine.step_totals import refusal
 from strop.training.objective import Objective as StepObjective
-from strop.training.split import BatchPart, split
+from strop.training.policy_stats import notes_needed
+from strop.training.requirements import Logprobs, Need, Note, listed
+from strop.training.split_batch import BatchPart, split
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
+from strop.workers.pickled_parts import packed
 
 if TYPE_CHECKING:
     from strop.run import Run

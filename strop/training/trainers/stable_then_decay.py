@@ -13,10 +13,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from strop.backends import Objective, Trainer
 from strop.errors import CheckpointError, ConfigurationError
-from strop.machines import Objective, Trainer
 from strop.training.batch import Batch
-from strop.training.needs import Need, Note
+from strop.training.requirements import Need, Note
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Metrics
 

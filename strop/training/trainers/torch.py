@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from strop.abilities import inside
+from strop.backends import Objective, Trainer, View
+from strop.capabilities import inside
 from strop.errors import CheckpointError, ConfigurationError, ModelError
-from strop.machines import Objective, Trainer, View
 from strop.models.adapters import Unadapted
 from strop.models.eight_bits import rounding
-from strop.models.masks import mark
+from strop.models.mask_token import mark
 from strop.models.model import head_of, logits, parameters
 from strop.roles import Loss, StepScale
 from strop.training.batch import Batch
-from strop.training.machine.earlier import FILLED
 from strop.training.machine.lora import RATE, save_adapters
 from strop.training.machine.memory import Room, bytes_needed, compute_layers_again, free_bytes, settle
-from strop.training.machine.opened import Opened
-from strop.training.machine.opening import load_frozen, open_trainer
+from strop.training.machine.old_policies import FILLED
+from strop.training.machine.open_model import load_frozen, open_trainer
 from strop.training.machine.settings import DTYPES, check
-from strop.training.machine.step_sum import Figures, StepSum, fetched, noting, refusal
+from strop.training.machine.step_totals import Figures, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
-from strop.training.needs import Logits, Logprobs, Need, Note, folders, listed
-from strop.training.notes import take_notes
+from strop.training.machine.trainer_state import Opened
+from strop.training.policy_stats import take_notes
+from strop.training.requirements import Logits, Logprobs, Need, Note, folders, listed
 from strop.types import FilePath, Group, Metrics
-from strop.weights.lent import Lent, Loan, readable
+from strop.weights.shared_base_weights import Lent, Loan, readable
 
 if TYPE_CHECKING:
     from strop.run import Run

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.abilities import Borrows, Lends
-from strop.disk.checkpoint import VOICES
+from strop.backends import Objective, Trainer
+from strop.capabilities import Borrows, Lends
 from strop.errors import ConfigurationError
-from strop.machines import Objective, Trainer
+from strop.storage.checkpoint import VOICES
 from strop.training.batch import Batch
-from strop.training.needs import Logprobs, Need, Note
+from strop.training.requirements import Logprobs, Need, Note
 from strop.types import Group, Metrics
-from strop.weights.by_voice import LentByVoice, check_voices, place_of, together
-from strop.weights.lent import Lent
+from strop.weights.per_policy import LentByVoice, check_voices, place_of, together
+from strop.weights.shared_base_weights import Lent
 
 _MEANT = ("learning_rate", "step_scale")  # figures that do not add up over voices
 

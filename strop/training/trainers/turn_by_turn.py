@@ -15,11 +15,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from strop.backends import Objective, Trainer
 from strop.errors import ConfigurationError
-from strop.machines import Objective, Trainer
 from strop.training.arithmetic.turns import turn_numbers
 from strop.training.batch import Batch
-from strop.training.needs import Logprobs, Need, Note
+from strop.training.requirements import Logprobs, Need, Note
 from strop.types import Group, Metrics
 
 _BEFORE = frozenset({Logprobs("proximal")})

@@ -16,10 +16,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from strop.backends import Objective, Trainer
 from strop.errors import CheckpointError, ConfigurationError
-from strop.machines import Objective, Trainer
 from strop.training.batch import Batch, Frozen, Output
-from strop.training.needs import Logits, Need, Note
+from strop.training.requirements import Logits, Need, Note
 from strop.types import Group, Metrics
 
 _FILE = "two_phase.json"

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from strop.backends import View
 from strop.errors import ConfigurationError
-from strop.machines import View
-from strop.models.headed import Headed
 from strop.models.optimizer import Optimizer
+from strop.models.scalar_head import Headed
 from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
 from strop.training.batch import Batch
-from strop.training.machine.viewed import Reading, Viewed, reading_of
+from strop.training.machine.masked_views import Reading, Viewed, reading_of
 from strop.training.pack import pack
 from strop.types import FloatArray, Group, Metrics, Trajectory
 

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from strop.models.model import load_model, logits
 from strop.training.arithmetic.calibration import calibration
-from strop.training.machine.bodied import Bodied
 from strop.training.machine.value_body import BEFORE, Part, ValueBody
+from strop.training.machine.value_model import Bodied
 from strop.types import FilePath, Group, Metrics
 
 _ZERO = 2 * math.acosh(math.e)  # where softabs is 1, so that nothing is expected before anything was seen

@@ -16,13 +16,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.abilities import Stores
+from strop.capabilities import Stores
 from strop.errors import ConfigurationError
 from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.ridge import Draw, Table, read_draws, write_draws
-from strop.training.arithmetic.turn_credit import turn_bounds
-from strop.training.needs import HIDDEN_AFTER, Note
+from strop.training.arithmetic.ridge_regression import Draw, Table, read_draws, write_draws
+from strop.training.arithmetic.turn_returns import turn_bounds
+from strop.training.requirements import HIDDEN_AFTER, Note
 from strop.types import Group, Metrics, Trajectory
 
 _FILE = "contributions.safetensors"

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
-from strop.training.machine.bodied import Bodied
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
+from strop.training.machine.value_model import Bodied
 from strop.types import FloatArray, Group, Metrics, Trajectory
 
 

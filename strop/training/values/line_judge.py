@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.filter.lines import labels_of
-from strop.training.machine.bodied import Bodied
+from strop.filter.judges.code_lines import labels_of
 from strop.training.machine.value_body import AFTER, Part, ValueBody
+from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
 NAME = "critic"  # of its files, which a critic may begin with

@@ -18,8 +18,8 @@ import numpy as np
 from strop.errors import ConfigurationError
 from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.training.needs import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
 from strop.types import Group, Metrics, Trajectory
 
 _FILE = "probe.safetensors"

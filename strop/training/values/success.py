@@ -1,7 +1,7 @@
 """Q#'s value (2502.20548): how likely the reference is to succeed from here, learned by maximum likelihood.
 
 Labels are rewards of attempts that the reference finished, so the policy must rest while this learns; decoding with it
-is `generate/guidance.py`.
+is `generate/guided_decoding.py`.
 Papers: q-sharp
 """
 
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
-from strop.training.machine.bodied import Bodied
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
+from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from strop.errors import ConfigurationError
 from strop.roles import ValueModel
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.turn_credit import on_written, turn_bounds, turn_payments
+from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
 from strop.training.machine.value_body import AFTER, BEFORE, Part, ValueBody
 from strop.types import Group, Metrics, Trajectory
 

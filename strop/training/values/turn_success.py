@@ -19,9 +19,9 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.turn_credit import turn_bounds
-from strop.training.machine.bodied import Bodied
+from strop.training.arithmetic.turn_returns import turn_bounds
 from strop.training.machine.value_body import BEFORE, Part, ValueBody
+from strop.training.machine.value_model import Bodied
 from strop.types import Group, Metrics, Trajectory
 
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from strop.backends import View
 from strop.errors import ConfigurationError
-from strop.machines import View
 from strop.training.canvases import Glance, WrittenCanvas
 
 

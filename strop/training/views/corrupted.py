@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from strop.backends import View
 from strop.errors import ConfigurationError
-from strop.machines import View
 from strop.training.canvases import Glance, WrittenCanvas
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from strop.backends import View
 from strop.errors import ConfigurationError
-from strop.machines import View
 from strop.training.canvases import Glance, WrittenCanvas
-from strop.training.machine.viewed import as_sampled
+from strop.training.machine.masked_views import as_sampled
 
 
 @dataclass(frozen=True)

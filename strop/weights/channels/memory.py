@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from strop.backends import Channel, Engine, Trainer, WeightVersion
 from strop.errors import ConfigurationError
-from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.weights.delivery import as_held, deliver, lent_to
 from strop.weights.fingerprint import fingerprint
-from strop.weights.lent import Loan
+from strop.weights.shared_base_weights import Loan
 
 
 @dataclass

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from strop.backends import Channel, Engine, Trainer, WeightVersion
 from strop.errors import ConfigurationError
-from strop.machines import Channel, Engine, Trainer, WeightVersion
 from strop.weights.delivery import as_held, deliver
 from strop.weights.fingerprint import fingerprint
-from strop.weights.shared import Alternating
+from strop.weights.mapped_memory import Alternating
 
 _PASSES = 4  # of the event loop, until engines behind others have been asked too: whoever samples next comes after them
 

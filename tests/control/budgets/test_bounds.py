@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
 from strop.control.budgets.broadened import Broadened
 from strop.control.budgets.by_deviation import ByDeviation
 from strop.control.budgets.by_success import BySuccess
 from strop.control.budgets.by_utility import ByUtility
 from strop.control.budgets.fixed import Fixed
 from strop.control.budgets.rebalanced import Rebalanced
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.budgets.shadow_price import ShadowPrice
 from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
 from strop.control.budgets.while_risk_falls import WhileRiskFalls

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.control.budgets.rebalanced import Rebalanced
-from strop.control.paces.bounded_lag import BoundedLag
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.engines.scripted import Scripted
@@ -18,8 +18,8 @@ from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened, reply
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from strop.control.budgets.until_good import UntilGood
-from strop.environments.several_turns.pages import TextPages, answered, links_of
+from strop.environments.bundled.pages import TextPages, answered, links_of
 from strop.errors import ConfigurationError
-from strop.filter.gates.successes import Successes
+from strop.filter.gates.successes_only import Successes
 from strop.filter.rewards.judged.success_verdict import SuccessVerdict, verdict_in
-from strop.filter.visit_rules import judged
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.procedural import Procedural
 from strop.roles import Adviser
+from strop.standins.judges.web_success import judged
 from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
 from tests.building import make_group, turn
 from tests.environments.playing import demonstrated, replied
@@ -126,7 +126,7 @@ def test_the_judge_sees_the_last_pages_and_is_not_asked_without_an_answer() -> N
 
 
 def test_a_rule_judges_by_what_was_seen() -> None:
-    reward = SuccessVerdict(Procedural("strop.filter.visit_rules:judged"), pages=1)
+    reward = SuccessVerdict(Procedural("strop.standins.judges.web_success:judged"), pages=1)
     right = ("ruby 40 plum 12", "<call>answer 12</call>")
     assert marks(reward, visited(("", "<call>open red</call>"), right)) == [1.0]
     assert marks(reward, visited(right, ("rose 7 jade 12", "<call>answer 12</call>"))) == [0.0], "seen too long ago"

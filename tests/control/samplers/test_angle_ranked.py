@@ -12,18 +12,18 @@ import pytest
 import torch
 
 from strop.control.angles import between, within
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.angle_ranked import AngleRanked, differing, shared
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
+from strop.models.hidden_states import states_of
+from strop.models.load_weights import read_model
 from strop.models.model import load_model
-from strop.models.reading import read_model
-from strop.models.states import states_of
 from strop.types import Sampling
 from tests.control.samplers.groups import seen
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 WORLDS = (Arithmetic(1), Arithmetic(5))
 

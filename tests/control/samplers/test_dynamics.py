@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.dynamics import Dynamics
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.types import Group
 from tests.control.samplers.groups import seen

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from strop.control.samplers.hardest import Hardest
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.types import Task
 from tests.control.samplers.trying import draws, group_of, restored

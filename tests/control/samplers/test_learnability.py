@@ -8,10 +8,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from strop.control.beliefs.counts import Counts
-from strop.control.beliefs.task_counts import TaskCounts
+from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.control.samplers.learnability import Learnability, learnability
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from tests.control.samplers.groups import seen
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from strop.control.samplers.length_phases import LengthPhases
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.types import Origin, Task
 from tests.control.samplers.trying import draws, group_of, prompt, restored

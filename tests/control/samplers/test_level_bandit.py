@@ -8,11 +8,11 @@ from math import exp, sqrt
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
-from strop.control.contrast import contrasts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.level_bandit import LevelBandit
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
+from strop.control.samplers.support.reward_spread import contrasts
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.types import Origin
 from tests.building import make_group

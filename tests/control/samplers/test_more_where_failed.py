@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.more_where_failed import MoreWhereFailed
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.types import Origin
 from tests.building import make_group

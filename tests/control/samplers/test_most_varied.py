@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from strop.control.samplers.most_varied import MostVaried, varied
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
-from strop.start.preflight import check
+from strop.launch.checks.preflight import check
+from strop.storage.ledger import Ledger
 from strop.types import Group
 from tests.control.samplers.trying import draws, group_of, restored
 from tests.test_pipeline import make_run

@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.near_target import NearTarget
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from tests.control.samplers.test_nearest import Knows, rate
+from tests.control.samplers.test_nearest_to_target import Knows, rate
 
 WORLD = Arithmetic(2)
 

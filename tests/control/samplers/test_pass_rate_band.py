@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.pass_rate_band import PassRateBand, rates
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.checked import Checked
+from strop.filter.rewards.env_check import Checked
 from strop.recipes import parameters_of
 from strop.recipes.classics.pocket import pocket
+from strop.recipes.environments import parse_worlds
 from strop.recipes.reward.guru import guru
 from strop.recipes.setting import Setting
-from strop.recipes.worlds import parse_worlds
+from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.control.asking import group_of
 

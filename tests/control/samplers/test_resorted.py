@@ -5,8 +5,8 @@ from itertools import permutations
 import pytest
 
 from strop.control.samplers.resorted import Resorted, inversion_rate
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from tests.control.samplers.trying import Told, draws, prompt, restored
 

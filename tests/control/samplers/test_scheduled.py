@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from strop.control.samplers.scheduled import Scheduled, Shape
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from tests.control.samplers.trying import draws, group_of, restored
 

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from strop.abilities import learners_in
-from strop.control.beliefs.counts import Counts
+from strop.capabilities import learners_in
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.few import Few
-from strop.control.samplers.mixture import Mixture
+from strop.control.samplers.fixed_mixture import Mixture
 from strop.control.samplers.unsolved import Unsolved
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.training.learners import teach
 from strop.types import Origin

@@ -8,10 +8,10 @@ from math import log, sqrt
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.upper_confidence import UpperConfidence
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
 from strop.errors import ConfigurationError
 from strop.types import Group
 from tests.control.samplers.groups import seen

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.beliefs.counts import Counts
+from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.where import Where
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError, DataError
 from strop.roles import World
 from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.scratchpad import final_answer
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.format.think_tags import final_answer
 from strop.environments.tools.rechecked import Rechecked
-from strop.environments.tools.retrieval import Retrieval
+from strop.environments.tools.search_tool import Retrieval
 from strop.errors import ConfigurationError
 from strop.types import Task
 from tests.environments.playing import demonstrated

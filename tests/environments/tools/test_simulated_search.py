@@ -8,28 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.apart import Apart
-from strop.environments.around import Around
-from strop.environments.pooled import Pooled
-from strop.environments.several_turns.search import Search
-from strop.environments.split import prompt_of
+from strop.environments.bundled.search import Search
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.isolation.pool import Pooled
+from strop.environments.isolation.subprocess import Apart
+from strop.environments.tools.bundled_corpus import facts
 from strop.environments.tools.calculator import Calculator
-from strop.environments.tools.collection import facts
-from strop.environments.tools.search_rules import found
 from strop.environments.tools.simulated_search import SimulatedSearch
 from strop.environments.tools.toolbox import Toolbox
+from strop.environments.wrappers.around import Around
 from strop.errors import ConfigurationError
-from strop.generate.advisers.procedural import Procedural
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
-from strop.generate.play import play
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.policy import Policy
+from strop.generate.rollout import play
 from strop.recipes.agent.zerosearch import zerosearch
 from strop.roles import World
+from strop.standins.search_engine import found
 from strop.types import Group, Sampling, Start, Trajectory
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
-RULES = Procedural("strop.environments.tools.search_rules:found")
+RULES = Procedural("strop.standins.search_engine:found")
 
 
 def test_noise_by_hand() -> None:

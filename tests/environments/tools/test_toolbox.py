@@ -12,26 +12,26 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.keyvalue import KeyValue
-from strop.environments.split import prompt_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.calculator import Calculator
 from strop.environments.tools.files import Files
-from strop.environments.tools.instrument import Instrument
-from strop.environments.tools.retrieval import Retrieval
+from strop.environments.tools.search_tool import Retrieval
+from strop.environments.tools.tool import Instrument
 from strop.environments.tools.toolbox import Toolbox
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
-from strop.generate.play import play
 from strop.generate.policy import Policy
+from strop.generate.rollout import play
 from strop.roles import Agent, World
 from strop.types import Outcome, Sampling, Start, ToolCall, Trajectory
 from tests.clock import run_virtually
 from tests.generate.talking import save_folder
-from tests.models import save_pocket_like
 from tests.serve.test_call_format import BARE, CALLS
+from tests.tiny_models import save_pocket_like
 
 SCHEMA = json.dumps({"properties": {"seconds": {"type": "string"}}, "required": ["seconds"]})
 

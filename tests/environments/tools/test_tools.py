@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.tools import collection
-from strop.environments.tools.arguments import arguments_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.tools import bundled_corpus
 from strop.environments.tools.bm25 import Bm25
 from strop.environments.tools.calculator import Calculator, value_of
-from strop.environments.tools.cells import Cells
 from strop.environments.tools.files import Files
-from strop.environments.tools.instrument import Instrument, WrongCall
-from strop.environments.tools.retrieval import NOTHING, Retrieval
+from strop.environments.tools.json_schema import arguments_of
+from strop.environments.tools.python_notebook import Cells
+from strop.environments.tools.search_tool import NOTHING, Retrieval
+from strop.environments.tools.tool import Instrument, WrongCall
 from strop.errors import ConfigurationError
-from strop.processes.answers import NoAnswer
-from strop.processes.box.ran import Ending, Ran
+from strop.sandbox.execution import Ending, Ran
+from strop.workers.untrusted_answers import NoAnswer
 
 
 def answer(tool: Instrument, **arguments: Any) -> str:
@@ -132,20 +132,22 @@ def test_of_equal_texts_the_first_comes_first() -> None:
 
 def test_every_fact_is_found_by_its_own_question() -> None:
     tool = Retrieval()
-    missed = [key for key, name in collection.facts().items() if not _found(tool, key, name)]
-    assert not missed and len(collection.facts()) == len(collection.texts()) == 120 + 120 + 180 * 3
+    missed = [key for key, name in bundled_corpus.facts().items() if not _found(tool, key, name)]
+    assert not missed and len(bundled_corpus.facts()) == len(bundled_corpus.texts()) == 120 + 120 + 180 * 3
 
 
 def _found(tool: Retrieval, key: tuple[str, str], name: str) -> bool:
-    return tool.index.best(collection.query(*key), 1) == [collection.sentence(*key, name)]
+    return tool.index.best(bundled_corpus.query(*key), 1) == [bundled_corpus.sentence(*key, name)]
 
 
 def test_the_collection_is_what_its_program_makes() -> None:
-    assert list(collection.texts()) == collection.made()
-    names = [name for (thing, _), name in collection.facts().items() if thing in collection.THINGS]
-    assert len(set(names)) == len(names) and not set(names) & {subject for _, subject in collection.facts()}
-    planets = [collection.facts()[collection.PLANET, moon] for moon in collection.subjects(collection.PLANET)]
-    assert len(planets) == 120 and set(planets) <= set(collection.subjects(collection.SUN))
+    assert list(bundled_corpus.texts()) == bundled_corpus.made()
+    names = [name for (thing, _), name in bundled_corpus.facts().items() if thing in bundled_corpus.THINGS]
+    assert len(set(names)) == len(names) and not set(names) & {subject for _, subject in bundled_corpus.facts()}
+    planets = [
+        bundled_corpus.facts()[bundled_corpus.PLANET, moon] for moon in bundled_corpus.subjects(bundled_corpus.PLANET)
+    ]
+    assert len(planets) == 120 and set(planets) <= set(bundled_corpus.subjects(bundled_corpus.SUN))
 
 
 def test_a_search_gives_as_many_texts_as_asked_and_says_when_there_is_none() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from strop.filter.apply_gates import passes
 from strop.filter.gates.distinct import Distinct, way
-from strop.filter.gates.successes import Successes
-from strop.filter.verdicts import passes
+from strop.filter.gates.successes_only import Successes
 from strop.roles import Gate
 from strop.training.losses.likelihood import Likelihood
 from strop.training.pack import pack

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.filter.gates.successes import Successes
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.filter.gates.successes_only import Successes
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.roles import Gate
 from strop.types import Group

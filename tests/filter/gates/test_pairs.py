@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.diverse_pair import DiversePair, unusual
 from strop.filter.gates.longest_right import LongestRight
 from strop.recipes.objective.iterative_dpo import iterative_dpo

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.disk.ledger import Ledger
-from strop.filter import lending
 from strop.filter.gates.success_pool import SuccessPool
+from strop.filter.gates.support import success_cache
+from strop.storage.ledger import Ledger
 from strop.types import Group, Origin
 from tests.building import TASK, make_group, turn
 
@@ -63,7 +63,7 @@ def test_what_was_never_solved_and_what_is_always_solved_are_dropped() -> None:
 
 
 def test_the_tasks_solved_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lending, "_KNOWN", 2)
+    monkeypatch.setattr(success_cache, "_KNOWN", 2)
     pool = SuccessPool()
     for name in "abac":
         pool(replace(eight([1, 0], 0), task=replace(TASK, id=name)))

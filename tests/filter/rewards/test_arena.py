@@ -13,8 +13,8 @@ from strop.errors import ConfigurationError
 from strop.filter.gates.lost_fights import LostFights
 from strop.filter.ratings import chance, ratings
 from strop.filter.rewards.judged.fights import Fights
-from strop.generate.agents.advised import Advised
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.agents.llm_agent import Advised
 from strop.generate.strategies.arena import Arena
 from strop.pipeline import train
 from strop.types import Group, Origin
@@ -22,8 +22,8 @@ from tests.clock import run_virtually
 from tests.filter.rewards.test_checklist import saying
 from tests.filter.rewards.test_criteria import Tells, longer, marks, says
 from tests.generate.asking import Counsel
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 def test_ratings_by_hand() -> None:

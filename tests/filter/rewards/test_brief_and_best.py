@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.best_sibling import BestSibling
+from strop.filter.rewards.best_of_group import BestSibling
 from strop.filter.rewards.brief import Brief
-from strop.filter.rewards.coin import Coin
+from strop.filter.rewards.random_control import Coin
 from tests.building import make_group
 
 

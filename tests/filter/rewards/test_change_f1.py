@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from strop.environments.next_state import NextState, acted, changes, items_in, store_of
+from strop.environments.bundled.next_state import NextState, acted, changes, items_in, store_of
 from strop.errors import ConfigurationError
 from strop.filter.rewards.change_f1 import ChangeF1
 from strop.recipes.reward.rlvr_world import rlvr_world

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.questions import parts_of, question
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.checklist_rules import judged, verified, written
-from strop.filter.gates.best_and_worst import BestAndWorst
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.widest_gap import WidestGap
-from strop.filter.items import EVERYWHERE, FACT, JUDGED, Item, items_in, score_in
+from strop.filter.judges.checklist_items import EVERYWHERE, FACT, JUDGED, Item, items_in, score_in
 from strop.filter.rewards.checklist import Checklist
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted as Engine
 from strop.pipeline import train
 from strop.roles import Adviser
+from strop.standins.judges.checklist import judged, verified, written
+from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Sampling, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

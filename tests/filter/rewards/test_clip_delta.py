@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.calculations import Calculations, holds
-from strop.filter.paid import Span
+from strop.filter.judges.arithmetic_steps import Calculations, holds
+from strop.filter.paid_text import Span
 from strop.filter.rewards.clip_delta import ClipDelta, differences
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.training.advantages.token_returns import TokenReturns
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.clock import run_virtually
-from tests.filter.test_places import one_letter_each
-from tests.models import save_pocket_like
+from tests.filter.test_span_rewards import one_letter_each
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 LEVELS = (0.0, 0.5, 1.0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.repetition_paid import RepetitionPaid, repeated_tokens
 from strop.types import Group, Outcome, Trajectory

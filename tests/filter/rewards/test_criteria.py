@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from strop.environments.questions import parts_of, question
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.comparisons import Distinction, differences_in, preference
-from strop.filter.criteria import criteria_in
-from strop.filter.criteria_rules import anchored, compared, criteria, guarded, scored
+from strop.filter.judges.criteria import criteria_in
+from strop.filter.judges.pairwise_criteria import Distinction, differences_in, preference
 from strop.filter.rewards.judged.context_criteria import ContextCriteria
 from strop.filter.rewards.judged.rubric_anchors import RubricAnchors
 from strop.filter.rewards.judged.rubric_wins import RubricWins
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.roles import Adviser, Reward
+from strop.standins.judges.criteria import anchored, compared, criteria, guarded, scored
+from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Sampling
 from tests.filter.rewards.test_checklist import saying
 

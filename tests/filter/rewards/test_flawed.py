@@ -8,22 +8,21 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.first_error import FirstError, truth
-from strop.environments.first_errors import CLEAN, located, numbered_in, question_about, steps_of
-from strop.environments.guess import Guess
-from strop.environments.split import is_heldout, prompt_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.guess import Guess
+from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.judging.first_error import FirstError, truth
+from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.flaw_rules import first_error
 from strop.filter.rewards.checklist import Checklist
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.error_distance import ErrorDistance
 from strop.filter.rewards.judged.flawed import Flawed
-from strop.filter.score import Scorer
-from strop.generate.advisers.endpoint import Endpoint
-from strop.generate.advisers.local import Local
-from strop.generate.advisers.procedural import Procedural
-from strop.recipes.advisers import KEY_VARIABLE, parse_judge
+from strop.filter.scoring import Scorer
+from strop.generate.llm_clients.local_model import Local
+from strop.generate.llm_clients.openai_endpoint import Endpoint
+from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo import fapo
 from strop.recipes.reward.fapo_genrm import fapo_genrm
 from strop.recipes.reward.rlcf import rlcf
@@ -32,6 +31,7 @@ from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
+from strop.standins.judges.first_error import first_error
 from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Sampling, Task, Trajectory
 from tests.building import advantages_of, turn
@@ -67,7 +67,7 @@ def scored(group: Group, judge: Adviser, penalty: float = 1.0) -> list[float]:
     return [attempt.reward for attempt in group.trajectories]
 
 
-RULES = Procedural("strop.filter.flaw_rules:first_error")
+RULES = Procedural("strop.standins.judges.first_error:first_error")
 
 
 def test_paid_by_hand() -> None:

@@ -13,23 +13,23 @@ from typing import ClassVar
 import pytest
 
 from strop.control.samplers.uniform import Uniform
-from strop.environments.keyvalue import KeyValue
-from strop.environments.reasoning_gym import ReasoningGym
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.carried_out import CarriedOut
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.flat import Flat
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.gated import Gated
-from strop.filter.rewards.majority import Majority
-from strop.filter.score import Scorer
+from strop.filter.rewards.majority_vote import Majority
+from strop.filter.rewards.valid_action_bonus import CarriedOut
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.roles import Reward
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from strop.environments.programs import SHAPES, Programs
-from strop.environments.questions import question
-from strop.environments.rules_for_tests import careless, direct, hacking, nested, special, straight, validator
-from strop.environments.trials import Cases, Trials, cases_of
+from strop.environments.bundled.programs import SHAPES, Programs
+from strop.environments.code_execution import Cases, Trials, cases_of
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.agreed_tests import AgreedTests, agreed
-from strop.filter.asking import text_of
+from strop.filter.judges.batch_ask import text_of
 from strop.filter.rewards.hard_tests import HardTests, told
 from strop.recipes.reward.hardtests import hardtests
 from strop.roles import Adviser
+from strop.standins.test_cases import careless, direct, hacking, nested, special, straight, validator
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Outcome, Sampling, Task
 from tests.filter.replies import said
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strop.environments.questions import question
 from strop.errors import ConfigurationError
-from strop.filter.brief_rules import guessed, told
 from strop.filter.briefs import Commission, agreement, brief_in
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.judged.inverse_specification import InverseSpecification
 from strop.filter.rewards.judged.quality_gained import QualityGained
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.roles import Reward
+from strop.standins.judges.inverse_spec import guessed, told
+from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.filter.rewards.test_checklist import saying

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from strop.filter.rewards.math_verify import MathVerify
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.types import Outcome, Task
-from tests.filter.test_score import group_of
+from tests.filter.test_scoring import group_of
 
 
 @pytest.mark.parametrize(

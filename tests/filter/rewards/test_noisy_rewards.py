@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.reasoning_gym import ReasoningGym
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.flat import Flat
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.flipped import Flipped
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.lifted_marks import LiftedMarks
-from strop.filter.rewards.majority import Majority
+from strop.filter.rewards.majority_vote import Majority
 from strop.filter.rewards.reasoning_patterns import PHRASES, ReasoningPatterns, repeated
-from strop.filter.score import Scorer, is_inline, is_relative
+from strop.filter.scoring import Scorer, is_inline, is_relative
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.noisy_rewards import noisy_rewards
@@ -27,8 +27,8 @@ from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import advantages_of, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(1)
 

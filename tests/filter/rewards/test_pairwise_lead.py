@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from strop.environments.questions import parts_of, question, signed
 from strop.errors import AdviserError
-from strop.filter.comparison_rules import compared
 from strop.filter.rewards.pairwise_lead import PairwiseLead, leads, verdict_in
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.roles import Adviser
+from strop.standins.judges.pairwise import compared
+from strop.text.llm_prompt import parts_of, question, signed
 from strop.training.advantages.given import Given
 from strop.types import Group, Message, Outcome, Sampling
 from tests.building import advantages_of, make_group

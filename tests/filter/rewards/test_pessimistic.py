@@ -15,12 +15,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.preferences import Preferences, replies_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.judging.preferences import Preferences, replies_of
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid
+from strop.filter.paid_text import Paid
 from strop.filter.rewards.pessimistic import Pessimistic, pessimistic, precision
-from strop.filter.rewards.scored import Scored
+from strop.filter.rewards.reward_model import Scored
 from strop.roles import Reward
 from strop.types import Group, Message
 from tests.building import make_group

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from strop.disk.folder import RunFolder
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.filter.gates.own_only import OwnOnly
-from strop.filter.paid import Paid, Span
+from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.preferred import Preferred
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.strategies.few_references import FewReferences
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.roles import Agent, Reward
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
 from strop.types import Group, Origin, Outcome, Start, Trajectory
 from tests.building import TASK, make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass(frozen=True)

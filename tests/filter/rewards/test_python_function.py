@@ -11,9 +11,9 @@ import pytest
 
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.rewards.python_function import PythonFunction
-from strop.filter.score import Scorer, Scores
+from strop.filter.scoring import Scorer, Scores
 from strop.types import Group, Outcome
-from tests.filter.test_score import group_of
+from tests.filter.test_scoring import group_of
 
 NAMED = """
 def seen(reply, messages, unit, factor=2): return len(messages) * 100 + len(unit) * 10 + factor

@@ -8,10 +8,10 @@ import json
 import numpy as np
 import pytest
 
-from strop.environments.several_turns.market import Market
-from strop.environments.split import prompt_of
-from strop.environments.tools.experts import EXPERTS, Experts, able, answered_by
-from strop.environments.tools.instrument import WrongCall
+from strop.environments.bundled.market import Market
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.tools.paid_experts import EXPERTS, Experts, able, answered_by
+from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
 from strop.filter.rewards.tools.routed import Routed, price_of
 from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn

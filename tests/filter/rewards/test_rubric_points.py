@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from strop.environments.questions import question
 from strop.errors import AdviserError
-from strop.filter.items import FACT, Item
+from strop.filter.judges.checklist_items import FACT, Item
+from strop.filter.judges.rubric import is_met, items_in, rubric_of
 from strop.filter.rewards.rubric_points import RubricPoints
-from strop.filter.rubric_rules import judged, written
-from strop.filter.rubrics import is_met, items_in, rubric_of
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
+from strop.standins.judges.rubric import judged, written
+from strop.text.llm_prompt import question
 from strop.types import Outcome
 from tests.building import TASK
 from tests.clock import run_virtually

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.judged.judged_effort import JudgedEffort
 from strop.filter.rewards.search_effort import SearchEffort
-from strop.filter.score import Scorer
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.procedural import Procedural
+from strop.filter.scoring import Scorer
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.setting import Setting
 from strop.roles import Reward
@@ -50,7 +50,7 @@ def test_the_shortest_working_has_a_bound_and_the_answer_is_none() -> None:
 
 
 def test_effort_is_what_the_judge_says_and_nothing_else_is() -> None:
-    rules = JudgedEffort(Procedural("strop.filter.effort_rules:effort"))
+    rules = JudgedEffort(Procedural("strop.standins.judges.effort:effort"))
     tried = "<think>1+1=2 1+1=2 2*3=7 5-1=4</think>9"
     assert asyncio.run(rules(saying(tried, "9", f"{' '.join(f'{n}=1' for n in range(9))}"))) == [0.6, 0, 1]
     group = saying("a", "b", "c")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.tools.refined import Refined
+from strop.filter.rewards.search_answer_f1 import Refined
 from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
-from strop.filter.token_f1 import contains, token_f1
+from strop.text.token_f1 import contains, token_f1
 from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn
 
 CALL = ToolCall("search", '{"query": "x"}')

@@ -10,16 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from strop.environments.questions import question
 from strop.errors import ConfigurationError, RewardError
-from strop.filter.paid import Paid
+from strop.filter.paid_text import Paid
 from strop.filter.rewards.judged.sentence_verdicts import SentenceVerdicts
 from strop.filter.rewards.judged.verdicts_right import VerdictsRight
-from strop.filter.score import Scorer
-from strop.filter.sentence_rules import judged
+from strop.filter.scoring import Scorer
 from strop.filter.sentences import SentenceVerdict, numbered, sentences, verdicts_in
 from strop.recipes.reward.trm import trm
 from strop.roles import Reward
+from strop.standins.judges.sentences import judged
+from strop.text.llm_prompt import question
 from strop.training.advantages.sentence_standard import SentenceStandard
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn

@@ -10,19 +10,19 @@ from itertools import permutations, product
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.guess import Guess
-from strop.environments.ranking import Ranking, is_best, question_about, replies_in, scores_in
-from strop.environments.split import prompt_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.guess import Guess
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.judging.listwise import Ranking, is_best, question_about, replies_in, scores_in
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
-from strop.filter.score import Scorer
-from strop.filter.score_rules import scored
+from strop.filter.scoring import Scorer
 from strop.recipes.reward.spct import spct
 from strop.recipes.reward.spct_votes import spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
+from strop.standins.judges.listwise import scored
 from strop.types import Group, Message, Outcome, Sampling, Trajectory
 from tests.building import turn
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.flat import Flat
-from strop.filter.rewards.overlong import Overlong
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.overlong_penalty import Overlong
 from tests.building import make_group
 
 

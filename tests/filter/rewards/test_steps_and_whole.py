@@ -7,11 +7,11 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.several_turns.notebook import FIGURES, Notebook, table
-from strop.environments.split import prompt_of
+from strop.environments.bundled.notebook import FIGURES, Notebook, table
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.tools.cosine_shift import CosineShift
 from strop.filter.rewards.tools.steps_and_whole import StepsAndWhole
 from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from strop.control.samplers.mixture import Mixture
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.better_of_two import CAPTIONS, TEXT, BetterOfTwo, told
-from strop.environments.countdown import Countdown
-from strop.environments.preferences import Preferences
-from strop.environments.split import prompt_of
+from strop.control.samplers.fixed_mixture import Mixture
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.judging.pairwise import CAPTIONS, TEXT, BetterOfTwo, told
+from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
 from strop.filter.rewards.judged.tagged_verdict import TaggedVerdict
 from strop.recipes.reward.msrl import msrl

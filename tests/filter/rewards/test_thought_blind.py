@@ -10,15 +10,15 @@ from typing import ClassVar
 
 import pytest
 
-from strop.abilities import learners_in
-from strop.environments.arithmetic import Arithmetic
+from strop.capabilities import learners_in
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid, Span
-from strop.filter.rewards.flat import Flat
+from strop.filter.paid_text import Paid, Span
+from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.like_answer import LikeAnswer, likeness
 from strop.filter.rewards.thought_blind import ThoughtBlind, response_of
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.roles import Reward
@@ -26,8 +26,8 @@ from strop.training.learners import teach
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(1)
 

@@ -7,14 +7,14 @@ import asyncio
 import numpy as np
 import pytest
 
-from strop.environments.trials import Cases, Finding, Program, Trial
+from strop.environments.code_execution import Cases, Finding, Program, Trial
 from strop.filter.feedback import blamed, coarse
 from strop.filter.rewards.unit_test_feedback import UnitTestFeedback
-from strop.filter.score import Scorer
+from strop.filter.scoring import Scorer
 from strop.training.advantages.token_feedback import TokenFeedback
 from strop.types import Group, Message, Origin, Outcome, Task
 from tests.filter.replies import said
-from tests.filter.test_places import one_letter_each
+from tests.filter.test_span_rewards import one_letter_each
 
 TASK = Task((Message("user", "?"),), str(Cases("f", ([1], [2], [3], [4]), (2, 4, 6, 8))), "programs", 1)
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.countdown import Countdown
-from strop.environments.reasoning_gym import ReasoningGym
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.external.reasoning_gym import ReasoningGym
 from strop.errors import ConfigurationError
-from strop.filter.rewards.any_threshold import AnyThreshold
-from strop.filter.rewards.flat import Flat
-from strop.filter.rewards.last_reply import LastReply
+from strop.filter.rewards.constant_control import Flat
+from strop.filter.rewards.final_check import LastReply
 from strop.filter.rewards.overlap import Overlap, number_in
 from strop.filter.rewards.per_source import PerSource, Verifier
+from strop.filter.rewards.random_threshold_control import AnyThreshold
 from strop.filter.rewards.tag_share import TagShare
 from strop.filter.rewards.tightening import Tightening
-from strop.filter.score import is_inline
+from strop.filter.scoring import is_inline
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
 from strop.recipes.reward.v_triune import v_triune
@@ -28,8 +28,8 @@ from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome, Task, Trajectory
 from tests.building import turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(4)
 RIGHT = int(WORLD.task(0).answer)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.wording.foreign_script import ForeignScript
 from strop.filter.rewards.wording.reflects import Reflects
 from strop.filter.rewards.wording.whole_or_less import WholeOrLess

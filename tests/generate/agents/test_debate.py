@@ -12,7 +12,7 @@ import pytest
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
-from strop.generate.play import play
+from strop.generate.rollout import play
 from strop.roles import World
 from strop.training.advantages.per_role import PerRole
 from strop.training.pack import pack

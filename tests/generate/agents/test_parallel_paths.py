@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.parallel_format import in_parallel, num_valid_blocks
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.parallel_bonus import ParallelBonus, spoken
-from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_parallel import DemonstrateParallel
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.parallel_paths import STOPS, ParallelPaths
-from strop.generate.play import play
+from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
 from strop.types import Message, Origin, Sampling, Start, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 class Listening(Replies):

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.short_chain import ShortChain
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.local import Local
 from strop.generate.agents.relayed import Relayed
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.local_model import Local
+from strop.launch.checks.preflight import check
+from strop.launch.experiments.retrain import retrain
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.roles import Adviser
-from strop.start.launch import launch
-from strop.start.preflight import check
-from strop.start.retrain import retrain
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Message, Sampling, Start
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(1)
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.observed import MARK, observed
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.reminded import Reminded
 from strop.generate.experiences import strategies_of, warnings_of
-from strop.generate.library import Lesson, Library, add
+from strop.generate.memory.store import Lesson, Library, add
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.memory.experienced import Experienced
 from strop.types import Group, Message, Task, Trajectory

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.guess import Guess, parse
-from strop.environments.split import prompt_of
+from strop.environments.bundled.guess import Guess, parse
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.team import Team
-from strop.generate.play import play
+from strop.generate.rollout import play
 from strop.types import Start
 from tests.generate.talking import Recording, policy_of, save_folder
 

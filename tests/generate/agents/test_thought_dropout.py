@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.filter.rewards.formatted import Formatted
+from strop.filter.rewards.format import Formatted
 from strop.filter.rewards.skipped import Skipped
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.thought_dropout import ThoughtDropout
 from strop.types import Group, Origin, Start, Task
 from tests.building import make_group

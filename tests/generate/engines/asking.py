@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion, WeightVersion
+from strop.backends import Completion, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.types import IntArray, Sampling
-from tests.models import VOCABULARY, reference_logprobs
+from tests.tiny_models import VOCABULARY, reference_logprobs
 
 
 def opened(folder: Path, rows: int = 8, **fields: Any) -> TorchEngine:

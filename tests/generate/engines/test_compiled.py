@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from strop.errors import NumericsError
-from strop.generate.engines.block_step import BlockStep
-from strop.generate.engines.compiled_llama import compiled_llama
-from strop.generate.engines.decoder import Decoder
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.whole_step import WholeStep
+from strop.generate.engines.cpu.block_step import BlockStep
+from strop.generate.engines.cpu.compiled_llama import compiled_llama
+from strop.generate.engines.cpu.decoder import Decoder
+from strop.generate.engines.cpu.fused_cpu_step import WholeStep
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.kernels.cpu import build
 from strop.models.model import load_model
 from strop.types import Sampling
 from tests.generate.engines.asking import ask, asked, opened, prompts_of, talk, worst_difference
-from tests.models import load_reference, save_tiny_model
+from tests.tiny_models import load_reference, save_tiny_model
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 LONG = Sampling(max_tokens=30)

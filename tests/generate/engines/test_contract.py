@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError, NumericsError
-from strop.generate.engines.paged import PagedEngine
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.vllm import VllmEngine
-from strop.machines import Completion, Stop, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.paged.paged_engine import PagedEngine
+from strop.generate.engines.vllm.vllm_engine import VllmEngine
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import anything_at_once, asked, expected, prompts_of, talk, worst_difference
-from tests.models import CONTEXT, load_reference, save_tiny_model
+from tests.tiny_models import CONTEXT, load_reference, save_tiny_model
 
 LONG = Sampling(max_tokens=30)
 NARROW = Sampling(temperature=0.7, top_k=5, top_p=0.8, max_tokens=12)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from strop.backends import Completion, Stop, WeightVersion
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.machines import Completion, Stop, WeightVersion
 from strop.types import Sampling
 from tests.generate.talking import END, ids, run, save_folder
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.generate.engines.chunked import Chunked
+from strop.backends import Completion, Engine, Stop
 from strop.generate.engines.scripted import Scripted
+from strop.generate.engines.wrappers.chunked import Chunked
 from strop.generate.limits import Paused
-from strop.machines import Completion, Engine, Stop
 from strop.types import IntArray, Sampling, Start
 from tests.generate.engines.asking import opened, prompts_of
-from tests.generate.engines.test_paged import paged
+from tests.generate.engines.paged.test_paged_engine import paged
 from tests.generate.talking import TASK, Recording, policy_of, save_folder
-from tests.models import save_pocket_like, save_tiny_model
+from tests.tiny_models import save_pocket_like, save_tiny_model
 
 FREE = Sampling(max_tokens=40)
 

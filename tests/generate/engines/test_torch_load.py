@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import Completion, WeightVersion
 from strop.errors import DeliveryError
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import Completion, WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.models.model import load_model, parameters
 from strop.types import IntArray, Sampling
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.asking import anything_at_once, asked, expected, opened, prompts_of
-from tests.models import load_reference, save_tiny_model
+from tests.tiny_models import load_reference, save_tiny_model
 
 LONG = Sampling(max_tokens=20)
 
@@ -135,7 +135,7 @@ def test_weights_that_do_not_fit_change_nothing(folders: list[Path]) -> None:
 def test_anything_at_once_leaves_every_token_with_its_weights_logprob(
     folders: list[Path], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("strop.generate.engines.torch._STEP_TOKENS", (6, 17, 8192)[seed])
+    monkeypatch.setattr("strop.generate.engines.cpu.torch_engine._STEP_TOKENS", (6, 17, 8192)[seed])
     engine = opened(folders[0], rows=4)
     weights = [parameters(load_model(folder)) for folder in folders]
     references = [load_reference(folder) for folder in folders]

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.disk.ledger import Ledger
+from strop.backends import Completion, WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
-from strop.generate.engines.vllm import VllmEngine
-from strop.machines import Completion, WeightVersion
+from strop.generate.engines.vllm.vllm_engine import VllmEngine
+from strop.launch.running.launch import launch
 from strop.models.model import load_model, parameters
 from strop.placement.place import place
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
 from strop.weights.fingerprint import fingerprint
 from tests.generate.engines.vllm_models import LONG, PROMPT, moved
-from tests.models import load_reference, reference_logprobs, save_tiny_model
+from tests.tiny_models import load_reference, reference_logprobs, save_tiny_model
 
 pytestmark = [
     pytest.mark.vllm,
@@ -96,9 +96,9 @@ TWO_RANKS = """
 import asyncio, sys
 import numpy as np
 from pathlib import Path
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.engines.vllm import VllmEngine
-from strop.machines import WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.vllm.vllm_engine import VllmEngine
+from strop.backends import WeightVersion
 from strop.types import Sampling
 from strop.weights.fingerprint import fingerprint
 from strop.models.model import load_model, parameters

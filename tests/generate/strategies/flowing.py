@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.abilities import Meets, inside
+from strop.backends import Completion, Engine
+from strop.capabilities import Meets, inside
 from strop.control.samplers.uniform import Uniform
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.single_turn import SingleTurn
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
-from strop.machines import Completion, Engine
 from strop.pipeline import train
 from strop.roles import Environment, Strategy, World
 from strop.training.pack import pack

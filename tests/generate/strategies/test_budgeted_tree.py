@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.progress_rules import narrowing
-from strop.filter.residuals import question, residual, steps_in
+from strop.filter.judges.step_gain import question, residual, steps_in
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.budgeted_tree import BudgetedTree, chances
 from strop.roles import Adviser
+from strop.standins.judges.progress import narrowing
 from strop.types import Group, Message, Origin, Outcome, Sampling, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, policy_of, save_folder

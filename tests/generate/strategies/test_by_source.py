@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.compose import Compose
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.compose import Compose
 from strop.errors import ConfigurationError
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.by_source import BySource
 from strop.generate.strategies.independent import Independent
 from strop.pipeline import train
+from strop.storage.ledger import Ledger
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.reweighted import Reweighted
-from strop.training.needs import LOGPROBS
+from strop.training.requirements import LOGPROBS
 from strop.types import Group, Origin, Task
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 def group(name: str, rewards: list[float], replayed: list[float] | None = None) -> Group:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.live import LivePath
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.confident_tree import ConfidentTree, Thresholds, _lasting, _means, _Watched
-from strop.training.needs import Note
+from strop.generate.tree_search.parallel_decode import LivePath
+from strop.training.requirements import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import ids

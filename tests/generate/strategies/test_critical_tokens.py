@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.critical_tokens import CriticalTokens
 from strop.recipes.rollout.cure import cure
 from strop.types import Origin, Outcome, Trajectory

@@ -15,16 +15,16 @@ from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.pipeline import train
 from strop.roles import Environment, World
-from strop.training.needs import ENTROPY, Note
+from strop.training.requirements import ENTROPY, Note
 from strop.types import Group, Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.clock import run_virtually
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.memory.evolved_context import EvolvedContext, picked, priorities
 from strop.recipes import build, recipe_named
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory

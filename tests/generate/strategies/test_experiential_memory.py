@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.fewest_calls import FewestCalls
-from strop.generate.library import Library
+from strop.generate.memory.store import Library
 from strop.generate.strategies.memory.experiential_memory import BAD, GOOD, MEMORY, ExperientialMemory
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group, turn

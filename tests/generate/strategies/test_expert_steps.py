@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.one_step import OneStep
-from strop.generate.pieces import given
-from strop.generate.play import play
-from strop.generate.player import GroupPlayer
+from strop.generate.rollout import play
 from strop.generate.strategies.expert_steps import ExpertSteps
+from strop.generate.turn_ops import given
 from strop.pocket.tokenizer import END
 from strop.roles import Agent, Environment
 from strop.training.advantages.discriminated import Discriminated, features
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 from tests.building import TASK, turn
 from tests.generate.talking import policy_of
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 START = Start("0/0", 1)
 SECRET = {"store": {"red": 3, "blue": 4}, "total": 7}

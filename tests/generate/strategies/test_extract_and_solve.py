@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.split import is_heldout, prompt_of
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.policy import attempt_key
 from strop.generate.strategies.memory.extract_and_solve import ExtractAndSolve, related
 from strop.roles import Environment
 from strop.training.advantages.family_weighted import FamilyWeighted
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.families import families
+from strop.training.comparison_groups import families
 from strop.training.losses.role_entropy import RoleEntropy
 from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, make_group, say, written

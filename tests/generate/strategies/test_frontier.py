@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.player import GroupPlayer
-from strop.generate.search import TreeNode
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.frontier import Frontier, back_up
+from strop.generate.tree_search.nodes import TreeNode
 from strop.training.advantages.search_values import SearchValues
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group, turn

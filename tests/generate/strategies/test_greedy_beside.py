@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from strop.backends import Completion
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.greedy_beside import GreedyBeside
 from strop.generate.strategies.independent import Independent
-from strop.machines import Completion
 from strop.types import Group, IntArray, Outcome, Sampling, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, policy_of, save_folder

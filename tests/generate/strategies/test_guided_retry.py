@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.corrections import put_right
-from strop.environments.questions import parts_of, question
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.gates.best_and_worst import BestAndWorst
-from strop.generate.advisers.endpoint import Endpoint
+from strop.filter.gates.best_vs_worst_pair import BestAndWorst
+from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.strategies.helped.guided_retry import GuidedRetry
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Adviser
+from strop.standins.feedback import put_right
+from strop.storage.ledger import Ledger
+from strop.text.llm_prompt import parts_of, question
 from strop.types import Message, Origin, Sampling
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
 from tests.generate.strategies.test_hinted_when_lost import Reading
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(4)
 

@@ -10,24 +10,24 @@ import pytest
 
 from strop.control.budgets.in_waves import InWaves
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.hints import beginnings, with_hint, working
-from strop.environments.keyvalue import KeyValue
-from strop.environments.scratchpad import sum_steps
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.format.hints import beginnings, with_hint, working
+from strop.environments.format.think_tags import sum_steps
 from strop.errors import ConfigurationError
 from strop.filter.gates.last_family import LastFamily
 from strop.generate.engines.scripted import Scripted
 from strop.generate.strategies.helped.hint_ladder import HINT, HintLadder
+from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.start.preflight import check
+from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.building import TASK, make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(4)  # three terms of two digits: the working of 47+12+30 is 47+12=59 59+30=89
 

@@ -8,31 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.backends import Completion
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.hints import hinted
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.environments.format.hints import hinted
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
 from strop.filter.gates.contrast_in_family import ContrastInFamily
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
-from strop.machines import Completion
+from strop.launch.checks.preflight import check
+from strop.launch.running.launch import launch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
-from strop.start.preflight import check
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.test_pipeline import Recorder, make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(3)
 

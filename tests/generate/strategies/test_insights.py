@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.questions import question
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.lesson_rules import lesson, word_for
-from strop.generate.library import Library, add
-from strop.generate.player import GroupPlayer
-from strop.generate.reflection import REFLECTIONS
+from strop.generate.group_rollouts import GroupPlayer
+from strop.generate.memory.reflect import REFLECTIONS
+from strop.generate.memory.store import Library, add
 from strop.generate.strategies.memory.insights import INSIGHTS, Insights
 from strop.generate.strategies.memory.recalled import Recalled
+from strop.standins.lessons import lesson, word_for
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group
 from tests.generate.asking import Counsel, Speaking, player_of

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.live import instead
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.lookahead import Lookahead, distance
-from strop.training.needs import Note
+from strop.generate.tree_search.parallel_decode import instead
+from strop.training.requirements import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import END, ids

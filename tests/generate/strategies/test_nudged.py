@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.strategies.helped.nudged import Nudged
 from strop.roles import Agent
 from strop.types import Origin, Start, Task, Trajectory

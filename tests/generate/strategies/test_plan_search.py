@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.player import GroupPlayer
-from strop.generate.search import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.trees.plan_search import PlanSearch
 from strop.generate.strategies.trees.plot_search import PlotSearch, curiosity
-from strop.training.needs import Note
+from strop.generate.tree_search.nodes import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
+from strop.training.requirements import Note
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, turn
 from tests.generate.strategies.test_entropy_forks import Replies, player

@@ -10,14 +10,14 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.plans import plan_of, planned
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.in_parts import InParts
 from strop.filter.rewards.plan_quality import PlanQuality
-from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_plan import DemonstratePlan
+from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
 from strop.generate.strategies.plans import Plans
 from strop.pipeline import train
@@ -28,8 +28,8 @@ from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(3)
 

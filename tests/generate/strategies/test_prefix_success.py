@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.environments.verdicts import about
+from strop.environments.judging.verdict import about
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.prefix_success import PrefixSuccess, entropic_mean
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Origin, Outcome, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, policy_of, save_folder

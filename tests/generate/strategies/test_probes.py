@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.probes import Probes
-from strop.training.needs import LOGPROBS, Note
+from strop.training.requirements import LOGPROBS, Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 LIKELY = {"x": -1.0, "y": -3.0, "z": -2.0}  # of words, by the letter they begin with
 

@@ -6,12 +6,12 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from strop.environments.programs import Programs
-from strop.environments.trials import Cases
+from strop.backends import Completion
+from strop.environments.bundled.programs import Programs
+from strop.environments.code_execution import Cases
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.program_pairs import ProgramPairs
-from strop.machines import Completion
 from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task, Trajectory
 from tests.generate.talking import Recording, ids, policy_of, save_folder
 

@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.control.evidence import SURVIVAL, successes
-from strop.control.paces.bounded_lag import BoundedLag
+from strop.control.admission.bounded_lag import BoundedLag
 from strop.errors import ConfigurationError
+from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.torch import TorchEngine
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway, chosen, survival
+from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.roles import Agent, Reward
-from strop.start.preflight import check
-from strop.training.needs import HIDDEN, Note
+from strop.success import SURVIVAL, successes
+from strop.training.requirements import HIDDEN, Note
 from strop.types import Group, Outcome, Start, Task, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.clock import run_virtually
-from tests.models import save_pocket_like
 from tests.parts import EvenOrOdd
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 GRID = [(step + 0.5) / 240 for step in range(240)]  # chances below are multiples of 1/240, so that shares are exact
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.guess import Guess
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.guess import Guess
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
-from strop.filter.rewards.noted import Noted
-from strop.generate.advisers.canned import Canned
+from strop.filter.rewards.env_reward import Earned
+from strop.filter.rewards.from_strategy import Noted
+from strop.generate.llm_clients.canned import Canned
 from strop.generate.policy import attempt_key
 from strop.generate.reflections import Reflection, question, read
 from strop.generate.strategies.reflect_retry import ReflectRetry, _Second
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.training.families import families
+from strop.training.comparison_groups import families
 from strop.types import Message, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually

@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 
 import pytest
 
-from strop.control.budgets.again_when_lost import AgainWhenLost
+from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.pipeline import train
 from strop.roles import Reward
+from strop.storage.ledger import Ledger
 from strop.types import Group, Origin
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading, reply
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(3)
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.strategies.instructed import Instructed
 from strop.generate.strategies.relabelled import Relabelled
 from strop.recipes import build, recipe_named
-from strop.training.families import families
+from strop.training.comparison_groups import families
 from strop.types import Origin
 from tests.generate.strategies.watched import watched
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.player import GroupPlayer
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
 from strop.recipes import build, recipe_named
@@ -26,7 +26,7 @@ from tests.building import make_batch, say
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 class Shown(Replies):

@@ -11,23 +11,23 @@ import pytest
 
 from strop.control.budgets.in_waves import InWaves
 from strop.control.samplers.few import Few
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.hints import beginnings
-from strop.environments.scratchpad import sum_steps, think
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.format.hints import beginnings
+from strop.environments.format.think_tags import sum_steps, think
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.item_response import fitted
 from strop.generate.strategies.helped.responsive_hints import HINT, ResponsiveHints
+from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.start.preflight import check
+from strop.storage.ledger import Ledger
 from strop.types import Group, Origin, Task
 from tests.building import TASK, make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(5)  # four terms: three steps
 

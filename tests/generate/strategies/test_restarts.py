@@ -11,24 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.control.evidence import RESTART
 from strop.control.samplers.few import Few
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
-from strop.generate.play import play as played_once
-from strop.generate.player import GroupPlayer
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.group_rollouts import GroupPlayer
+from strop.generate.rollout import play as played_once
 from strop.generate.strategies.restarts import Restarts
+from strop.success import RESTART
 from strop.types import Group, Message, Origin, Start, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def made(replies: dict[str, float], number: int = 0, version: int = 0) -> Group:

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.pieces import cut
-from strop.generate.player import GroupPlayer
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
+from strop.generate.turn_ops import cut
 from strop.types import Group, Message, Origin, Outcome, Trajectory
 from tests.building import make_group, turn
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 class Shown(Replies):

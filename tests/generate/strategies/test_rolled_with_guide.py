@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from strop.backends import Completion
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError, ModelError
-from strop.filter.rewards.noted import Noted
+from strop.filter.rewards.from_strategy import Noted
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.with_reference import WithReference
-from strop.generate.partners import Player
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.rolled_with_guide import RolledWithGuide
-from strop.generate.voices import REFERENCE
-from strop.machines import Completion
 from strop.roles import Agent, Reward, Strategy
 from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.types import Group, IntArray, Origin, Outcome, Sampling, Start, Task, Trajectory
@@ -27,7 +27,7 @@ from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.watched import Counting, Watched, watched
 from tests.generate.talking import save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

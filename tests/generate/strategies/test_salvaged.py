@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic, terms_of
+from strop.environments.bundled.arithmetic import Arithmetic, terms_of
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.player import GroupPlayer
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.salvaged import Salvaged
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.generate.strategies.flowing import Counting, Hearing, flown
 from tests.generate.strategies.test_entropy_forks import Replies
 from tests.generate.talking import TASK, Recording, ids, policy_of, save_folder
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 SHOWN = "1+1=2 2+2=4 4+1=5 5"
 

@@ -10,25 +10,25 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.filter.rewards.rubric_points import RubricPoints
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.scaffolded import SCAFFOLD, Scaffolded
+from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
-from strop.start.preflight import check
+from strop.storage.ledger import Ledger
 from strop.types import Origin, Trajectory
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
 from tests.generate.strategies.test_hinted_when_lost import Reading
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(5)  # four terms: three items
-WRITER, JUDGE = (Procedural(f"strop.filter.rubric_rules:{name}") for name in ("written", "judged"))
+WRITER, JUDGE = (Procedural(f"strop.standins.judges.rubric:{name}") for name in ("written", "judged"))
 
 
 def test_shares_by_hand() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.second_run import SecondRun
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.generate.asking import Speaking, asked_of, player_of

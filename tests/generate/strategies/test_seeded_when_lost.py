@@ -11,7 +11,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.helped.seeded_when_lost import SeededWhenLost
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.evidence import EXIT
 from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.generate.agents.chat import Chat
-from strop.generate.player import GroupPlayer
+from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.strategies.serial_exits import SerialExits
+from strop.success import EXIT
 from strop.training.advantages.group_mean import GroupMean
 from strop.types import Group, Origin, Trajectory
 from tests.building import advantages_of, make_group

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.generate.agents.demonstrate import Demonstrate
-from strop.generate.partners import Player
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.interfaces import Player
 from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.roles import Agent
 from strop.types import Group, Outcome, Start, Task, Trajectory

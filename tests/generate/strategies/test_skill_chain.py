@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.environments.arithmetic import Arithmetic, terms_of
-from strop.environments.countdown import Countdown
+from strop.environments.bundled.arithmetic import Arithmetic, terms_of
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.skills import skills_of
-from strop.environments.split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.rewards.earned import Earned
+from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.policy import attempt_key
 from strop.generate.strategies.memory.skill_chain import SkillChain
+from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
-from strop.start.preflight import check
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.families import families
+from strop.training.comparison_groups import families
 from strop.types import Group, Message, Origin
 from tests.building import make_group
 from tests.generate.strategies.watched import watched

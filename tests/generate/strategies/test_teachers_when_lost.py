@@ -13,28 +13,28 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.ways_to_add import backward, brief, largest_first
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import AdviserError, ConfigurationError
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.procedural import Procedural
-from strop.generate.agents.advised import Advised
-from strop.generate.agents.demonstrate import Demonstrate
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.agents.llm_agent import Advised
 from strop.generate.engines.scripted import Scripted
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.teachers_when_lost import COMPREHENDED, TeachersWhenLost
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Agent
+from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.needs import LOGPROBS, Note
+from strop.training.requirements import LOGPROBS, Note
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 from tests.building import turn
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
 from tests.generate.talking import Recording, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 TASK = Task((Message("user", "5+7=?"),), "12", "test")
 
@@ -197,7 +197,7 @@ def reply(prompt: str, key: int) -> str:
 
 
 def test_in_a_run_groups_that_failed_hold_two_traces(tmp_path: Path) -> None:
-    other = Advised(Procedural("strop.environments.ways_to_add:backward"))
+    other = Advised(Procedural("strop.standins.solution_styles:backward"))
     strategy = TeachersWhenLost((Demonstrate(), other, Advised(Canned())))
     run = make_run(
         steps=2, worlds=(WORLD,), sampler=Uniform((WORLD,)), engine=Scripted(reply), budget=Fixed(4), strategy=strategy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.strategies.tournament import Noted, Tournament
 from strop.types import Message, Origin, Outcome, Task

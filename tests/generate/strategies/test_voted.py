@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.preferences import Preferences
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.recited_verdicts import RecitedVerdicts
+from strop.generate.strategies.verdict_data import RecitedVerdicts
 from strop.generate.strategies.voted import Voted
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
 from strop.roles import Strategy
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, Message, Start, Trajectory
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 WORLD = Preferences(Arithmetic(2), noise=0.25)
 

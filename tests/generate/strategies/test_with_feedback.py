@@ -10,27 +10,27 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.control.samplers.uniform import Uniform
-from strop.environments.arithmetic import Arithmetic
-from strop.environments.corrections import slip
-from strop.environments.questions import question
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.generate.advisers.canned import Canned
-from strop.generate.advisers.endpoint import Endpoint
-from strop.generate.advisers.procedural import Procedural
+from strop.generate.llm_clients.canned import Canned
+from strop.generate.llm_clients.openai_endpoint import Endpoint
+from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.strategies.helped.with_feedback import FEEDBACK, WithFeedback
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.standins.feedback import slip
+from strop.text.llm_prompt import question
 from strop.training.losses.among import Among
 from strop.types import Group, Origin, Outcome
 from tests.building import make_group
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hint_ladder import terms
 from tests.generate.strategies.test_hinted_when_lost import Reading
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(3)
-RULE = Procedural("strop.environments.corrections:slip")
+RULE = Procedural("strop.standins.feedback:slip")
 
 
 def test_the_card_s_schedule() -> None:

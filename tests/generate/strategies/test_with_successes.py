@@ -12,26 +12,26 @@ import pytest
 import torch
 
 from strop.control.samplers.few import Few
-from strop.disk.ledger import Ledger
-from strop.environments.arithmetic import Arithmetic
+from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.generate.strategies.with_successes import WithSuccesses
+from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
 from strop.roles import Reward, Strategy
 from strop.run import Run
-from strop.start.preflight import check
+from strop.storage.ledger import Ledger
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.objective import Objective
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 from tests.building import make_batch, make_group, say, written
 from tests.clock import run_virtually
 from tests.generate.talking import Recording, policy_of, save_folder
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 WORLD = Arithmetic(3)
 

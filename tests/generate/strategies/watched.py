@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from strop.backends import Completion
 from strop.control.samplers.uniform import Uniform
-from strop.disk.ledger import Ledger
-from strop.machines import Completion
 from strop.pipeline import train
 from strop.roles import World
+from strop.storage.ledger import Ledger
 from strop.types import Group, IntArray, Metrics, Sampling, Trajectory
 from tests.clock import run_virtually
 from tests.generate.strategies.test_hinted_when_lost import Reading
-from tests.models import save_pocket_like
 from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

@@ -14,8 +14,8 @@ from strop.training.advantages.conditional import Conditional
 from strop.training.advantages.diversity_adjusted import DiversityAdjusted
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.needs import ENTROPY
-from strop.training.notes import notes_needed
+from strop.training.policy_stats import notes_needed
+from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

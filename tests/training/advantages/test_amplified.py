@@ -8,7 +8,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.training.advantages.amplified import Amplified
-from strop.training.families import families
+from strop.training.comparison_groups import families
 from strop.training.reductions.after_pivot import AfterPivot
 from strop.types import Group
 from tests.building import advantages_of, make_group, turn

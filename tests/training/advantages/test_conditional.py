@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strop.errors import ConfigurationError
 from strop.training.advantages.conditional import Conditional
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.needs import ENTROPY
+from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

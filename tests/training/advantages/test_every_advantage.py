@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import strop.training.advantages as room
 from strop.errors import ConfigurationError
 from strop.filter.gates.without_median import WithoutMedian
-from strop.generate.pieces import noted
+from strop.generate.turn_ops import noted
 from strop.roles import Advantage
 from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.countdown import Countdown
-from strop.environments.keyvalue import KeyValue
-from strop.environments.several_turns.help_offered import HelpOffered, asks
+from strop.environments.bundled.ask_for_help import HelpOffered, asks
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.agents.help_at_random import HelpAtRandom
 from strop.generate.engines.scripted import Scripted
-from strop.generate.play import play
 from strop.generate.policy import Policy
+from strop.generate.rollout import play
 from strop.training.advantages.help_labels import HelpLabels
 from strop.training.arithmetic.help_plan import HelpTable
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory, Turn

@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.hidden_rank import HiddenRank, effective_rank, growth_and_change, rank_figures, shaped
-from strop.training.needs import HIDDEN_AFTER
+from strop.training.requirements import HIDDEN_AFTER
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

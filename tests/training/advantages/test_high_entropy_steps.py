@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strop.abilities import inside
+from strop.capabilities import inside
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.high_entropy_steps import HighEntropySteps
 from strop.training.advantages.residual import Residual
-from strop.training.needs import ENTROPY
+from strop.training.requirements import ENTROPY
 from strop.types import Group
 from tests.building import make_group, turn
 

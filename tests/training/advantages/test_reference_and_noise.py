@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from strop.backends import Completion, Engine, Stop
 from strop.errors import ConfigurationError
 from strop.filter.gates.paired_with_reference import PairedWithReference
-from strop.generate.engines.noisy import Noisy
 from strop.generate.engines.scripted import Scripted
-from strop.generate.engines.with_reference import WithReference
+from strop.generate.engines.wrappers.noisy_prompt import Noisy
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.beside_reference import BesideReference
 from strop.generate.strategies.noise_levels import NoiseLevels
-from strop.generate.voices import REFERENCE
-from strop.machines import Completion, Engine, Stop
 from strop.roles import Agent
 from strop.training.advantages.noise_posterior import NoisePosterior
 from strop.training.advantages.reference_momentum import ReferenceMomentum

@@ -14,9 +14,9 @@ from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.recalibrated import Recalibrated
 from strop.training.advantages.without_covariant import WithoutCovariant
-from strop.training.needs import LOGPROBS
 from strop.training.reductions.constant_length import ConstantLength
 from strop.training.reductions.replayed_apart import ReplayedApart
+from strop.training.requirements import LOGPROBS
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

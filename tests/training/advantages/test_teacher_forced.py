@@ -15,7 +15,7 @@ from strop.training.advantages.teacher_forced import TeacherForced, returns_to_g
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, Outcome, Sampling
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 from tests.training.tiny import make_attempt, make_turn
 
 

@@ -13,7 +13,7 @@ from strop.training.corrections.sequence_masked import SequenceMasked
 from strop.training.corrections.sequence_truncated import SequenceTruncated
 from strop.training.corrections.truncated import Truncated
 from strop.training.corrections.veto import Veto
-from strop.training.needs import Logprobs
+from strop.training.requirements import Logprobs
 from tests.building import make_batch, say, written
 
 

@@ -11,7 +11,7 @@ from strop.roles import Correction
 from strop.training.corrections.clamped import Clamped
 from strop.training.corrections.masked import Masked
 from strop.training.corrections.truncated import Truncated
-from strop.training.needs import Logprobs
+from strop.training.requirements import Logprobs
 from tests.building import lay_out, make_batch, say, written
 
 

@@ -14,7 +14,7 @@ from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.hybrid_shaped import HybridShaped
 from strop.training.losses.clip import Clip
 from strop.training.losses.confident_clip import ConfidentClip, _is_tail
-from strop.training.tops import confidence, confidences, entropies, likeliest
+from strop.training.top_k_stats import confidence, confidences, entropies, likeliest
 from tests.building import Said, lay_out, make_batch, make_group, written
 
 EVEN = torch.zeros(1, 10)  # ten tokens equally likely: C = 0.1

@@ -11,7 +11,7 @@ from strop.training.batch import Batch
 from strop.training.corrections.masked import Masked
 from strop.training.losses.clip import Clip
 from strop.training.losses.decoupled import Decoupled
-from strop.training.needs import Logprobs
+from strop.training.requirements import Logprobs
 from tests.building import lay_out, make_batch, say, written
 
 

@@ -12,7 +12,7 @@ from strop.training.losses.entropy_clamp import EntropyClamp
 from strop.training.losses.exact_kl import ExactKl
 from strop.training.losses.reinforce import Reinforce
 from strop.training.losses.sapo import Sapo
-from strop.training.needs import Logits
+from strop.training.requirements import Logits
 from tests.building import Said, make_batch, say, written
 
 

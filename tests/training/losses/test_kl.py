@@ -10,7 +10,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.training.losses.kl import Kl
-from strop.training.needs import Logprobs
+from strop.training.requirements import Logprobs
 from tests.building import Said, make_batch, say, written
 
 REFERENCE = torch.tensor([0.2, 0.5, 0.3], dtype=torch.float64)

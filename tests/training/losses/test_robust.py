@@ -31,7 +31,7 @@ from strop.training.losses.pairs.dno import Dno
 from strop.training.losses.pairs.h_dpo import HDpo
 from strop.training.losses.pairs.ipo import Ipo
 from strop.training.objective import Objective
-from strop.training.split import split
+from strop.training.split_batch import split
 from strop.types import Origin
 from tests.building import Said, make_batch
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import Completion
 from strop.filter.gates.reward_band import RewardBand
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
-from strop.generate.play import play
-from strop.machines import Completion
+from strop.generate.rollout import play
 from strop.recipes.system.rlinf_vla import rlinf_vla
 from strop.roles import Environment
 from strop.training.arithmetic.turns import over_turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from strop.abilities import Weighs
+from strop.capabilities import Weighs
 from strop.errors import ConfigurationError
 from strop.roles import Reduction
 from strop.training.reductions.constant_length import ConstantLength

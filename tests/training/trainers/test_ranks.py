@@ -17,25 +17,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.disk import checkpoint
 from strop.errors import CheckpointError, ConfigurationError, NumericsError, RankError
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage import checkpoint
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
 from strop.training.losses.pairs.dpo import Dpo
-from strop.training.needs import Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 from tests.training.test_trainer import _Explosive
 from tests.training.tiny import random_groups, save_gpt2, save_llama
 
@@ -235,7 +235,7 @@ def test_ranks_tell_what_they_are_doing(crew: Ranks, folder: Path) -> None:
 
 _STARTS_RANKS = """
 import sys, time
-from strop.training.machine.crew import Crew
+from strop.training.machine.rank_processes import Crew
 from strop.training.trainers.torch import TorchTrainer
 crew = Crew(TorchTrainer(), 2, 600.0, 0)
 print(crew.scratch, *(rank._process.pid for rank in crew._ranks), flush=True)

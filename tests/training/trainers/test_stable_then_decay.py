@@ -18,7 +18,7 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.stable_then_decay import StableThenDecay
 from strop.training.trainers.torch import TorchTrainer
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def rates(trainer: StableThenDecay, count: int) -> list[float]:

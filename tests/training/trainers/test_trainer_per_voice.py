@@ -11,21 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.backends import WeightVersion
 from strop.errors import ConfigurationError, DeliveryError
-from strop.generate.engines.engine_per_voice import EnginePerVoice
-from strop.generate.engines.torch import TorchEngine
-from strop.machines import WeightVersion
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.generate.engines.wrappers.per_policy import EnginePerVoice
 from strop.training.losses.clip import Clip
-from strop.training.needs import LOGPROBS, PROMPT_HIDDEN, Logits, Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import LOGPROBS, PROMPT_HIDDEN, Logits, Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.trainer_per_voice import TrainerPerVoice
 from strop.types import Group, Sampling, Trajectory, Turn
 from strop.weights.fingerprint import fingerprint
 from tests.building import make_group, turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 VOICES = ("solver", "critic")
 

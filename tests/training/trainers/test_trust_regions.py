@@ -10,26 +10,26 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import Trainer
 from strop.errors import ConfigurationError
-from strop.machines import Trainer
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.arithmetic.turns import turn_numbers
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
-from strop.training.needs import LOGPROBS, REFERENCE_LOGPROBS, Logits, Logprobs, Need
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.group_wise import GroupWise
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logits, Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.trainers.turn_by_turn import TurnByTurn, reweighed
 from strop.training.trainers.two_phase import Multiplier, TwoPhase
 from strop.types import Group, Metrics
 from tests.building import make_group, turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture(scope="module")

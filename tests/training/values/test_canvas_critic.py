@@ -15,7 +15,7 @@ from strop.errors import ConfigurationError
 from strop.training.values.canvas_critic import CanvasCritic
 from strop.training.views.in_order import InOrder
 from strop.types import Group, Outcome
-from tests.models import END, load_reference, save_tiny_model
+from tests.tiny_models import END, load_reference, save_tiny_model
 from tests.training.tiny import make_turn
 from tests.training.views.written import filled, filled_turn, group_of
 

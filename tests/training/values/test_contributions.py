@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from strop.environments.keyvalue import KeyValue
+from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
-from strop.filter.rewards.last_reply import LastReply
+from strop.filter.rewards.final_check import LastReply
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.grounded import Grounded
 from strop.roles import Environment, ValueModel
 from strop.training.advantages.progress_returns import ProgressReturns, turns_paid
-from strop.training.needs import LOGPROBS, REFERENCE_LOGPROBS
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.contributions import Contributions
 from strop.types import Group, Message, Metrics, Observation, Task
 from tests.building import make_group, turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @dataclass

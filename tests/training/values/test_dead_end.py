@@ -10,7 +10,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.training.values.dead_end import DeadEnd, ending, targets
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def test_targets_by_hand() -> None:

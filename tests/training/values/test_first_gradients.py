@@ -25,7 +25,7 @@ from strop.training.values.turn_critic import TurnCritic
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Trajectory
 from tests.building import make_group
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture(scope="module")

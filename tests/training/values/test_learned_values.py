@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from strop.errors import CheckpointError, ConfigurationError
-from strop.generate.engines.guided import Guided
+from strop.generate.engines.wrappers.guided import Guided
 from strop.generate.guidances.q_sharp import QSharp
 from strop.generate.guidances.vas import Vas
 from strop.roles import ValueModel
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.turn_advantage import TurnAdvantage
 from strop.training.advantages.value_guided import ValueGuided
-from strop.training.arithmetic.turn_credit import on_written, turn_payments, turn_returns
-from strop.training.needs import LOGPROBS, REFERENCE_LOGPROBS
+from strop.training.arithmetic.turn_returns import on_written, turn_payments, turn_returns
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
 from strop.training.values.binned_critic import BinnedCritic
 from strop.training.values.conservative import Conservative, action_values, backed_up, bounded
 from strop.training.values.critic import Critic
@@ -28,7 +28,7 @@ from strop.training.values.turn_critic import TurnCritic, action_targets, by_tur
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group
 from tests.building import make_group, turn
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 @pytest.fixture(scope="module")

@@ -14,29 +14,29 @@ import numpy as np
 import pytest
 import torch
 
+from strop.backends import ORDER, View
 from strop.errors import ConfigurationError
-from strop.generate.pieces import cut, extended, given, handed_on, said
-from strop.machines import ORDER, View
-from strop.models.masks import canvas_places, mask_token
+from strop.generate.turn_ops import cut, extended, given, handed_on, said
+from strop.models.mask_token import canvas_places, mask_token
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
-from strop.training.families import packed_steps
+from strop.training.comparison_groups import packed_steps
 from strop.training.losses.clip import Clip
 from strop.training.losses.echo import Echo
 from strop.training.losses.exact_kl import ExactKl
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.training.needs import HIDDEN_AFTER, Logprobs
 from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
+from strop.training.requirements import HIDDEN_AFTER, Logprobs
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.views.all_hidden import AllHidden
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
 from strop.types import Group, Turn
 from tests.generate.engines.mutual import mutual_logprobs
-from tests.models import END, load_reference, save_tiny_model
+from tests.tiny_models import END, load_reference, save_tiny_model
 from tests.training.tiny import make_turn
 from tests.training.views.written import filled, filled_turn, group_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from strop.machines import ORDER
+from strop.backends import ORDER
 from strop.types import Group, Trajectory, Turn
 from tests.training.tiny import make_attempt, make_turn
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.talks.agent_graph import HOST, action_rewards
+from strop.environments.multi_agent.agent_graph import HOST, action_rewards
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid, Span
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.scratchpad import CLOSE, OPEN
-from strop.filter.paid import Paid, Span
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

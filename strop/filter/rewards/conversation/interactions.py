@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.filter.asking import ANYTHING, all_of, text_of, verdict
-from strop.filter.paid import Paid, Span
+from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Sampling, Trajectory, Turn
 
 NAME = "scored"  # tokens of turns that were

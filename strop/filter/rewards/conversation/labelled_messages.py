@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from strop.environments.questions import judgement
 from strop.errors import ConfigurationError
-from strop.filter.asking import YES_OR_NO, all_of, key_of, verdict_or_none
-from strop.filter.paid import Paid, Span
+from strop.filter.judges.batch_ask import YES_OR_NO, all_of, key_of, verdict_or_none
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Metrics, Sampling, Task, Trajectory
 
 _ASKED = "Does this message of the world show progress on the task? Answer with yes or no."

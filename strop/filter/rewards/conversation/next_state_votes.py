@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.asking import all_of
+from strop.filter.judges.batch_ask import all_of
 from strop.filter.next_states import asked, majority, next_states, score_in
-from strop.filter.paid import Paid, Span
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 

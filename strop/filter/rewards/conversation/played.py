@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from strop.environments.of_task import world_of
+from strop.environments.data.lookup import world_of
 from strop.roles import Reward, World
 from strop.types import Group, Metrics
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.actions import action_in
+from strop.environments.format.actions import action_in
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

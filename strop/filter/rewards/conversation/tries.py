@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.of_task import world_of
+from strop.environments.data.lookup import world_of
 from strop.errors import ConfigurationError
 from strop.roles import Reward, World
 from strop.types import Group, Trajectory

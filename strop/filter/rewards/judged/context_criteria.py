@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.asking import all_of
-from strop.filter.criteria import criteria_of, scores_of
-from strop.filter.items import FACT
+from strop.filter.judges.batch_ask import all_of
+from strop.filter.judges.checklist_items import FACT
+from strop.filter.judges.criteria import criteria_of, scores_of
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 

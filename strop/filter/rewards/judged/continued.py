@@ -10,11 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.environments.scratchpad import final_answer
-from strop.filter.asking import YES_OR_NO, all_of, verdict
-from strop.filter.rubrics import is_met
+from strop.environments.format.think_tags import final_answer
+from strop.filter.judges.batch_ask import YES_OR_NO, all_of, verdict
+from strop.filter.judges.rubric import is_met
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Trajectory
 
 ASKED = "Does what the reply says come next in the text, or begin what comes next? Answer with yes or no."

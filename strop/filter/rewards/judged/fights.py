@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import AdviserError
-from strop.filter.comparisons import compared
+from strop.filter.judges.pairwise_criteria import compared
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from strop.control.evidence import is_right
-from strop.environments.first_errors import CLEAN, located, question_about, steps_of
+from strop.environments.judging.first_error_question import CLEAN, located, question_about, steps_of
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of, form_for, text_of, verdict
-from strop.filter.marks import plain_marks
+from strop.filter.judges.batch_ask import all_of, form_for, text_of, verdict
+from strop.filter.reward_values import plain_marks
 from strop.roles import Adviser, Reward
+from strop.success import is_right
 from strop.types import Group, Sampling, Trajectory
 
 _EXACT = Sampling(temperature=0.0, max_tokens=512)

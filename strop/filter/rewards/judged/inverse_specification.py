@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.filter.asking import all_of, text_of
 from strop.filter.briefs import GUESSED, TOLD, Commission, agreement, brief_of
+from strop.filter.judges.batch_ask import all_of, text_of
 from strop.roles import Adviser, Reward
 from strop.types import Group, Trajectory
 

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.filter.asking import NUMBER, all_of, text_of, verdict
-from strop.filter.items import score_in
+from strop.filter.judges.batch_ask import NUMBER, all_of, text_of, verdict
+from strop.filter.judges.checklist_items import score_in
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Trajectory
 
 ASKED = (

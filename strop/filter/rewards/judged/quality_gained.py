@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.paid import Paid, Span
+from strop.filter.paid_text import Paid, Span
 from strop.roles import Reward
 from strop.types import Group, Outcome, Trajectory
 

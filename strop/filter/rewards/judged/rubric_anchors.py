@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import question
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.asking import all_of, text_of
-from strop.filter.criteria import scores_of
-from strop.filter.items import FACT, Item
-from strop.filter.rubrics import answer, items_in
+from strop.filter.judges.batch_ask import all_of, text_of
+from strop.filter.judges.checklist_items import FACT, Item
+from strop.filter.judges.criteria import scores_of
+from strop.filter.judges.rubric import answer, items_in
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import question
 from strop.types import Group, Task, Trajectory
 
 WANTED = (

@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import ClassVar
 
 from strop.errors import AdviserError
-from strop.filter.comparisons import compared
-from strop.filter.marks import plain_marks
+from strop.filter.judges.pairwise_criteria import compared
+from strop.filter.reward_values import plain_marks
 from strop.roles import Adviser, Reward
 from strop.types import Group
 

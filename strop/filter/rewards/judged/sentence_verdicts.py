@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
 from strop.errors import AdviserError
-from strop.filter.asking import all_of, text_of, verdict
-from strop.filter.paid import Paid, Span
-from strop.filter.places import ENDS
+from strop.filter.judges.batch_ask import all_of, text_of, verdict
+from strop.filter.paid_text import Paid, Span
 from strop.filter.sentences import ASKED, VERDICTS, SentenceVerdict, numbered, sentences, verdicts_in
+from strop.filter.span_rewards import ENDS
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Trajectory
 
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.environments.ranking import question_about, scores_in
+from strop.environments.judging.listwise import question_about, scores_in
 from strop.errors import ConfigurationError
-from strop.filter.asking import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
-from strop.filter.items import score_in
+from strop.filter.judges.batch_ask import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
+from strop.filter.judges.checklist_items import score_in
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Sampling
 
 TRUSTED = "How likely is it that the reply scores these right, from 0 to 100? Answer with the number."

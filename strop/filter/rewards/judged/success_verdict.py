@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.questions import judgement
-from strop.environments.several_turns.pages import answered
+from strop.environments.bundled.pages import answered
 from strop.errors import ConfigurationError
-from strop.filter.asking import all_of, text_of, verdict
+from strop.filter.judges.batch_ask import all_of, text_of, verdict
 from strop.roles import Adviser, Reward
+from strop.text.llm_prompt import judgement
 from strop.types import Group, Trajectory
 
 ASKED = (

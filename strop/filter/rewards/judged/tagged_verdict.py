@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.better_of_two import TEXT, PairVerdict, told, truth_of
+from strop.environments.judging.pairwise import TEXT, PairVerdict, told, truth_of
 from strop.errors import ConfigurationError
 from strop.roles import Reward
 from strop.types import Group, Trajectory

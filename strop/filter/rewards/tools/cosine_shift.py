@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group
 

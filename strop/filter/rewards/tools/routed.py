@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from strop.environments.scratchpad import final_answer
-from strop.environments.tools.experts import EXPERTS
+from strop.environments.format.think_tags import final_answer
+from strop.environments.tools.paid_experts import EXPERTS
 from strop.errors import ConfigurationError
-from strop.filter.token_f1 import token_f1
 from strop.roles import Reward
+from strop.text.token_f1 import token_f1
 from strop.types import Group, Metrics, Outcome, ToolCall, Trajectory
 
 _FLAT = 1e-6  # a range of prices below which none is cheap

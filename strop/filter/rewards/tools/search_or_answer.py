@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.environments.scratchpad import final_answer
+from strop.environments.format.think_tags import final_answer
 from strop.environments.tools.said import before_calls
 from strop.errors import ConfigurationError
-from strop.filter.token_f1 import token_f1
 from strop.roles import Reward
+from strop.text.token_f1 import token_f1
 from strop.types import Group, Outcome, Trajectory
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Trajectory
 

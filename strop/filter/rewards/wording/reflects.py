@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from strop.control.evidence import is_right, paid
 from strop.errors import ConfigurationError
 from strop.roles import Reward
+from strop.success import is_right, paid
 from strop.types import Group, Metrics, Trajectory
 
 WORDS = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from strop.errors import ConfigurationError
-from strop.filter.marks import plain_marks
+from strop.filter.reward_values import plain_marks
 from strop.roles import Reward
 from strop.types import Group, Outcome, Trajectory
 

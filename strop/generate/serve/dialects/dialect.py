@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from strop.generate.serve.asks import Ask, Reply
+from strop.generate.serve.ask_requests import Ask, Reply
 
 
 class Events(Protocol):

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from strop.generate.serve.asks import Refusal
+from strop.generate.serve.ask_requests import Refusal
 from strop.types import Tool
 
 _LARGEST = 1e6  # of a number that anybody means

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from strop.generate.serve.asks import Ask, Refusal, Reply, Said
+from strop.backends import Stop
+from strop.generate.serve.ask_requests import Ask, Refusal, Reply, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
 from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, text_of, tool_of
-from strop.machines import Stop
 from strop.types import Message, ToolCall
 
 _ROLES = {"developer": "system"}

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strop.environments.hints import with_hint
-from strop.environments.questions import question
+from strop.concurrency import together
+from strop.environments.format.hints import with_hint
 from strop.errors import AdviserError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Adviser, Strategy
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Origin, Sampling, Start, Trajectory
 
 WANTED = (

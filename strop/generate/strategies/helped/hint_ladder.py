@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from strop.environments.hints import with_hint, without_hints, working
+from strop.concurrency import together
+from strop.environments.format.hints import with_hint, without_hints, working
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy, World
 from strop.types import Group, Message, Metrics, Origin, Start, Trajectory
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from strop.environments.hints import hinted, without_hints
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.concurrency import together
+from strop.environments.format.hints import hinted, without_hints
+from strop.generate.interfaces import Player
 from strop.roles import Strategy, World
 from strop.types import Group, Message, Origin, Start, Trajectory
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
-from strop.generate.twins import twin
-from strop.generate.worded import worded
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.prompt_word import worded
+from strop.generate.strategies.support.rollout_twins import twin
 from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Task, Trajectory
 

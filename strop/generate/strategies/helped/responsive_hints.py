@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from strop.control.evidence import success
-from strop.environments.hints import beginnings, without_hints
-from strop.environments.scratchpad import OPEN
+from strop.concurrency import together
+from strop.environments.format.hints import beginnings, without_hints
+from strop.environments.format.think_tags import OPEN
 from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
 from strop.generate.item_response import fitted
-from strop.generate.partners import Player
-from strop.generate.pieces import unwritten
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import unwritten
 from strop.roles import Strategy, World
+from strop.success import success
 from strop.types import Group, Metrics, Origin, Start, Task, Trajectory, Turn
 
 if TYPE_CHECKING:

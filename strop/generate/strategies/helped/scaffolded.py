@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.items import Item
-from strop.filter.rubrics import rubric_of
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.filter.judges.checklist_items import Item
+from strop.filter.judges.rubric import rubric_of
+from strop.generate.interfaces import Player
 from strop.roles import Adviser, Strategy
 from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
 

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from strop.control.evidence import success
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
+from strop.success import success
 from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
 
 _KNOWN = 256  # solved tasks that are remembered, the last ones

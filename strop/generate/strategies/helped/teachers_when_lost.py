@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.environments.scratchpad import CLOSE, OPEN
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE, OPEN
 from strop.errors import AdviserError, ConfigurationError
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
 from strop.roles import Agent, Strategy
-from strop.training.needs import LOGPROBS
+from strop.training.requirements import LOGPROBS
 from strop.types import FloatArray, Group, Outcome, Start, Trajectory
 
 COMPREHENDED = "comprehended"  # the fact of how well the policy understands a trace, from 0 to 1

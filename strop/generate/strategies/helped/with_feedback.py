@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from strop.environments.questions import question
+from strop.concurrency import together
 from strop.errors import AdviserError, ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import cut
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.turn_ops import cut
 from strop.roles import Adviser, Strategy
+from strop.text.llm_prompt import question
 from strop.types import Group, Message, Metrics, Origin, Outcome, Sampling, Start, Trajectory
 
 FEEDBACK = "feedback"  # the fact of how many tokens a teacher said in an attempt

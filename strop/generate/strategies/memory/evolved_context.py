@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strop.control.evidence import is_right
-from strop.control.scores import Doubles, drawn, softmax
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.control.seeded_choice import Doubles, drawn, softmax
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting, with_help
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting, with_help
+from strop.generate.memory.reflect import reflected, trace
 from strop.roles import Adviser, Strategy
+from strop.success import is_right
 from strop.types import Group, Start, Task, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 _REMEMBERED = 8  # candidates of which a direction is said
 

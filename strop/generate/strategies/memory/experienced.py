@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from strop.control.evidence import success
 from strop.errors import ConfigurationError
 from strop.generate.experiences import strategies_of, warnings_of
-from strop.generate.library import Change, Lesson, Library
+from strop.generate.memory.store import Change, Lesson, Library
 from strop.roles import Strategy
+from strop.success import success
 from strop.types import Group, Metrics, Start, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 _SUCCESS = 0.5  # above it an attempt succeeded
 # version, group, score, and what an attempt taught

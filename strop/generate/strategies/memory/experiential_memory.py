@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strop.control.evidence import is_right, success
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.calls import LEAST, RIGHT, calls_of
-from strop.generate.library import Change, Lesson, Library, add
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting, topic, with_help
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting, topic, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.roles import Adviser, Strategy
+from strop.success import is_right, success
 from strop.types import Group, Metrics, Start, Task, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 MEMORY, GOOD, BAD = "memory", "good", "bad"
 _CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from strop.control.overlap import rouge_l
-from strop.environments.of_task import world_of
-from strop.environments.scratchpad import final_answer
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.lookup import world_of
+from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.generate.one_reply import OneReply
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.ask_policy import OneReply
 from strop.roles import Strategy, World
+from strop.text.rouge_l import rouge_l
 from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
 
 EXTRACTOR = "extractor"  # the family of skills, and what their turns are marked with

@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from strop.control.evidence import ROUNDING, is_right, success
-from strop.environments.scratchpad import final_answer
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.generate.library import Change, Lesson, Library, add, tells, used
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting, topic, useful, with_help
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting, topic, useful, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import Change, Lesson, Library, add, tells, used
 from strop.roles import Adviser, Strategy
+from strop.success import ROUNDING, is_right, success
 from strop.types import Group, Metrics, Start, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 INSIGHTS = "insights"
 _SOLVED = "solved"  # the shelf of right attempts

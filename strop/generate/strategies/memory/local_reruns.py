@@ -9,10 +9,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strop.environments.sessions import carried, num_sessions, one_session, split_message
+from strop.concurrency import together
+from strop.environments.bundled.sessions import carried, num_sessions, one_session, split_message
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy
 from strop.types import Group, Origin, Start, Task, Trajectory
 

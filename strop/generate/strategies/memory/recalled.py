@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from strop.generate.library import Library
-from strop.generate.reminders import fitting, useful, with_help
-from strop.generate.together import together
+from strop.concurrency import together
+from strop.generate.memory.inject import fitting, useful, with_help
+from strop.generate.memory.store import Library
 from strop.roles import Strategy
 from strop.types import Group, Start, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 
 @dataclass

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from strop.abilities import Relates
-from strop.environments.of_task import world_of
+from strop.capabilities import Relates
+from strop.concurrency import together
+from strop.environments.data.lookup import world_of
 from strop.environments.skills import skills_of
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
 from strop.roles import Strategy, World
 from strop.types import Group, Message, Origin, Start, Task, Trajectory
 

@@ -17,19 +17,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from strop.control.evidence import is_right, success
-from strop.environments.scratchpad import final_answer
-from strop.environments.split import prompt_of
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
 from strop.errors import ConfigurationError
-from strop.generate.library import Change, Lesson, Library, add, lines, tells, used
-from strop.generate.reflection import reflected, trace
-from strop.generate.reminders import fitting, topic, with_help
-from strop.generate.together import together
+from strop.generate.memory.inject import fitting, topic, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
 from strop.roles import Adviser, Strategy
+from strop.success import is_right, success
 from strop.types import Group, Message, Metrics, Start, Task, Trajectory
 
 if TYPE_CHECKING:
-    from strop.generate.partners import Player
+    from strop.generate.interfaces import Player
 
 EXPERIENCES, SKILL, FRAGMENTS = "experiences", "skill", "fragments"
 _OPERATION = re.compile(r"^(add|modify (\S+)):\s*(.+)$")

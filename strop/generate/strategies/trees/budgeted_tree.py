@@ -16,14 +16,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from strop.environments.split import prompt_of
+from strop.environments.data.heldout_split import prompt_of
 from strop.errors import ConfigurationError
-from strop.filter.asking import NUMBER, verdict_or_none
-from strop.filter.frames import frames
-from strop.filter.residuals import question, residual
-from strop.generate.partners import Dialogue, Player
-from strop.generate.pieces import given
-from strop.generate.where_it_stands import where_it_stands
+from strop.filter.judges.batch_ask import NUMBER, verdict_or_none
+from strop.filter.judges.progress_frames import frames
+from strop.filter.judges.step_gain import question, residual
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue, Player
+from strop.generate.turn_ops import given
 from strop.roles import Adviser, Agent, Environment, Strategy
 from strop.types import Group, Message, Origin, Outcome, Sampling, Start, Task, Trajectory
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.live import LivePath
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.tree_search.parallel_decode import LivePath
 from strop.roles import Strategy
-from strop.training.tops import confidences, entropies, top
+from strop.training.top_k_stats import confidences, entropies, top
 from strop.types import Group, Start, Trajectory
 
 _TOP = top(10)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.branching import branch_of, branched
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.tree_search.branch import branch_of, branched
 from strop.roles import Strategy
-from strop.training.needs import ENTROPY
+from strop.training.requirements import ENTROPY
 from strop.types import FloatArray, Group, Start, Trajectory
 
 

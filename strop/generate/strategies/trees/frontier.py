@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import noted
-from strop.generate.search import TreeNode, grow, line, quality, surprise
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.nodes import TreeNode, grow, line, quality, surprise
+from strop.generate.turn_ops import noted
 from strop.roles import Strategy
 from strop.types import Group, Outcome, Start, Trajectory
 

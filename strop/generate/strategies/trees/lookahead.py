@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.branching import branch_of
-from strop.generate.live import LivePath
-from strop.generate.partners import Player
+from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.together import together
+from strop.generate.tree_search.branch import branch_of
+from strop.generate.tree_search.parallel_decode import LivePath
 from strop.roles import Strategy
-from strop.training.tops import top
+from strop.training.top_k_stats import top
 from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
 
 _TOP = top(2)

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.search import TreeNode, as_pairs, back_up_mean, distinct, grow, growing, quality
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.nodes import TreeNode, as_pairs, back_up_mean, distinct, grow, growing, quality
 from strop.roles import Strategy
 from strop.types import Group, Outcome, Start, Trajectory
 

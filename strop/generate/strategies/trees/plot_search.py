@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.search import TreeNode, as_pairs, back_up_mean, grow, leaf, quality
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.nodes import TreeNode, as_pairs, back_up_mean, grow, leaf, quality
 from strop.roles import Strategy
-from strop.training.needs import REFERENCE_LOGPROBS
+from strop.training.requirements import REFERENCE_LOGPROBS
 from strop.types import Group, Start, Trajectory
 
 CURIOSITY = "curiosity"  # the fact of how near a step is to the surprise that is sought

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.branching import branch_of, branched
-from strop.generate.partners import Player
-from strop.generate.together import together
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.branch import branch_of, branched
 from strop.roles import Strategy
-from strop.training.needs import Note
+from strop.training.requirements import Note
 from strop.types import Group, Start, Trajectory
 
 if TYPE_CHECKING:

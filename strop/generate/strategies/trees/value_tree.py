@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from strop.control.evidence import success
+from strop.concurrency import together
 from strop.errors import ConfigurationError
-from strop.generate.partners import Player
-from strop.generate.pieces import cut, given
-from strop.generate.together import together
+from strop.generate.interfaces import Player
+from strop.generate.turn_ops import cut, given
 from strop.roles import Strategy
-from strop.training.arithmetic.ridge import Draw, Fit, Table, fitted, read_draws, write_draws
-from strop.training.needs import ENTROPY, HIDDEN
+from strop.success import success
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.requirements import ENTROPY, HIDDEN
 from strop.types import Group, Metrics, Origin, Start, Trajectory
 
 _NEEDS = frozenset({HIDDEN, ENTROPY})

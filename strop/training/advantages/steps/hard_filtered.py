@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from strop.control.scores import highest
+from strop.control.seeded_choice import highest
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import on_written, turn_bounds, turn_payments
+from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
 from strop.types import Group, Metrics, Trajectory
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import placed_payments
+from strop.training.arithmetic.turn_returns import placed_payments
 from strop.types import FloatArray, Group, Metrics, Trajectory
 
 _GAP = "hint_gap"  # see `HindsightHints`

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from strop.errors import ConfigurationError
 from strop.roles import Advantage
-from strop.training.arithmetic.turn_credit import credit_turns
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.types import Group, Metrics, Trajectory
 
 _ROUNDING = 1e-6

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.training.arithmetic.draws import drawn, token_keys, uniforms
+from strop.training.arithmetic.token_draws import drawn, token_keys, uniforms
 from strop.training.batch import Batch, Output
 from strop.types import Metrics
 

@@ -18,7 +18,7 @@ from strop.errors import ConfigurationError, nearest
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import group_mean, is_right
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import FilePath, Metrics
 
 _ESTIMATORS = ("k2", "k3")

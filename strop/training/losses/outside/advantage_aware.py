@@ -17,7 +17,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.surrogate import clipped
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 _BELOW, _ABOVE = 1.0001, 0.9999  # stand for divisors below 0 and above 1

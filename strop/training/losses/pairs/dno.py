@@ -17,7 +17,7 @@ from strop.roles import Loss
 from strop.training.arithmetic.ratios import check_policy
 from strop.training.arithmetic.siblings import is_taught
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

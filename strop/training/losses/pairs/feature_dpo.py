@@ -18,7 +18,7 @@ from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import margins, num_tokens, sides
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logits, Logprobs, Need
+from strop.training.requirements import Logits, Logprobs, Need
 from strop.types import Metrics
 
 

@@ -15,7 +15,7 @@ from torch.nn import functional
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import margins
 from strop.training.batch import Batch, Output
-from strop.training.needs import Logprobs, Need
+from strop.training.requirements import Logprobs, Need
 from strop.types import Metrics
 
 

@@ -14,11 +14,11 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.training.arithmetic.draws import token_keys, uniforms
 from strop.training.arithmetic.siblings import sides
-from strop.training.arithmetic.verdicts import VERDICTS
+from strop.training.arithmetic.token_draws import token_keys, uniforms
+from strop.training.arithmetic.verdict_logits import VERDICTS
 from strop.training.batch import Batch, Output
-from strop.training.needs import Need
+from strop.training.requirements import Need
 from strop.types import Metrics
 
 

@@ -15,9 +15,9 @@ from torch.nn import functional
 from strop.errors import ConfigurationError
 from strop.roles import Loss
 from strop.training.arithmetic.siblings import margins, per_group
-from strop.training.arithmetic.verdicts import VERDICTS, verdict_scores
+from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
-from strop.training.needs import Aux, Need
+from strop.training.requirements import Aux, Need
 from strop.types import Metrics
 
 STRENGTH = Aux("strength")  # how strongly others prefer the labelled one of a pair, and whether they are too sure

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 from strop.errors import ConfigurationError
 from strop.roles import Loss
-from strop.training.arithmetic.verdicts import VERDICTS, verdict_scores
+from strop.training.arithmetic.verdict_logits import VERDICTS, verdict_scores
 from strop.training.batch import Batch, Output
-from strop.training.needs import Need
+from strop.training.requirements import Need
 from strop.types import Metrics
 
 

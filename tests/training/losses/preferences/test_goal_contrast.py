@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from strop.disk.folder import RunFolder, read_rows
-from strop.disk.ledger import Ledger
 from strop.errors import ConfigurationError
 from strop.generate.reward_model import RewardModel
+from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
-from strop.start.launch import launch
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.training.batch import Batch
 from strop.training.losses.preferences.goal_contrast import GoalContrast
 from tests.building import Said, make_batch, written
-from tests.models import save_pocket_like
+from tests.tiny_models import save_pocket_like
 
 
 def s(x: float) -> float:

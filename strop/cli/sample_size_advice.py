@@ -1,0 +1,75 @@
+"""What `strop eval` says beside scores: how two models differ task by task, and how many tasks show a difference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from strop.evaluation import Score
+from strop.stats.intervals import Difference
+from strop.stats.paired_difference import over_tasks
+from strop.stats.sample_size import Kind, TaskSpread, spread_of
+
+if TYPE_CHECKING:
+    from strop.cli.evaluate import Question
+
+_ATTEMPTS = (1, 2, 4, 8, 16, 32)
+_MEANT: dict[Kind, str] = {
+    "even": "same tasks, the gain the same in all",
+    "uneven": "same tasks, the gain in as few as can be",
+    "different": "different tasks for each",
+}
+
+
+def differences(scores: list[Score], others: list[Score]) -> dict[str, Difference]:
+    """Of each world and of all tasks together."""
+    names = [f"{score.source} level {score.level}" for score in scores]
+    pairs = [(score.shares, other.shares) for score, other in zip(scores, others, strict=True)]
+    found = {name: over_tasks(*pair) for name, pair in zip(names, pairs, strict=True)}
+    if len(pairs) > 1:
+        joined = [[share for pair in pairs for share in pair[side]] for side in (0, 1)]
+        found["all"] = over_tasks(joined[0], joined[1])
+    return found
+
+
+def against_table(question: Question, scores: list[Score], others: list[Score]) -> Group:
+    """A row per world: the difference in points with its interval."""
+    title = Text(f"{question.model} less {question.against}, task by task")
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("world", "points", "95%"):
+        table.add_column(name, justify="left" if name == "world" else "right")
+    for name, found in differences(scores, others).items():
+        colour = "green" if found.low > 0 else ("red" if found.high < 0 else "default")
+        interval = f"{100 * found.low:+.1f} to {100 * found.high:+.1f}"
+        table.add_row(escape(name), f"[{colour}]{100 * found.mean:+.1f}[/]", interval)
+    return Group(title, table)
+
+
+def spread_over(scores: list[Score]) -> TaskSpread:
+    """Of all tasks that were tried."""
+    pairs = [pair for score in scores for pair in zip(score.right, score.counted, strict=True)]
+    return spread_of([right for right, _ in pairs], [counted for _, counted in pairs])
+
+
+def planned(gain: float, spread: TaskSpread) -> dict[Kind, dict[str, int]]:
+    """Tasks by attempts at each, for each kind of difference."""
+    return {kind: {str(k): spread.tasks(gain, k, kind) for k in _ATTEMPTS} for kind in _MEANT}
+
+
+def plan_text(gain: float, spread: TaskSpread, tasks: int, attempts: int) -> Group:
+    """The plan as a table, and what the tasks at hand show."""
+    head = f"tasks that show a difference of {100 * gain:g} points between two models (95% interval, 80% of trials):"
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("attempts at each")
+    for k in _ATTEMPTS:
+        table.add_column(str(k), justify="right")
+    for name, counts in planned(gain, spread).items():
+        table.add_row(_MEANT[name], *(f"{count:,}" for count in counts.values()))
+    shown = (
+        f"{tasks:,} tasks with {attempts} attempts each show {100 * spread.gain(tasks, attempts):.1f} points or more"
+    )
+    return Group(head, table, shown)

@@ -1,0 +1,40 @@
+"""Every token is trained exactly `lag` versions after it was written: staleness as something to set in experiments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.control.admission.support.admission_state import Standing
+from strop.errors import ConfigurationError
+from strop.roles import Pace
+
+
+@dataclass(frozen=True)
+class ExactLag(Pace):
+    """A queue `lag` draws long: a step waits until all that was admitted is done, then trains on the oldest of it.
+
+    The first `lag` steps train on what version 0 wrote. No weights change while something is written, so runs with lag
+    are the same each time, too. `steps` are those of the run: nothing is made that no step is left for; 0: endless.
+    """
+
+    lag: int  # versions
+    steps: int = 0  # of the run; 0: endless
+
+    @property
+    def is_ordered(self) -> bool:
+        return True
+
+    def __post_init__(self) -> None:
+        if self.lag < 0 or self.steps < 0:
+            raise ConfigurationError(f"ExactLag needs lag >= 0 and steps >= 0, got {self.lag} and {self.steps}")
+
+    def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
+        return running + waiting < self._depth(step) * groups_per_step
+
+    def draws(self, standing: Standing) -> int:
+        is_full = len(standing.waiting) >= self._depth(standing.step) * standing.groups_per_step
+        return standing.groups_per_step if is_full and not standing.running else 0
+
+    def _depth(self, step: int) -> int:
+        """Draws that are made ahead."""
+        return min(self.lag + 1, self.steps - step) if self.steps else self.lag + 1

@@ -1,0 +1,1 @@
+"""What admission rules see of a run."""

@@ -1,0 +1,34 @@
+"""A second wave of attempts where the whole first one failed (Guide, 2506.13923; ReLIFT, 2506.07527).
+
+Reading: lost is a task whose own attempts were all paid 0, within `tolerance`. Attempts that were paid less (a wrong
+format) or only cut off say nothing about how hard it is, and those that the world failed never count.
+Papers: guide, relift
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.errors import ConfigurationError
+from strop.roles import Budget
+from strop.success import is_lost
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class AgainWhenLost(Budget):
+    """`size` attempts at every task, and `more` at one that nobody solved; what those are is the strategy's affair."""
+
+    size: int = 8  # attempts at every task
+    more: int = 8  # attempts more, where all failed
+    tolerance: float = 0.001  # of a reward of 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.more < 1:
+            raise ConfigurationError(f"AgainWhenLost needs size >= 1 and more >= 1, got {self.size} and {self.more}")
+
+    def attempts(self, group: Group) -> int:
+        if not group.trajectories:
+            return self.size
+        is_first = len(group.trajectories) <= self.size
+        return self.more if is_first and is_lost(group.own, self.tolerance) else 0

@@ -1,0 +1,1 @@
+"""Parts that several pass-rate estimators share: task tables, embeddings, calibration."""

@@ -1,0 +1,65 @@
+"""The negative control of any curriculum: what it chooses stands for something else, by a permutation that stays.
+
+Evidence reaches the curriculum under its true name, so it knows as much as without; only the way from what it knows to
+what is tried is cut. Chance, repetition and costs stay: whatever advantage is left does not come from the choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.task_pool import Pool
+from strop.errors import ConfigurationError
+from strop.roles import Belief, Sampler, World
+from strop.types import Task
+
+
+@dataclass
+class Permuted(Sampler):
+    """Another task of the pool in place of each that `inner` chooses, or the next one of another world.
+
+    The permutation is one circle, so that nothing stands for itself. A task that was written during the run stays.
+    """
+
+    inner: Sampler
+    worlds: tuple[World, ...]  # those of `inner`
+    tasks: int = 0  # most of each world, where `inner` chooses among tasks; 0: it chooses among worlds
+    seed: int = 0
+    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _pool: Pool | None = field(default=None, init=False, repr=False, compare=False)
+    _others: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # by place, or by world
+
+    def __post_init__(self) -> None:
+        self._shelves = Shelves(self.worlds)
+        self._pool = Pool(self.worlds, self.tasks) if self.tasks else None
+        count = len(self.worlds) if self._pool is None else len(self._pool)
+        if count < 2:
+            what = "world: give tasks=N, if it chooses among tasks" if self._pool is None else "task"
+            raise ConfigurationError(f"Permuted needs 2 to choose from, got {count} {what}")
+        self._others = circle(count, self.seed)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        task = self.inner.next(step, belief)
+        if self._pool is None:
+            arm = self._shelves.arm(task)
+            return task if arm is None else self._shelves.take(self._others[arm])
+        place = self._pool.place(task)
+        return task if place is None else self._pool.task(self._others[place])
+
+    def state(self) -> dict[str, Any]:
+        return self._shelves.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._shelves.restore(state)
+
+
+def circle(count: int, seed: int) -> list[int]:
+    """Who stands for each: the next one along a random order of all."""
+    order = np.random.default_rng([seed, count]).permutation(count)
+    others = np.empty(count, dtype=np.int64)
+    others[order] = np.roll(order, -1)
+    return [int(place) for place in others]

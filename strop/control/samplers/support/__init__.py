@@ -1,0 +1,1 @@
+"""Parts that several samplers share: bandit arms, task pools, mixtures."""

@@ -1,0 +1,64 @@
+"""Tasks that were written during the run, between those that another sampler chooses.
+
+WebRL (2411.02337) tries only what its critic finds within reach: with a `band`, the run's belief is asked at the draw.
+Papers: webrl
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import Belief, Sampler
+from strop.stats.task_lineage import plain, unplain
+from strop.types import Task
+
+MOST = 256  # written tasks that wait; beyond, the oldest is forgotten
+_ROUNDING = 1e-9
+
+
+@dataclass
+class WithWritten(Sampler):
+    """Every written task once, the oldest first; `share` of all draws as long as any waits, evenly spread."""
+
+    inner: Sampler
+    share: float = 0.5  # of the draws; what is not written by then comes from the inner sampler
+    band: tuple[float, float] = (0.0, 1.0)  # success to foresee; what lies outside when its turn comes is forgotten
+    _waiting: dict[str, Task] = field(default_factory=dict, init=False, repr=False, compare=False)  # by id
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(f"WithWritten needs 0 < share <= 1, got {self.share}")
+        if not 0 <= self.band[0] <= self.band[1] <= 1:
+            raise ConfigurationError(f"WithWritten needs a band within 0..1, the lower end first, got {self.band}")
+
+    def offer(self, task: Task) -> None:
+        self._waiting.setdefault(task.id, task)
+        while len(self._waiting) > MOST:
+            del self._waiting[next(iter(self._waiting))]
+
+    def next(self, step: int, belief: Belief) -> Task:
+        self._num_drawn += 1
+        is_due = self._quota(self._num_drawn) > self._quota(self._num_drawn - 1)
+        while is_due and self._waiting:
+            task = self._waiting.pop(next(iter(self._waiting)))
+            if self._is_within(task, step, belief):
+                return task
+        return self.inner.next(step, belief)
+
+    def _is_within(self, task: Task, step: int, belief: Belief) -> bool:
+        low, high = self.band
+        return (low, high) == (0.0, 1.0) or low <= float(belief.foresee([task], step)[0][0]) <= high
+
+    def _quota(self, draws: int) -> int:
+        return math.floor(draws * self.share + _ROUNDING)
+
+    def state(self) -> dict[str, Any]:
+        return {"num_drawn": self._num_drawn, "waiting": [plain(task) for task in self._waiting.values()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn = int(state["num_drawn"])
+        self._waiting = {data["id"]: unplain(data) for data in state["waiting"]}

@@ -1,0 +1,80 @@
+"""Groups that came to nothing since the last step: which gate dropped them, and what the policy did in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from strop.success import success
+from strop.types import Group, Verdict
+
+_PATIENCE = 50  # draws' worth of groups, before a run that gets no others is called starved
+_SHOWN = 3  # reasons of a gate that are told
+
+
+@dataclass
+class Dropped:
+    """Those dropped on purpose are counted apart: they end a run only where nothing else has come for long."""
+
+    gates: dict[str, Counter[str]] = field(default_factory=dict)  # by the name of the gate, then by reason
+    on_purpose: Counter[str] = field(default_factory=Counter)  # by reason, with nothing else between them
+    right: int = 0  # groups in which all own attempts were right, and were dropped
+    wrong: int = 0
+    num_seen: int = 0  # whatever became of them, in the whole run
+
+    def add(self, group: Group, verdict: Verdict) -> None:
+        """Hear what became of a group, kept or not."""
+        self.num_seen += 1
+        if verdict.is_meant:
+            self.on_purpose[verdict.reason] += 1
+            return
+        self.on_purpose.clear()
+        if verdict.group is None:
+            self.leave_out(verdict.by, verdict.reason)
+            solved = [success(attempt) > 0.5 for attempt in group.own]
+            self.right += bool(solved) and all(solved)
+            self.wrong += bool(solved) and not any(solved)
+
+    def leave_out(self, by: str, reason: str) -> None:
+        """One that no gate has seen, or that a gate dropped."""
+        self.gates.setdefault(by, Counter())[reason] += 1
+
+    def clear(self) -> None:
+        """A step was made."""
+        self.gates.clear()
+        self.on_purpose.clear()
+        self.right = self.wrong = 0
+
+    @property
+    def count(self) -> int:
+        """Of groups that nobody meant to lose."""
+        return sum(reasons.total() for reasons in self.gates.values())
+
+    def is_too_many(self, groups_per_step: int) -> bool:
+        return max(self.count, self.on_purpose.total()) > _PATIENCE * groups_per_step
+
+    def told(self) -> str:
+        """Why there is nothing to train on, with the numbers and what would help."""
+        told = []
+        if self.gates:
+            by_gate = [f"{name or 'others'} {each.total()} ({_listed(each)})" for name, each in self.gates.items()]
+            told.append(f"{self.count} groups were dropped meanwhile: {', '.join(by_gate)}{self._alike()}")
+        if self.on_purpose:
+            told.append(
+                f"the last {self.on_purpose.total()} groups were left out on purpose ({_listed(self.on_purpose)}): "
+                "some task has to be attempted and kept"
+            )
+        return "; ".join(told) or "nothing is running"
+
+    def _alike(self) -> str:
+        if not self.right + self.wrong:
+            return ""
+        remedy = "harder tasks" if self.right > self.wrong else "easier tasks, more attempts at each or longer replies"
+        return (
+            f". All of the policy's own attempts were right in {self.right} of them and wrong in {self.wrong}: "
+            f"the run needs {remedy}"
+        )
+
+
+def _listed(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count}x {reason}" for reason, count in reasons.most_common(_SHOWN))

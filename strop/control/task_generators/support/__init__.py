@@ -1,0 +1,1 @@
+"""Parts that several task generators share: prompts, validation, probing."""

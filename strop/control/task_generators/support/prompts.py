@@ -1,0 +1,83 @@
+"""How writers ask for tasks: of an adviser, or of the policy itself; and how an answer becomes a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
+from strop.errors import AdviserError
+from strop.roles import Adviser, Agent, Environment
+from strop.stats.task_lineage import child
+from strop.text.llm_prompt import question, told
+from strop.types import Message, Sampling, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Dialogue, Player
+
+_FORM = " Write [task], then the new problem, then [answer], then its answer, and nothing else."
+_KEPT = " Write [task], then the new problem, and nothing else; never say the answer."
+REQUESTS: Mapping[str, str] = {
+    "simpler": "Rewrite the problem so that it is easier to solve and has the same answer." + _KEPT,
+    "reworded": "Say the same problem in another way, as hard as it is, with the same answer." + _KEPT,
+    "similar": "Write another problem of the same kind, as hard as this one." + _FORM,
+    "easier": "Write a problem of the same kind that needs fewer steps." + _FORM,
+    "harder": "Write a problem of the same kind that needs one more step." + _FORM,
+    "concepts": "Name the concepts that one needs to solve the problem, one per line and nothing else.",
+    "about": "Write a problem of the same kind that needs all of these ideas." + _FORM,
+    "solved": "Solve the problem. Write [answer], then the answer and nothing else.",
+    "breadth": "Write a new problem from the same field that is rarer." + _FORM,
+    "constraints": "Add one more condition to the problem." + _FORM,
+    "deepen": "Ask about the same thing in more depth." + _FORM,
+    "concretise": "Replace what is general in the problem by something concrete." + _FORM,
+    "reasoning": "Rewrite the problem so that it needs several more steps." + _FORM,
+    "complicate": "Give the problem data that are harder to read." + _FORM,
+    "compared": "Are the two problems equivalent? Write Equal or Not Equal and nothing else.",
+    "mended": "The reply is wrong. Write a new problem that trains what it got wrong." + _FORM,
+}
+_ADVISED = Sampling(max_tokens=512)
+
+
+@dataclass(frozen=True)
+class _Once(Agent):
+    """Reads this in place of the task and replies once; the world is not asked."""
+
+    text: str
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        dialogue.restart([Message("user", self.text)])
+        if not dialogue.is_cut:
+            await dialogue.reply()
+        return ()
+
+
+async def asked(adviser: Adviser | None, text: str, play: Player) -> str:
+    """What an adviser says; without one, what the policy itself says, whose tokens count and are never trained on."""
+    start = play.another()
+    if adviser is not None:
+        return await adviser.ask([Message("user", text)], _ADVISED, start.key)
+    return final_answer((await play(start, _Once(text))).reply)
+
+
+async def asked_for(adviser: Adviser | None, wanted: str, play: Player, **parts: str) -> str:
+    """The answer to one of the requests."""
+    return await asked(adviser, question(REQUESTS[wanted], wanted=wanted, **parts), play)
+
+
+async def advice(adviser: Adviser | None, wanted: str, play: Player, **parts: str) -> dict[str, str]:
+    """The same in parts."""
+    return told(await asked_for(adviser, wanted, play, **parts))
+
+
+async def rewritten(adviser: Adviser | None, wanted: str, parent: Task, play: Player, **parts: str) -> Task:
+    """The task that the answer holds, with its own answer."""
+    said = await advice(adviser, wanted, play, task=prompt_of(parent), answer=parent.answer, **parts)
+    if not said.get("task") or not said.get("answer"):
+        raise AdviserError(f"asked for a problem and its answer ({wanted}), there is no {missing(said)} in the reply")
+    return child(parent, said["task"], said["answer"])
+
+
+def missing(said: Mapping[str, str]) -> str:
+    return " and no ".join(name for name in ("task", "answer") if not said.get(name))

@@ -1,0 +1,115 @@
+"""What writers write, checked in this one place before a sampler may have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from strop.capabilities import TakesOffers, outermost
+from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.environments.data.lookup import world_of
+from strop.errors import AdviserError
+from strop.roles import World
+from strop.types import Group, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+    from strop.generate.policy import Policy
+    from strop.observe.metrics.step_metrics import Tally
+    from strop.run import Run
+
+_LOOKED_AT = 16  # tasks of a world that show whether its questions say their answers
+
+
+@dataclass
+class Offers:
+    """Between the run's writer and its sampler; what is taken and what is refused, and why, is counted."""
+
+    run: Run
+    policy: Policy
+    tally: Tally
+    _telling: dict[tuple[str, int], list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    async def written(self, group: Group, play: Player) -> list[Task]:
+        """What follows from a group; nothing where whoever was asked did not answer."""
+        if self.run.writer is None or not group.trajectories:
+            return []
+        try:
+            return await self.run.writer(group, play)
+        except AdviserError:
+            self.tally.offered("adviser_failed")
+            return []
+
+    def hand(self, tasks: Sequence[Task]) -> None:
+        """Give the sampler those that may be trained on."""
+        for task in tasks:
+            refused = self.refusal(task)
+            self.tally.offered(refused)
+            for _, sampler in [] if refused else outermost(self.run.sampler, TakesOffers):
+                sampler.offer(task)
+
+    def refusal(self, task: Task) -> str:
+        """Why a written task may not be trained on; empty where it may."""
+        asked, world = prompt_of(task).strip(), world_of(self.run.worlds, task)
+        if not asked:
+            return "empty"
+        if asked in self._kept or (self._is_split and is_heldout(asked)):
+            return "held_out"
+        if not self.policy.fits(task):
+            return "too_long"
+        if world.is_inline and not _is_readable(world, task):
+            return "unreadable"
+        return "holds_answer" if self._leaks(world, task) else ""
+
+    def _leaks(self, world: World, task: Task) -> bool:
+        """Whether its text says the answer, raw or as its world spells it, where most of the world's own do not.
+
+        The choices of a question and the numbers of `make 23 from 2 3 7` say it in every task.
+        """
+        name = (world.name, world.level)
+        if name not in self._telling:
+            count = world.num_tasks()
+            own = [_says(world, world.task(index)) for index in range(min(count or _LOOKED_AT, _LOOKED_AT))]
+            self._telling[name] = [2 * sum(each) > len(own) for each in zip(*own, strict=True)]
+        return any(says and not usual for says, usual in zip(_says(world, task), self._telling[name], strict=True))
+
+    @cached_property
+    def _worlds(self) -> tuple[World, ...]:
+        return (*self.run.worlds, *self.run.evaluation.unseen)
+
+    @cached_property
+    def _is_split(self) -> bool:
+        """Whether a world without an end is measured on, where the text itself decides its side."""
+        return any(world.num_tasks(heldout=True) is None for world in self._worlds)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        """What finite worlds keep for measuring; looked up once, since there may be as many as there are tasks."""
+        places = ((world, place) for world in self._worlds for place in range(world.num_tasks(heldout=True) or 0))
+        return frozenset(prompt_of(world.task(place, heldout=True)).strip() for world, place in places)
+
+
+def _is_readable(world: World, task: Task) -> bool:
+    """Whether its world can judge replies to it; one whose answer it cannot read would fail every attempt."""
+    try:
+        world.check(task, "")
+    except Exception:  # whatever a world does with an answer that is none of its own
+        return False
+    return True
+
+
+def _says(world: World, task: Task) -> list[bool]:
+    """Whether a text says the answer, in each spelling."""
+    spellings: list[Callable[[str], str]] = [str.strip, *([world.answer] if world.is_inline else [])]
+    return [holds(prompt_of(task), spell(task.answer)) for spell in spellings]
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether a text says an answer in whole words and whole numbers: 5 is not in 45, 5.2 or 2.5."""
+    if not answer:
+        return False
+    found = rf"(?<![\w.])(?<!\d,){re.escape(answer)}(?!\w|[.,]\d)"
+    return re.search(found, text, re.IGNORECASE) is not None

@@ -1,0 +1,70 @@
+"""A world in which help can be asked for (2502.04576): the reply `help` has the next step taken by one who knows it.
+
+Reading: an intervention is the world's own right reply, told and carried out; it costs the turn in which it was asked.
+Papers: self-regulation
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.wrappers.around import Around
+from strop.errors import ConfigurationError
+from strop.roles import Environment
+from strop.types import Message, Observation, Task
+
+HELP = "help"
+
+
+def asks(reply: Message) -> bool:
+    """Whether a reply asks for help, and for nothing else."""
+    return reply.content.strip() == HELP
+
+
+@dataclass(frozen=True)
+class HelpOffered(Around):
+    """`inner`, which helps at most `most` times in an attempt, whatever the policy plans to spend."""
+
+    most: int = 3  # helps of an attempt
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ConfigurationError(f"HelpOffered needs most >= 1, got {self.most}")
+
+    def environment(self) -> Helping:
+        inner = self.inner.environment()
+        demonstrating(inner)  # or there is nobody to help
+        return Helping(inner, self.most)
+
+
+@dataclass
+class Helping(Environment):
+    """One attempt; what help did is told before what the world says to it."""
+
+    inner: Environment
+    left: int = 3
+    _most: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._most = self.left
+
+    async def reset(self, task: Task) -> None:
+        self.left = self._most
+        await self.inner.reset(task)
+
+    async def step(self, reply: Message) -> Observation:
+        if not asks(reply):
+            return await self.inner.step(reply)
+        if self.left <= 0:
+            return Observation((Message("tool", "error: no help is left"),), done=False, reward=0.0)
+        self.left -= 1
+        shown = self.demonstrate()
+        answer = await self.inner.step(shown)
+        return Observation((Message("tool", shown.content), *answer.messages), answer.done, answer.reward)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def demonstrate(self) -> Message:
+        return demonstrating(self.inner).demonstrate()

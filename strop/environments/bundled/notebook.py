@@ -1,0 +1,104 @@
+"""Tables to look into with Python: `table 4831: range?`; the numbers are `x` in a notebook, and shown nowhere.
+
+Every reply is a thought and then a cell to run, or the answer. The level is the number of cells that it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from strop.environments.data.heldout_split import draw, prompt_of, require_level
+from strop.environments.format.think_tags import final_answer, final_number, think
+from strop.environments.single_turn import SingleTurn
+from strop.environments.tools.python_notebook import Cells
+from strop.environments.tools.tool import offered
+from strop.environments.tools.toolbox import ToolboxEnvironment, calling
+from strop.roles import World
+from strop.types import Message, Task
+
+
+class TableFigure(NamedTuple):
+    """What is asked for, the cells that find it, and what it is."""
+
+    name: str
+    cells: tuple[str, ...]
+    of: Callable[[list[int]], int]
+
+
+FIGURES = {
+    1: (
+        TableFigure("sum", ("sum(x)",), sum),
+        TableFigure("top", ("max(x)",), max),
+        TableFigure("low", ("min(x)",), min),
+        TableFigure("count", ("len(x)",), len),
+    ),
+    2: (
+        TableFigure("range", ("a=max(x)", "a-min(x)"), lambda x: max(x) - min(x)),
+        TableFigure("mean", ("a=sum(x)", "a//len(x)"), lambda x: sum(x) // len(x)),
+        TableFigure("middle", ("a=sorted(x)", "a[len(x)//2]"), lambda x: sorted(x)[len(x) // 2]),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Notebook(World):
+    """The world of tables."""
+
+    level: int
+    seed: int = 0
+    cells: Cells = field(default_factory=Cells)  # where code runs
+    name: ClassVar[str] = "notebook"
+    is_inline: ClassVar[bool] = True
+    reads_calls: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_level(self.name, self.level, min(FIGURES), max(FIGURES))
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
+
+    def environment(self) -> NotebookEnvironment:
+        return NotebookEnvironment(SingleTurn(self), (self.cells,))
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(final_answer(reply) == task.answer)
+
+    def answer(self, reply: str) -> str:
+        return final_number(reply)
+
+    def solution(self, task: Task) -> str:
+        return think([task.answer], task.answer)
+
+    def _make(self, stream: random.Random) -> Task:
+        number, figure = stream.randrange(1000, 10_000), stream.choice(FIGURES[self.level])
+        prompt = f"table {number}: {figure.name}?"
+        answer = str(figure.of(table(number)))
+        return Task((Message("user", prompt),), answer, self.name, self.level, tools=(offered(self.cells),))
+
+
+@dataclass
+class NotebookEnvironment(ToolboxEnvironment):
+    """Puts the table into the notebook, and knows which cells find what is asked for."""
+
+    async def reset(self, task: Task) -> None:
+        await super().reset(task)
+        for tool in self._own.values():
+            if isinstance(tool, Cells):
+                tool.begin(f"x = {json.dumps(table(int(prompt_of(task).split()[1].removesuffix(':'))))}")
+
+    def demonstrate(self) -> Message:
+        name = prompt_of(self.task).split()[2].removesuffix("?")
+        (figure,) = (each for each in FIGURES[self.task.level] if each.name == name)
+        if len(self.heard) < len(figure.cells):
+            return calling(self.tools[0], think([name], ""), code=figure.cells[len(self.heard)])
+        return Message("assistant", think([self.heard[-1]], self.heard[-1]))
+
+
+def table(number: int) -> list[int]:
+    """The same numbers in every world."""
+    stream = random.Random(f"table/{number}")
+    return [stream.randrange(100) for _ in range(stream.randint(5, 15))]

@@ -1,0 +1,222 @@
+"""How a program is found in a reply, and what comes of it on inputs: it runs in the box, and nowhere else.
+
+Inputs go in and what the function returns is printed. What should have come is compared out here and never told in
+there, so that nothing a program does or prints can make it right; how it failed is its own word.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.errors import ConfigurationError, DataError
+from strop.sandbox.confine import best_wall
+from strop.sandbox.execution import Allowance, Ending, Ran
+from strop.sandbox.python_pool import PythonBox
+from strop.sandbox.unconfined_python import PlainProcess
+from strop.types import Task
+from strop.workers.untrusted_answers import NoAnswer
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+Isolation: TypeAlias = Literal["walls", "process"]
+_FENCE = "```"
+_AT_ONCE = 4  # programs side by side
+_MEMORY, _OUTPUT = 128 << 20, 1 << 16  # bytes
+_LONGEST_ERROR = 200
+# what runs in the box; what a program itself prints goes nowhere, and each answer leaves before the next call
+_DRIVER = """
+import io, json, sys
+told, sys.stdout = sys.stdout, io.StringIO()
+def say(*said): print(json.dumps(said), file=told, flush=True)
+def place(trace):
+    line = 0
+    while trace:
+        line = trace.tb_lineno if trace.tb_frame.f_code.co_filename == "<reply>" else line
+        trace = trace.tb_next
+    return line
+def tried(work, *given):
+    try: return ("value", work(*given))
+    except MemoryError: raise
+    except SyntaxError as error: return ("syntax", error.lineno or 0, type(error).__name__)
+    except BaseException as error: return ("error", place(error.__traceback__), type(error).__name__)
+asked, space = json.loads(sys.stdin.read()), {"__name__": "reply"}
+def load():
+    exec(compile(asked["program"], "<reply>", "exec"), space)
+    return space[asked["function"]]
+found = tried(load)
+if found[0] != "value": say(*found)
+else:
+    for given in asked["inputs"]:
+        answer = tried(found[1], *given)
+        try: say(*answer)
+        except (TypeError, ValueError, RecursionError) as error: say("error", 0, type(error).__name__)
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a reply gives as its program, and where in the reply it begins."""
+
+    text: str
+    start: int = 0
+
+    def line(self, number: int) -> tuple[int, int]:
+        """First character of a line and the one behind its last, in the reply; lines are counted from 1."""
+        lines = self.text.split("\n")
+        begin = self.start + sum(len(line) + 1 for line in lines[: number - 1])
+        return begin, begin + len(lines[number - 1])
+
+
+def program_in(reply: str) -> Program:
+    """What stands in the last fence behind the working, or all that stands there; a working without end has none."""
+    at = reply.rfind(CLOSE)
+    if at < 0 and OPEN in reply:
+        return Program("", len(reply))
+    begin, end = (at + len(CLOSE) if at >= 0 else 0), len(reply)
+    fences = reply.count(_FENCE, begin)
+    if fences:
+        last = reply.rfind(_FENCE)
+        end = last if fences > 1 else end
+        opening = reply.rfind(_FENCE, begin, last) if fences > 1 else last
+        begin = reply.find("\n", opening, end) + 1 or end  # behind the language's name
+    return Program(reply[begin:end], begin)
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Calls of a function and what should come of each; `Task.answer` of a programming task, as text."""
+
+    function: str
+    inputs: tuple[list[Any], ...]  # the arguments of each call
+    outputs: tuple[Any, ...]
+    solution: str = ""  # a program that is right
+
+    def __str__(self) -> str:
+        return json.dumps([self.function, self.inputs, self.outputs, self.solution])
+
+
+def cases_of(task: Task) -> Cases:
+    """The tests of a task."""
+    match json.loads(task.answer or "null"):
+        case [str(function), list(inputs), list(outputs), str(solution)] if len(inputs) == len(outputs) > 0:
+            return Cases(function, tuple(inputs), tuple(outputs), solution)
+    raise DataError(f"task {task.id} of {task.source} has no tests: it is no programming task")
+
+
+class Finding(enum.Enum):
+    """What came of a program; whatever it is, it is the program's doing."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    ERROR = "error"  # it raised, crashed, or asked for what nobody may have
+    SYNTAX = "syntax"
+    TIME = "time"
+    MEMORY = "memory"
+    OUTPUT = "output"
+
+
+_ENDINGS = {Ending.TIMEOUT: Finding.TIME, Ending.MEMORY: Finding.MEMORY, Ending.OUTPUT: Finding.OUTPUT}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a program fared on tests."""
+
+    finding: Finding
+    passed: tuple[bool, ...]  # each test
+    line: int = 0  # where it failed, by its own word; 0: nowhere in particular
+    error: str = ""  # its name, by its own word
+
+    @property
+    def is_right(self) -> bool:
+        return self.finding is Finding.RIGHT
+
+    @property
+    def share(self) -> float:
+        """Of the tests, those passed."""
+        return sum(self.passed) / len(self.passed)
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What a program failed of."""
+        return {f"found/{each.value}": float(each is self.finding) for each in Finding if each is not Finding.RIGHT}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Where programs are tried: behind walls, or with isolation="process" behind none."""
+
+    isolation: Isolation = "walls"  # process: what the model writes runs with the rights of the user
+    seconds: float = 2.0  # for all tests of a program
+    _boxes: list[PythonBox | PlainProcess] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.isolation not in ("walls", "process"):
+            raise ConfigurationError(f"isolation is walls or process, got {self.isolation!r}")
+        if not self.seconds > 0:
+            raise ConfigurationError(f"a trial needs seconds > 0, got {self.seconds:g}")
+
+    def problems(self, run: Run) -> list[str]:
+        """Model-written programs are not run where nothing holds them."""
+        if self.isolation == "process" or best_wall() is not None:
+            return []
+        return [
+            "this machine has no wall that a program cannot leave: use Linux on x86-64 with seccomp filters, or say "
+            "isolation=process, and what the model writes runs with your rights"
+        ]
+
+    async def of(self, reply: str, cases: Cases) -> Trial:
+        """Try the program in a reply; a box that could not run it raises, which is no verdict."""
+        return judged(await self._ran(reply, cases.function, cases.inputs), cases.outputs)
+
+    async def said(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> list[str]:
+        """What the program in a reply says to each input: lines as text, some missing where it ended before."""
+        return (await self._ran(reply, function, inputs)).stdout.split("\n")[: len(inputs)]
+
+    async def _ran(self, reply: str, function: str, inputs: Sequence[list[Any]]) -> Ran:
+        asked = {"program": program_in(reply).text, "function": function, "inputs": inputs}
+        if not self._boxes:
+            self._boxes.append(PlainProcess() if self.isolation == "process" else PythonBox(at_once=_AT_ONCE))
+        ran = await self._boxes[0].run(_DRIVER, json.dumps(asked), Allowance(self.seconds, _MEMORY, _OUTPUT))
+        if ran.is_worlds_fault:
+            raise NoAnswer(f"the box could not run the program: {ran.ending.value}: {ran.stderr[:_LONGEST_ERROR]}")
+        return ran
+
+    async def close(self) -> None:
+        while self._boxes:
+            await self._boxes.pop().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"isolation": self.isolation, "seconds": self.seconds, "_boxes": []}
+
+
+def judged(ran: Ran, outputs: Sequence[Any]) -> Trial:
+    """Compare what was printed with what should have come, text with text: nothing of it is read but how it failed."""
+    said = ran.stdout.split("\n")[: len(outputs)]
+    wanted = [json.dumps(["value", output]) for output in outputs]
+    passed = tuple(place < len(said) and said[place] == line for place, line in enumerate(wanted))
+    if all(passed):
+        return Trial(Finding.RIGHT, passed)
+    if ran.ending in _ENDINGS:
+        return Trial(_ENDINGS[ran.ending], passed)
+    for line in said:
+        match _read(line):
+            case [("error" | "syntax") as kind, int(place), str(name)]:
+                return Trial(Finding(kind), passed, max(place, 0), name)
+    is_whole = len([line for line in said if line]) == len(outputs)
+    return Trial(Finding.WRONG if is_whole else Finding.ERROR, passed)
+
+
+def _read(line: str) -> Any:
+    if not line.startswith(('["error', '["syntax')) or len(line) > _LONGEST_ERROR:
+        return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,1 @@
+"""Tasks from files and datasets, splits, and answers in replies."""

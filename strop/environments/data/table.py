@@ -1,0 +1,120 @@
+"""Tasks from a table: a JSONL or JSON file, or a Hugging Face dataset (parquet, CSV, or a saved folder)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from strop.environments.data import answer_extraction
+from strop.environments.data.finite_set import FixedTasks
+from strop.environments.data.hf_dataset import dataset_rows, has_split, title_of
+from strop.environments.data.rows import COMPLETION, columns_of, missing_answer, task_of
+from strop.environments.single_turn import SingleTurn
+from strop.errors import ConfigurationError, DataError, nearest
+from strop.roles import World
+from strop.types import FilePath, Task
+
+
+@dataclass(frozen=True)
+class Table(World):
+    """One task per row, right when the answer that `rule` finds in the reply is the row's (see `answers.py`)."""
+
+    path: FilePath
+    rule: str = "auto"
+    prompt_column: str = ""  # empty: the first of prompt, messages, question, problem
+    answer_column: str = ""  # empty: the first of answer, solution, ground_truth, reward_model
+    split: str = "train"  # of a dataset
+    heldout_split: str = "test"  # of a dataset, to measure on; where it has none, a share of `split`
+    heldout_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.rule not in answer_extraction.RULES:
+            raise ConfigurationError(
+                f"there is no rule {self.rule!r} for answers: {nearest(self.rule, answer_extraction.RULES)}"
+            )
+
+    @property
+    def name(self) -> str:
+        return title_of(Path(self.path))
+
+    @property
+    def level(self) -> int:
+        return 0
+
+    @property
+    def is_inline(self) -> bool:
+        """Mathematics is read by a package that is not ours, so not in this process."""
+        return self.chosen[0] != "math"
+
+    @property
+    def pays(self) -> bool:
+        return self.is_inline
+
+    @property
+    def is_answered(self) -> bool:
+        return self.chosen[0] != "none"  # or rewards of somebody's own must judge replies
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return self._tasks.task(index, heldout)
+
+    def num_tasks(self, heldout: bool = False) -> int:
+        return self._tasks.num_tasks(heldout)
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self, self.pays)
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(answer_extraction.is_right(self.chosen[0], reply, task.answer))
+
+    def answer(self, reply: str) -> str:
+        return answer_extraction.spelled(self.chosen[0], reply)
+
+    def solution(self, task: Task) -> str:
+        """The reply that a row brings, or one that gives its answer."""
+        brought = columns_of(task).get(COMPLETION)
+        return brought if isinstance(brought, str) else answer_extraction.solution(self.chosen[0], task.answer)
+
+    @cached_property
+    def chosen(self) -> tuple[str, str]:
+        """The rule by which answers are found, and why it was taken."""
+        if self.rule != "auto":
+            return self.rule, "as asked for"
+        if self._read[1]:
+            return "none", self._read[1]
+        return answer_extraction.chosen_rule([task.answer for task in self._read[0]])
+
+    def leave_out(self, ids: frozenset[str]) -> None:
+        """Serve these no more."""
+        vars(self)["_tasks"] = self._tasks.without(ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # rows are read again where needed
+
+    @cached_property
+    def _tasks(self) -> FixedTasks:
+        if has_split(Path(self.path), self.heldout_split) and self.heldout_split != self.split:
+            return FixedTasks.apart(self._read[0], self._rows(self.heldout_split)[0], self.path)
+        return FixedTasks.split(self._read[0], self.heldout_share, self.path)
+
+    @cached_property
+    def _read(self) -> tuple[list[Task], str]:
+        return self._rows(self.split)
+
+    def _rows(self, split: str) -> tuple[list[Task], str]:
+        """Tasks of a split, and what is said where none of them has an answer; some without are an error."""
+        path = Path(self.path)
+        if not path.exists():
+            raise DataError(f"{path} does not exist")
+        tasks, missing = list[Task](), list[str]()
+        for place, row in dataset_rows(path, split):
+            try:
+                tasks.append(task_of(row, self.name, self.prompt_column, self.answer_column))
+                if self.rule != "none" and (said := missing_answer(row, self.answer_column)):
+                    missing.append(f"{place}: {said}")
+            except ValueError as error:
+                raise DataError(f"{place}: {error}") from None
+        if missing and (len(missing) < len(tasks) or self.rule != "auto"):
+            raise DataError(missing[0])
+        return tasks, missing[0] if missing else ""

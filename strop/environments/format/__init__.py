@@ -1,0 +1,1 @@
+"""How a reply is laid out: think tags, actions, hints, demonstrations."""

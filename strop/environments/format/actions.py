@@ -1,0 +1,34 @@
+"""What a reply does in a world: the kind of action and its arguments, to compare with what an expert would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from strop.environments.format.think_tags import between, final_answer
+from strop.types import Message
+
+_OPEN, _CLOSE = "<call>", "</call>"
+ANSWER = "answer"  # the kind of a reply without a call
+
+
+@dataclass(frozen=True)
+class Action:
+    """One call, or an answer; of no kind where a reply cannot be read as one of them."""
+
+    kind: str = ""
+    arguments: str = ""
+
+    @property
+    def is_formed(self) -> bool:
+        return self.kind != ""
+
+
+def action_in(reply: Message) -> Action:
+    """The one action of a reply; none where its working has no end, a call is not closed, or there are several."""
+    text = final_answer(reply.content)
+    calls = [f"{call.name} {call.arguments}" for call in reply.tool_calls] or between(text, _OPEN, _CLOSE)
+    if not calls:
+        return Action(ANSWER, text) if text and _OPEN not in text and _CLOSE not in text else Action()
+    kind, _, arguments = calls[0].strip().partition(" ")
+    is_one = len(calls) == 1 and text.count(_OPEN) <= 1
+    return Action(kind, arguments.strip()) if is_one else Action()

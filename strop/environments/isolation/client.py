@@ -1,0 +1,87 @@
+"""Our end of a process that holds a world: how it is started, what it is asked, and how its answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.types import Message, Observation, Task, ToolCall
+from strop.workers.child import Child
+from strop.workers.pickled_parts import packed
+from strop.workers.untrusted_answers import NoAnswer, entries, number, shown
+
+_ITS_OWN = "a process of its own"
+_LONGEST_ERROR = 500
+_ROLES = ("system", "user", "assistant", "tool")
+_Read = TypeVar("_Read")
+
+
+class WorldRaised(NoAnswer):
+    """The environment raised, and its process is as well as before."""
+
+
+async def started(world: World) -> Child:
+    """A process that has loaded the world."""
+    part = packed(world, f"world {world.name}", _ITS_OWN)
+    process = Child("strop.environments.isolation.worker")
+    try:
+        ready = (await process.ask({}, {"world": part})).head
+        if "error" in ready:
+            raise ConfigurationError(
+                f"world {world.name} cannot be loaded in {_ITS_OWN}: {ready['error']}; "
+                "define it in a file that can be imported there"
+            )
+        entries(ready, ready=bool)
+    except BaseException:
+        await process.kill()
+        raise
+    return process
+
+
+async def asked(
+    process: Child,
+    head: dict[str, Any],
+    subject: Task | Message | None,
+    seconds: float,
+    read: Callable[[dict[str, Any]], _Read],
+) -> _Read:
+    """What an environment in there says; `head` holds the verb and the environment's number."""
+    question = {"subject": packed(subject, f"a {type(subject).__name__}", _ITS_OWN)}
+    answer = (await process.ask(head, question, seconds)).head
+    if "error" in answer:
+        raise WorldRaised(str(answer["error"])[:_LONGEST_ERROR])
+    return read(answer)
+
+
+def nothing(answer: dict[str, Any]) -> None:
+    entries(answer)
+
+
+def demonstrated(answer: dict[str, Any]) -> str | None:
+    """What to reply next; None where the environment cannot say."""
+    said = entries(answer, shown=object)["shown"]
+    if said is not None and not isinstance(said, str):
+        raise NoAnswer(f"answered {shown(said)}, need a reply")
+    return said
+
+
+def is_alone(answer: dict[str, Any]) -> bool:
+    """Whether the world left no process running."""
+    return entries(answer, is_alone=bool)["is_alone"] is True
+
+
+def observation(answer: dict[str, Any]) -> Observation:
+    """What the world answered to a reply."""
+    plain = entries(entries(answer, observation=dict)["observation"], messages=list, done=bool, reward=object)
+    reward = None if plain["reward"] is None else number(plain["reward"])
+    return Observation(tuple(_message(each) for each in plain["messages"]), plain["done"], reward)
+
+
+def _message(plain: Any) -> Message:
+    found = entries(plain, role=str, content=str, tool_calls=list)
+    if found["role"] not in _ROLES:
+        raise NoAnswer(f"answered a message of role {shown(found['role'])}, need one of {', '.join(_ROLES)}")
+    calls = (entries(call, name=str, arguments=str) for call in found["tool_calls"])
+    return Message(found["role"], found["content"], tuple(ToolCall(**call) for call in calls))

@@ -1,0 +1,122 @@
+"""Any world in processes of its own: one that hangs, crashes or forks fails its attempt and nothing else.
+
+A deadline alone cannot help against a world that blocks the event loop (`time.sleep`, a tight loop, a C extension) or
+ends the process. One process serves one attempt at a time, is used again after an attempt that ended well, and is
+killed with all it started after any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from strop.environments.isolation.client import asked, demonstrated, is_alone, nothing, observation, started
+from strop.environments.wrappers.versioned import check_undated
+from strop.roles import Environment, World
+from strop.types import Message, Observation, Task
+from strop.workers.child import Child
+from strop.workers.foreign_checks import answered, checked
+from strop.workers.untrusted_answers import NoAnswer
+
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True)
+class Apart(World):
+    """The same tasks and checks; environments answer within `seconds` or are killed."""
+
+    world: World
+    seconds: float = 60.0
+    _idle: list[Child] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_undated(self.world, "Apart")
+
+    @property
+    def name(self) -> str:
+        return self.world.name
+
+    @property
+    def level(self) -> int:
+        return self.world.level
+
+    @property
+    def pays(self) -> bool:
+        return self.world.pays
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return self.world.task(index, heldout)
+
+    def check(self, task: Task, reply: str) -> float:
+        return checked(self.world, task, reply)
+
+    def answer(self, reply: str) -> str:
+        return answered(self.world, reply)
+
+    def num_tasks(self, heldout: bool = False) -> int | None:
+        """How many different tasks there are; None where they are endless."""
+        return self.world.num_tasks(heldout)
+
+    def environment(self) -> Environment:
+        return InsideApart(self)
+
+    async def lend(self) -> Child:
+        """A process that holds the world and is nobody else's; `take_back` ends that."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.is_alive:
+                return process
+            await process.kill()
+        return await started(self.world)
+
+    def take_back(self, process: Child) -> None:
+        self._idle.append(process)
+
+    async def close(self) -> None:
+        """End all idle processes."""
+        while self._idle:
+            await self._idle.pop().kill()
+
+    def __reduce__(self) -> Any:
+        return Apart, (self.world, self.seconds)  # processes stay where they are
+
+
+@dataclass
+class InsideApart(Environment):
+    """The parent's end of one environment."""
+
+    home: Apart
+    _process: Child | None = field(default=None, init=False, repr=False, compare=False)
+
+    async def reset(self, task: Task) -> None:
+        self._process = await self.home.lend()
+        await self._ask("reset", task, nothing)
+
+    async def step(self, reply: Message) -> Observation:
+        return await self._ask("step", reply, observation)
+
+    async def shown(self) -> str | None:
+        """What to reply next, where the environment in there knows."""
+        return await self._ask("demonstrate", None, demonstrated)
+
+    async def close(self) -> None:
+        if self._process is None:
+            return
+        has_ended = await self._ask("close", None, is_alone)
+        process, self._process = self._process, None
+        if has_ended:
+            self.home.take_back(process)
+        else:
+            await process.kill()  # and with it what the world left running
+
+    async def _ask(self, verb: str, subject: Task | Message | None, read: Callable[[dict[str, Any]], _Read]) -> _Read:
+        """An answer that is not as it should be, or a cancellation, ends the process."""
+        if self._process is None:
+            raise NoAnswer("its process is gone")
+        try:
+            return await asked(self._process, {"verb": verb, "number": 0}, subject, self.home.seconds, read)
+        except BaseException:
+            process, self._process = self._process, None
+            await process.kill()
+            raise

@@ -1,0 +1,1 @@
+"""Tasks about replies to other tasks: verdicts, rankings, preferences."""

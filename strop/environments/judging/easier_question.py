@@ -1,0 +1,73 @@
+"""Another, easier question about the same task: is this the answer, or which of these is it?
+
+The task behind is kept in `Task.answer`, where the policy never sees it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.environments.judging.derived import Derived
+from strop.environments.single_turn import SingleTurn, Solves
+from strop.environments.wrappers.no_reward import Unpaid
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.types import Task
+
+_TRIES = 1000  # tasks whose answers are looked at
+
+
+@dataclass(frozen=True)
+class Easier(Derived):
+    """A world of one reply whose tasks are asked otherwise; a subclass says how, and what its replies answer."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world.environment(), SingleTurn | Unpaid):
+            raise ConfigurationError(f"{self.world.name} is no world of one reply: its answers cannot be shown")
+
+    def check(self, task: Task, reply: str) -> float:
+        return float(self.answer(reply) == key_of(task))
+
+    def solution(self, task: Task) -> str:
+        return worked(self.world, task)
+
+
+def asked(inner: Task, question: str, key: str, name: str) -> Task:
+    """A task with a question behind its own, whose right reply is `key`."""
+    *before, last = inner.messages
+    secret = json.dumps({"key": key, "id": inner.id, "asked": last.content, "answer": inner.answer})
+    return Task((*before, replace(last, content=f"{last.content} {question}")), secret, name, inner.level)
+
+
+def key_of(task: Task) -> str:
+    return str(json.loads(task.answer)["key"])
+
+
+def behind(task: Task, source: str) -> Task:
+    """The task that a question was put behind."""
+    secret = json.loads(task.answer)
+    *before, last = task.messages
+    messages = (*before, replace(last, content=secret["asked"]))
+    return Task(messages, secret["answer"], source, task.level, secret["id"], task.tools)
+
+
+def worked(world: World, task: Task) -> str:
+    """A reply with the working of the task behind, where its world knows it, and the key as answer."""
+    whole = world.solution(behind(task, world.name)) if isinstance(world, Solves) else ""
+    working, closed, _ = whole.rpartition(CLOSE)
+    return f"{working}{closed}{key_of(task)}" if working.startswith(OPEN) else key_of(task)
+
+
+def wrong_answers(world: World, index: int, heldout: bool) -> Iterator[str]:
+    """Answers of the tasks that follow, each once; the same question, or the same answer, is none."""
+    task = world.task(index, heldout)
+    seen = {task.answer}
+    for other in (world.task(index + ahead, heldout) for ahead in range(1, _TRIES)):
+        if other.answer not in seen and prompt_of(other) != prompt_of(task):
+            seen.add(other.answer)
+            yield other.answer
+    raise ConfigurationError(f"{world.name}:{world.level} has only {len(seen)} different answers in {_TRIES} tasks")

@@ -1,0 +1,75 @@
+"""Any world with worked tasks as a search for mistakes: where does this solution first go wrong (FAPO, 2510.22543)?
+
+The answer shown is always right, so that it says nothing: flawed solutions are those that reach it by a wrong step.
+Reading: half of all solutions are clean; the others have one step whose result is off by 1 to 9.
+Papers: fapo
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from dataclasses import dataclass
+
+from strop.capabilities import Hints
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import think
+from strop.environments.judging.derived import Derived
+from strop.environments.judging.first_error_question import CLEAN, located, question_about, steps_of
+from strop.errors import ConfigurationError
+from strop.types import Message, Task
+
+_ALL = 1000  # steps: more than any working has
+_LARGEST_SLIP = 9
+_RESULT = re.compile(r"(?<==)[0-9]+$")
+
+
+@dataclass(frozen=True)
+class FirstError(Derived):
+    """Shows task, answer and a solution in numbered steps; the reply is the number of the first wrong one, or -1."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.world, Hints):
+            raise ConfigurationError(f"FirstError needs a world that knows its working, {self.world.name} does not")
+
+    @property
+    def name(self) -> str:
+        return f"first-error-{self.world.name}"
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        inner = self.world.task(index, heldout)
+        steps, wrong = self._solution(inner)
+        shown = think(steps, inner.answer)
+        asked = question_about(prompt_of(inner), inner.answer, shown)
+        secret = json.dumps({"wrong": wrong, "steps": len(steps_of(shown))})
+        return Task((Message("user", asked),), secret, self.name, inner.level)
+
+    def check(self, task: Task, reply: str) -> float:
+        wrong, steps = truth(task)
+        return float(located(reply, steps) == wrong)
+
+    def answer(self, reply: str) -> str:
+        found = located(reply, _ALL)
+        return "" if found is None else str(found)
+
+    def solution(self, task: Task) -> str:
+        return str(truth(task)[0])
+
+    def _solution(self, inner: Task) -> tuple[list[str], int]:
+        """The steps of a working, one of them perhaps wrong, and which."""
+        assert isinstance(self.world, Hints)
+        stream = random.Random(f"first-error/{inner.id}")
+        steps = self.world.hint(inner, _ALL).split()
+        places = [place for place, step in enumerate(steps) if _RESULT.search(step)]
+        if stream.random() < 0.5 or not places:
+            return steps, CLEAN
+        place, slip = stream.choice(places), stream.randint(1, _LARGEST_SLIP)
+        steps[place] = _RESULT.sub(lambda found: str(int(found.group()) + slip), steps[place])
+        return steps, place
+
+
+def truth(task: Task) -> tuple[int, int]:
+    """The first wrong step, and how many there are."""
+    secret = json.loads(task.answer)
+    return int(secret["wrong"]), int(secret["steps"])

@@ -1,0 +1,33 @@
+"""Any world as yes or no: Curr-ReFT's first stage (2503.07065) shows an answer and asks whether it is right.
+
+Reading: a wrong answer is that of another task of the same world; half of all are right, so that guessing earns 1/2.
+Papers: curr-reft
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from strop.environments.format.think_tags import final_answer
+from strop.environments.judging.easier_question import Easier, asked, wrong_answers
+from strop.types import Task
+
+
+@dataclass(frozen=True)
+class Judged(Easier):
+    """`47+12=? is it 59?`, and the reply is yes or no."""
+
+    @property
+    def name(self) -> str:
+        return f"judged-{self.world.name}"
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        inner = self.world.task(index, heldout)
+        is_right = random.Random(f"judged/{inner.id}").random() < 0.5
+        shown = inner.answer if is_right else next(wrong_answers(self.world, index, heldout))
+        return asked(inner, f"is it {shown}?", "yes" if is_right else "no", self.name)
+
+    def answer(self, reply: str) -> str:
+        said = final_answer(reply)
+        return said if said in ("yes", "no") else ""

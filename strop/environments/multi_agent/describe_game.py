@@ -1,0 +1,97 @@
+"""A game for two: describe a number without saying it, so that a partner finds it. `describe 17`: `8+9`.
+
+The partner is whoever is asked what a description says: somebody who adds up, or another model. The level is the number
+of digits.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from strop.environments.data.heldout_split import draw, require_level
+from strop.environments.format.think_tags import final_answer, final_number
+from strop.roles import Adviser, Environment, World
+from strop.types import Message, Observation, Sampling, Task
+
+_SUM = re.compile(r"[0-9]{1,4}(?:\+[0-9]{1,4}){1,3}")
+_ROUNDS = 3
+_SAMPLING = Sampling(temperature=0.0, max_tokens=64)  # of the partner
+
+
+def described(reply: str) -> str:
+    """The description in a reply; empty: it is none."""
+    text = final_answer(reply)
+    return text if _SUM.fullmatch(text) else ""
+
+
+@dataclass
+class DescribeEnvironment(Environment):
+    """One game of `_ROUNDS` rounds; found in round k it earns 1 / k."""
+
+    partner: Adviser | None = None  # None: a rule that adds up
+    _task: Task = field(init=False, repr=False, compare=False)
+    _round: int = field(default=0, init=False, repr=False, compare=False)
+
+    async def reset(self, task: Task) -> None:
+        self._task, self._round = task, 0
+
+    async def step(self, reply: Message) -> Observation:
+        self._round += 1
+        text = described(reply.content)
+        if not text or self._task.answer in text.split("+"):
+            return Observation(done=True, reward=0.0)  # no description, or one that says the number: it is lost
+        guess = await self._guess(text)
+        if guess == self._task.answer:
+            return Observation(done=True, reward=1 / self._round)
+        is_over = self._round >= _ROUNDS
+        return Observation((Message("user", f"partner says {guess or 'nothing'}"),), done=is_over, reward=0.0)
+
+    async def _guess(self, text: str) -> str:
+        if self.partner is None:
+            return str(sum(map(int, text.split("+"))))
+        said = await self.partner.ask([Message("user", f"{text}=?")], _SAMPLING, self._round)
+        return final_number(said)
+
+    def demonstrate(self) -> Message:
+        """1 of the first digit apart: 10+7, 10+40; where that is the number itself, 1 apart: 9+1."""
+        number, first = int(self._task.answer), 10 ** (len(self._task.answer) - 1)
+        first = first if number > first else number - 1
+        return Message("assistant", f"{first}+{number - first}")
+
+
+@dataclass(frozen=True)
+class Describe(World):
+    """The world of numbers that must not be said."""
+
+    level: int
+    seed: int = 0
+    partner: Adviser | None = None  # who finds the number; None: a rule that adds up
+    name: ClassVar[str] = "describe"
+
+    @property
+    def is_inline(self) -> bool:
+        return True
+
+    def __post_init__(self) -> None:
+        require_level(self.name, self.level, 1, 4)
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return draw(f"{self.name}/{self.seed}/{self.level}/{index}", heldout, self._make)
+
+    def environment(self) -> DescribeEnvironment:
+        return DescribeEnvironment(self.partner)
+
+    def check(self, task: Task, reply: str) -> float:
+        """Whether a description says the number to somebody who adds up, and not by its name."""
+        terms = described(reply).split("+")
+        return float(terms != [""] and task.answer not in terms and sum(map(int, terms)) == int(task.answer))
+
+    def answer(self, reply: str) -> str:
+        return described(reply)
+
+    def _make(self, stream: random.Random) -> Task:
+        number = stream.randrange(max(10 ** (self.level - 1), 3), 10**self.level)
+        return Task((Message("user", f"describe {number}"),), str(number), self.name, self.level)

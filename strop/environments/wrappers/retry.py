@@ -1,0 +1,65 @@
+"""A world of one reply in which a wrong answer may be followed by others; all it says is that one was wrong (UFO).
+
+Papers: ufo
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.single_turn import SingleTurn
+from strop.environments.wrappers.around import Around
+from strop.errors import ConfigurationError
+from strop.roles import Environment
+from strop.types import Message, Observation, Task
+
+SPARE_REPLIES = 3  # without an answer, in one attempt
+_WRONG = Message("user", "wrong, try again")
+
+
+@dataclass(frozen=True)
+class TryAgain(Around):
+    """Up to `tries` answers, the last of which is the first right one; a right one is paid 1 whenever it comes.
+
+    A reply without an answer is no try. After the last wrong one nothing is said.
+    """
+
+    tries: int = 5  # answers of one attempt
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise ConfigurationError(f"TryAgain needs tries >= 1, got {self.tries}")
+        if not isinstance(self.inner.environment(), SingleTurn) or not self.inner.pays:
+            raise ConfigurationError(f"TryAgain needs a world of one reply that judges it, not {self.inner.name}")
+
+    def environment(self) -> Environment:
+        return _Trying(self, self.inner.environment())
+
+
+@dataclass
+class _Trying(Environment):
+    """One attempt."""
+
+    world: TryAgain
+    inner: Environment
+    answers: int = field(default=0, init=False)
+    replies: int = field(default=0, init=False)
+
+    async def reset(self, task: Task) -> None:
+        self.answers = self.replies = 0
+        await self.inner.reset(task)
+
+    async def step(self, reply: Message) -> Observation:
+        seen = await self.inner.step(reply)
+        self.replies += 1
+        self.answers += self.world.answer(reply.content) != ""
+        is_last = self.answers >= self.world.tries or self.replies >= self.world.tries + SPARE_REPLIES
+        done = seen.reward == 1.0 or is_last
+        return Observation(() if done else (_WRONG,), done, seen.reward)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    def demonstrate(self) -> Message:
+        return demonstrating(self.inner).demonstrate()

@@ -1,0 +1,28 @@
+"""Expert iteration's filter (Havrilla et al., 2403.04642): learn only from what succeeded.
+
+Carrying successes over rounds and removing duplicates are a buffer's questions, not this gate's.
+Papers: expert-iteration
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from strop.roles import Gate
+from strop.success import is_right
+from strop.types import Group, Verdict
+
+
+@dataclass(frozen=True)
+class Successes(Gate):
+    """Keep the attempts whose total reward reaches the threshold; drop the group if there is none."""
+
+    threshold: float = 1.0  # least reward of a success
+
+    def __call__(self, group: Group) -> Verdict:
+        # A weighted sum such as 0.7 + 0.2 + 0.1 is a rounding error short of 1.
+        kept = [attempt for attempt in group.scored if is_right(attempt.reward, self.threshold)]
+        if not kept:
+            return Verdict(None, f"no reward reaches {self.threshold:g}")
+        reason = f"kept {len(kept)} of {len(group.trajectories)} attempts"
+        return Verdict(replace(group, trajectories=kept), reason)

@@ -1,0 +1,1 @@
+"""LLM judges: how they are asked, and how their answers are read."""

@@ -1,0 +1,89 @@
+"""Who compares two replies to a task: a generative judge that answers with one token, or the world's own check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from strop.errors import ConfigurationError
+from strop.roles import World
+from strop.text.sanitize import set_in
+from strop.types import FilePath, Task
+from strop.workers.foreign_checks import checked
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A Bradley-Terry judge of the worlds' own checks: s(scale * (check of first - check of second) + bias).
+
+    It stands in where no judge was trained; `bias` is one for the first place, as real judges have.
+    """
+
+    worlds: tuple[World, ...]
+    scale: float = 4.0
+    bias: float = 0.0
+
+    def open(self) -> None:
+        """Make one task of each world, so that what it imports and reads is on no attempt's clock."""
+        for world in self.worlds:
+            world.task(0)
+
+    def first_wins(self, task: Task, first: str, second: str) -> float:
+        world = next((world for world in self.worlds if world.name == task.source), None)
+        if world is None:
+            raise ConfigurationError(f"Graded knows no world {task.source!r}, only {[w.name for w in self.worlds]}")
+        score = self.scale * (checked(world, task, first) - checked(world, task, second)) + self.bias
+        return 1 / (1 + math.exp(-score))
+
+
+@dataclass
+class Generative:
+    """A language model that reads the task and both replies and says which is better by the next token.
+
+    The verdict's probability is taken among the two verdict tokens alone. Each part of the question begins a line, and
+    no line of a reply can pass for one.
+    """
+
+    model: FilePath  # folder
+    verdicts: tuple[str, str] = ("1", "2")
+    question: str = "{task}\n1: {first}\n2: {second}\nbetter: "
+
+    _opened: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self) -> None:
+        """Load the model now, on no attempt's clock."""
+        self._ready()
+
+    def first_wins(self, task: Task, first: str, second: str) -> float:
+        import torch
+
+        model, control, ids = self._ready()
+        text = self.asked(task, first, second, control.twins.cover)
+        with torch.no_grad():
+            tokens = torch.tensor([control.encode(text)])
+            scores = model(input_ids=tokens).logits[0, -1, ids].float()
+        return float(scores.softmax(-1)[0])
+
+    def asked(self, task: Task, first: str, second: str, cover: Callable[[str], str] = str) -> str:
+        """What it reads; of control tokens, those of the question alone."""
+        told = "\n".join(message.content for message in task.messages)
+        task_, one, other = (cover(set_in(text)) for text in (told, first, second))
+        return self.question.format(task=task_, first=one, second=other)
+
+    def _ready(self) -> Any:
+        if self._opened is None:
+            from transformers import AutoTokenizer
+
+            from strop.models.control_tokens import ControlTokens
+            from strop.models.load_weights import read_model
+
+            control = ControlTokens.of(AutoTokenizer.from_pretrained(Path(self.model), local_files_only=True))
+            ids = [control.encode_content(verdict) for verdict in self.verdicts]
+            if any(len(each) != 1 for each in ids):
+                raise ConfigurationError(f"each verdict must be one token of {self.model}, got {ids}")
+            model = read_model(Path(self.model)).eval()
+            self._opened = (model, control, [each[0] for each in ids])
+        return self._opened

@@ -1,0 +1,49 @@
+"""Rubrics as text: how an adviser is asked for one and about one item of it, and what it says is read.
+
+An item bears points, which may be below 0: something that a reply must not do.
+"""
+
+from __future__ import annotations
+
+import re
+
+from strop.errors import AdviserError
+from strop.filter.judges.batch_ask import EXACT, key_of, text_of
+from strop.filter.judges.checklist_items import Item
+from strop.roles import Adviser
+from strop.text.llm_prompt import question
+from strop.types import Message, Task
+
+WANTED = (
+    "Write a rubric for replies to this task: one criterion per line, each with its points before it, negative for "
+    "what a reply must not do, as in 5: It names the author. or -3: It guesses."
+)
+JUDGED = "Does the reply meet the requirement? Answer with yes or no."
+_ITEM = re.compile(r"[ \t*]*(-?\d{1,6}(?:\.\d{1,6})?)[ \t]*[:.)][ \t]*(\S.*)")
+_VERDICT = re.compile(r"\b(yes|no)\b", re.IGNORECASE)
+
+
+def items_in(text: str) -> list[Item]:
+    """The items of a rubric, one per line; lines without points are left out."""
+    found = [_ITEM.fullmatch(line.rstrip()) for line in text.splitlines()]
+    return [Item(float(each.group(1)), each.group(2)) for each in found if each and float(each.group(1)) != 0]
+
+
+def is_met(text: str) -> bool | None:
+    """The first yes or no of an answer; None: there is none."""
+    found = _VERDICT.search(text)
+    return found.group(1).lower() == "yes" if found else None
+
+
+async def rubric_of(task: Task, writer: Adviser) -> list[Item]:
+    """The same for all who ask; one without any positive points cannot be earned and is none."""
+    asked = question(WANTED, task=text_of(task))
+    items = items_in(await answer(writer, asked))
+    if not any(item.weight > 0 for item in items):
+        raise AdviserError(f"there is no item with points to earn in the rubric for task {task.id}")
+    return items
+
+
+async def answer(adviser: Adviser, asked: str) -> str:
+    """What an adviser says to a question."""
+    return await adviser.ask([Message("user", asked)], EXACT, key_of(asked))

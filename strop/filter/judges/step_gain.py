@@ -1,0 +1,33 @@
+"""By how much a step helped: how an adviser is asked, and what it says is read (BAVT)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from strop.text.llm_prompt import judgement
+
+ASKED = (
+    "By how much did the last step help, from -100 (it did harm) to 100 (all that was missing)? Answer with the number."
+)
+_NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
+
+
+def question(task: str, earlier: Sequence[str], last: str) -> str:
+    """What an adviser reads; every step is one line, so that none can pass for another part."""
+    steps = [f"step: {step}" for step in earlier]
+    return judgement(ASKED, steps="\n".join([f"task: {' '.join(task.split())}", *steps, f"last step: {last}"]))
+
+
+def steps_in(text: str) -> tuple[list[str], str]:
+    """Earlier steps and the last one again, for advisers that are rules."""
+    lines = text.splitlines()
+    earlier = [line.removeprefix("step: ") for line in lines if line.startswith("step: ")]
+    (last,) = [line.removeprefix("last step: ") for line in lines if line.startswith("last step: ")]
+    return earlier, last
+
+
+def residual(answer: str) -> float | None:
+    """The first number of an answer as a share, held within -1 and 1; None: there is none."""
+    found = _NUMBER.search(answer)
+    return min(max(float(found.group()) / 100, -1.0), 1.0) if found else None

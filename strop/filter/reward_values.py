@@ -1,0 +1,145 @@
+"""What a reward said about each attempt: a finite number, or what was wrong instead of one."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import numbers
+from collections.abc import Awaitable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, TypeAlias
+
+from strop.errors import ConfigurationError
+from strop.filter.paid_text import Paid, Span
+from strop.roles import Reward
+from strop.types import Group
+from strop.workers.untrusted_answers import NoAnswer, entries, number, shown
+
+_LONGEST_ERROR = 500
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why there is no mark; a breach is a reward that broke its contract, which no attempt can cause."""
+
+    text: str
+    is_breach: bool = False
+    is_whole: bool = False  # the call failed, so that the guilty attempt is not known
+    is_spent: bool = False  # it ran out of time, memory or stack
+    is_death: bool = False  # its process ended; said by the parent alone
+
+
+Mark: TypeAlias = float | Paid | Fault
+
+
+async def marked(reward: Reward, group: Group, seconds: float | None = None) -> list[Mark]:
+    """One mark per attempt, whatever the reward does short of hanging or dying; one that waits has a deadline."""
+    try:
+        returned = reward(group)
+        if inspect.isawaitable(returned):
+            returned = await _in_time(returned, seconds)
+        return marks_of(returned, len(group.trajectories))
+    except Exception as error:
+        is_spent = isinstance(error, MemoryError | RecursionError)
+        fault = Fault(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR], is_whole=True, is_spent=is_spent)
+        return [fault] * len(group.trajectories)
+
+
+async def _in_time(work: Awaitable[Any], seconds: float | None) -> Any:
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError as error:
+        raise TimeoutError(f"no answer within {seconds:g} s" if deadline.expired() else str(error)) from error
+
+
+def marks_at_once(asker: Reward, inner: Reward, group: Group) -> Sequence[float | Paid]:
+    """What a reward says to another one, which does not wait."""
+    told = inner(group)
+    if isinstance(told, Awaitable):
+        raise ConfigurationError(_refusal(asker, inner, "marks at once", "is a coroutine"))
+    return told
+
+
+def plain_marks(asker: Reward, inner: Reward, group: Group) -> list[float]:
+    """What a reward says to another one, which can do nothing with places."""
+    told = marks_at_once(asker, inner, group)
+    if any(isinstance(mark, Paid) for mark in told):
+        raise ConfigurationError(_refusal(asker, inner, "plain numbers", "pays places"))
+    return [float(mark) for mark in told if not isinstance(mark, Paid)]
+
+
+def _refusal(asker: Reward, inner: Reward, need: str, instead: str) -> str:
+    return f"{type(asker).__name__} needs {need}, and {type(inner).__name__} {instead}"
+
+
+def marks_of(returned: Any, count: int) -> list[Mark]:
+    """Judge what a reward returned for `count` attempts."""
+    if returned is None or isinstance(returned, str | bytes) or not hasattr(returned, "__len__"):
+        problem = f"returned {_shown(returned)}, need a list of {count} numbers"
+    elif len(returned) != count:
+        problem = f"returned {len(returned)} values for {count} attempts"
+    else:
+        return [_mark(value) for value in returned]
+    return [Fault(problem, is_breach=True, is_whole=True)] * count
+
+
+def _mark(value: Any) -> Mark:
+    if isinstance(value, Paid):
+        numbers_of: list[Any] = [value.end, *(each for span in value.spans for each in (span.value, span.each))]
+        is_finite = all(isinstance(each, int | float) and math.isfinite(each) for each in numbers_of)
+        return value if is_finite else Fault(f"returned {_shown(value)}, need finite numbers")
+    is_number = isinstance(value, numbers.Real) or (hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0)
+    if not is_number:
+        return Fault(f"returned {_shown(value)}, need a number", is_breach=True)
+    mark = float(value)
+    return mark if math.isfinite(mark) else Fault(f"returned {mark}, need a finite number")
+
+
+def _shown(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} {value!r}"[:80]
+
+
+def to_json(marks: Sequence[Mark]) -> list[Any]:
+    """Marks as plain data."""
+    return [_plain(mark) for mark in marks]
+
+
+def _plain(mark: Mark) -> Any:
+    if isinstance(mark, Fault):
+        return [mark.text, mark.is_breach, mark.is_whole, mark.is_spent]
+    if isinstance(mark, Paid):
+        return {"end": mark.end, "spans": [astuple(span) for span in mark.spans]}
+    return mark
+
+
+def from_json(plain: Any, count: int) -> list[Mark]:
+    """Marks from plain data that nobody vouches for."""
+    if not isinstance(plain, list) or len(plain) != count:
+        raise NoAnswer(f"answered {shown(plain)}, need {count} marks")
+    return [_read(mark) for mark in plain]
+
+
+def _read(plain: Any) -> Mark:
+    if isinstance(plain, list):
+        return _fault(plain)
+    if isinstance(plain, dict):
+        found = entries(plain, end=int | float, spans=list)
+        return Paid(number(found["end"]), tuple(_span(span) for span in found["spans"]))
+    return number(plain)
+
+
+def _span(plain: Any) -> Span:
+    match plain:
+        case [int(turn), int(start), int(end), value, each, str(name)]:
+            return Span(turn, start, end, number(value), number(each), name[:_LONGEST_ERROR])
+    raise NoAnswer(f"answered {shown(plain)}, need three whole numbers, two numbers and a name")
+
+
+def _fault(plain: list[Any]) -> Fault:
+    match plain:
+        case [str(text), bool(is_breach), bool(is_whole), bool(is_spent)]:
+            return Fault(text[:_LONGEST_ERROR], is_breach, is_whole, is_spent)
+    raise NoAnswer(f"answered {shown(plain)}, need a text and three truth values")

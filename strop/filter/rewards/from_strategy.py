@@ -1,0 +1,40 @@
+"""Attempts whose worth their strategy knows, because it follows from others: a reflection by what it led to.
+
+Papers: r3l, evolving-rl
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from strop.filter.paid_text import Paid
+from strop.filter.reward_values import marks_at_once
+from strop.roles import Reward
+from strop.types import Group
+
+_NAME = "noted"  # the fact that a strategy leaves
+
+
+@dataclass(frozen=True)
+class Noted(Reward):
+    """The fact `noted` of an attempt that has it; what `inner` says of all others."""
+
+    inner: Reward
+
+    @property
+    def is_inline(self) -> bool:
+        return self.inner.is_inline
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def weight(self) -> float:
+        return self.inner.weight
+
+    def __call__(self, group: Group) -> list[float | Paid]:
+        others = [attempt for attempt in group.trajectories if _NAME not in attempt.facts]
+        told = marks_at_once(self, self.inner, replace(group, trajectories=others))
+        marks = dict(zip((attempt.id for attempt in others), told, strict=True))
+        return [marks[each.id] if each.id in marks else each.facts[_NAME] for each in group.trajectories]

@@ -1,0 +1,33 @@
+"""Dense pay for programs (2410.17621, 2502.01715): what a judge of lines says at the end of each.
+
+Readings: pay is divided by the number of lines, so that more lines earn no more; blank lines and comments earn nothing.
+Papers: prm-code, prlcoder
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from strop.filter.judges.arithmetic_steps import StepJudge
+from strop.filter.paid_text import Paid
+from strop.roles import Reward
+from strop.types import Group, Trajectory
+
+
+@dataclass(frozen=True)
+class JudgedLines(Reward):
+    """Each line is paid its score, held within -1 and 1, / the number of lines, at its last token."""
+
+    judge: StepJudge  # who scores lines
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where its judge is
+
+    def __call__(self, group: Group) -> list[Paid]:
+        return [self._paid(attempt) for attempt in group.trajectories]
+
+    def _paid(self, attempt: Trajectory) -> Paid:
+        steps = self.judge.steps(attempt)
+        held = [min(max(step.value, -1.0), 1.0) / len(steps) for step in steps]
+        return Paid(0.0, tuple(replace(step, value=value) for step, value in zip(steps, held, strict=True)))

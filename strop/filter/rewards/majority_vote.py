@@ -1,0 +1,51 @@
+"""Agreement with the siblings in place of a label (MM-UPT, 2505.22453): the answer that most of them give is right.
+
+The release counts votes on raw text, lets replies without an answer vote, and gives a tie to whoever came first. Read
+here: answers vote in one spelling, a reply without one (or cut off) neither votes nor earns, and a tie is no label.
+
+Papers: mm-upt
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.data.lookup import world_of
+from strop.roles import Reward, World
+from strop.types import Group, Outcome, Trajectory
+from strop.workers.foreign_checks import answered
+
+
+@dataclass(frozen=True)
+class Majority(Reward):
+    """1 for the answer that more attempts give than any other, else 0; without such an answer 0 for all of them."""
+
+    worlds: tuple[World, ...]
+    weight: float = 1.0
+
+    is_relative: ClassVar[bool] = True
+
+    @property
+    def is_inline(self) -> bool:
+        return all(world.is_inline for world in self.worlds)
+
+    def __call__(self, group: Group) -> list[float]:
+        world = world_of(self.worlds, group.task)
+        given = [_answer(world, attempt) for attempt in group.trajectories]
+        label = most_frequent([answer for answer in given if answer])
+        return [float(bool(label) and answer == label) for answer in given]
+
+
+def most_frequent(answers: Sequence[str]) -> str:
+    """The answer with the most votes; empty where there is none, or two have equally many."""
+    ranked = Counter(answers).most_common(2)
+    is_tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
+    return ranked[0][0] if ranked and not is_tied else ""
+
+
+def _answer(world: World, attempt: Trajectory) -> str:
+    """Empty where there is none; what was cut off might have gone on."""
+    return answered(world, attempt.reply) if attempt.outcome is Outcome.FINISHED else ""

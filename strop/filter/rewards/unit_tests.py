@@ -1,0 +1,40 @@
+"""A program is paid for the tests that it passes (AceCoder, 2502.01718), which run in the box while others go on.
+
+Papers: acecoder
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from strop.environments.code_execution import Trials, cases_of
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import all_of
+from strop.roles import Reward
+from strop.types import Group, Trajectory
+
+FACT = "passed"  # share of the tests
+
+
+@dataclass(frozen=True)
+class PassedTests(Reward):
+    """all: 1 where every test passes, else 0. share: of the tests, those passed; special cases can raise that."""
+
+    form: Literal["all", "share"] = "all"
+    trials: Trials = field(default_factory=Trials)
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and the box does the work
+
+    def __post_init__(self) -> None:
+        if self.form not in ("all", "share"):
+            raise ConfigurationError(f"PassedTests has the forms all and share, got {self.form!r}")
+
+    async def __call__(self, group: Group) -> list[float]:
+        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory) -> float:
+        trial = await self.trials.of(attempt.reply, cases_of(attempt.task))
+        attempt.facts |= {FACT: trial.share, **trial.facts}
+        return trial.share if self.form == "share" else float(trial.is_right)

@@ -1,0 +1,217 @@
+"""Any program that talks to a model: it is given an address and a key, and what it asks are the attempt's turns.
+
+It finds OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY set, and its task on the standard
+input: JSON with `messages`, `tools` and `environment_key`. It may play in the task's world (`POST
+$STROP_URL/attempt/step` with that key) until the world is done, say once what it earned (`POST
+$STROP_URL/attempt/reward`, or a last line {"reward": 0.5}), or print its answer for the world to judge. What a program
+says of itself is believed: where it runs what the policy writes, let the world judge. The key that acts is another
+one than that which asks the policy, and stands in no variable, since what a program starts inherits its variables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from strop.capabilities import Closes, Learns, Refuses
+from strop.errors import ConfigurationError, EpisodeError, StropError
+from strop.generate.conversation import Talk
+from strop.generate.interfaces import Dialogue
+from strop.generate.rollout import WorldFailed
+from strop.roles import Agent, Environment
+from strop.sandbox.bubblewrap import Bubble, problem
+from strop.sandbox.execution import Allowance, Ending, Ran
+from strop.sandbox.unconfined_python import PlainCommand
+from strop.types import Group, Message, Metrics, Observation, Origin, Task
+from strop.workers.passing_folder import PassingFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strop.generate.serve.rollout_access import Attempts
+    from strop.generate.serve.serve_session import Visit
+    from strop.generate.serve.server import Door
+    from strop.run import Run
+
+_PROGRAMS = str(Path(__file__).parent.parent / "serve" / "example_clients")
+_CARRIER = str(Path(__file__).parent.parent / "serve" / "inside.py")
+_PORT = 8000  # within walls, where no other program is
+_SHOWN = 300  # characters of what a program complained
+
+
+@dataclass(eq=False)
+class OutsideProgram(Agent, Closes, Learns, Refuses):
+    """Runs `command` for each attempt; what ends late, or with an error, fails the attempt and is never a reward."""
+
+    command: str  # as a shell splits it; no shell runs it
+    pays: Literal["world", "line", "post"] = "world"  # who says what was earned
+    seconds: float = 300.0  # of one attempt
+    memory: int = 2 << 30  # bytes
+    isolation: Literal["walls", "process"] = "walls"  # process: the program may do whatever the user may
+    readable: tuple[str, ...] = ()  # files and folders that it may read within walls, beside files that it names
+    late: Literal["fails", "judged"] = "fails"  # judged: what was asked in time counts, and silence earned nothing
+    origin: ClassVar[Origin] = Origin.POLICY
+    _guests: Attempts | None = field(default=None, init=False, repr=False)
+    _door: Door | None = field(default=None, init=False, repr=False)
+    _address: str = field(default="", init=False, repr=False)
+    _folder: Any = field(default=None, init=False, repr=False)  # in which its door is
+    _counts: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not shlex.split(self.command) or not self.seconds > 0:
+            raise ConfigurationError(
+                f"OutsideProgram needs a command and seconds > 0, got {self.command!r}, {self.seconds:g}"
+            )
+        if self._files:  # by their whole path, since a run may be gone on with from anywhere
+            words = [str(Path(word).absolute()) if _is_file(word) else word for word in shlex.split(self.command)]
+            self.command = shlex.join(words)
+
+    def problems(self, run: Run) -> list[str]:
+        found = (
+            [] if find_spec("starlette") and find_spec("uvicorn") else ["OutsideProgram: pip install 'strop[serve]'"]
+        )
+        if self.isolation == "walls" and (why := problem(self._seen)):
+            found.append(f"OutsideProgram runs what a model drives: {why}, or say isolation=process")
+        return found
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError("a program cannot be taken up in the middle of an attempt")
+        await environment.reset(task)
+        guests, answers, failures = await self._opened(), list[Observation](), list[Exception]()
+        key, visit = guests.admit(cast(Talk, dialogue))
+
+        async def step(reply: Message) -> Observation:
+            try:
+                answers.append(await environment.step(reply))
+            except EpisodeError:
+                raise  # its caller's mistake: the answer is 409, and the episode stays as it is
+            except (StropError, WorldFailed) as failure:
+                failures.append(failure)
+                raise
+            return answers[-1]
+
+        visit.step, visit.hears_reward = step, self.pays == "post"
+        try:
+            ran = await self._run(task, key, guests.let_act(visit))
+        finally:
+            await guests.end(key)
+            self._count(visit)
+        await visit.settled()
+        if failures:
+            raise failures[0]  # whatever the program made of it
+        is_late = ran.ending is Ending.TIMEOUT and self.late == "judged" and len(dialogue.turns) > 0
+        if not is_late:
+            _check(ran, dialogue)
+        earned = await self._earned(ran, visit, answers, step, is_late)
+        return () if earned is None else (*(0.0,) * (len(dialogue.turns) - 1), earned)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """What was asked since the last step."""
+        told = {f"served/{name}": float(count) for name, count in self._counts.items()}
+        self._counts = {}
+        return told
+
+    async def close(self) -> None:
+        if self._door is not None:
+            await self._door.close()
+            self._folder.close()
+            self._door = self._guests = None
+
+    async def _opened(self) -> Attempts:
+        from strop.generate.serve.rollout_access import Attempts
+        from strop.generate.serve.server import Door
+
+        if self._guests is None:
+            self._guests, self._folder = Attempts(), PassingFolder()
+            self._door = Door(self._guests, path=str(self._folder.path / "door"))
+            self._opening = asyncio.ensure_future(self._door.open())
+        self._address = await asyncio.shield(self._opening)
+        return self._guests
+
+    async def _run(self, task: Task, key: str, environment_key: str) -> Ran:
+        told = {"messages": [_plain(each) for each in task.messages], "tools": [asdict(t) for t in task.tools]}
+        given = json.dumps({**told, "environment_key": environment_key})
+        allowance, words = Allowance(self.seconds, self.memory), self._words
+        if self.isolation == "process":
+            return await PlainCommand(_environment(self._address, key)).run(words, given, allowance)
+        door = str(self._folder.path / "door")
+        bubble = Bubble(tuple(sorted({door, *self._seen})), _environment(f"http://127.0.0.1:{_PORT}", key))
+        return await bubble.run([sys.executable, _CARRIER, door, str(_PORT), *words], given, allowance)
+
+    @property
+    def _seen(self) -> tuple[str, ...]:
+        """What it may read within walls, beside the system and the endpoint."""
+        named = {word for word in self._files if not word.startswith((sys.prefix, sys.base_prefix, "/usr/", "/bin/"))}
+        return tuple(sorted({_CARRIER, _PROGRAMS, sys.prefix, sys.base_prefix, *named, *self.readable}))
+
+    @property
+    def _files(self) -> list[str]:
+        """Files that the command names: a program, its settings."""
+        return [word for word in shlex.split(self.command) if _is_file(word)]
+
+    @property
+    def _words(self) -> list[str]:
+        words = [word.replace("{programs}", _PROGRAMS) for word in shlex.split(self.command)]
+        return [sys.executable, *words[1:]] if words[0] in ("python", "python3") else words
+
+    async def _earned(
+        self, ran: Ran, visit: Visit, answers: list[Observation], step: Any, is_late: bool
+    ) -> float | None:
+        match self.pays:
+            case "post" if visit.reward is not None:
+                return visit.reward
+            case "post" | "line" if is_late:
+                return 0.0
+            case "post":
+                raise WorldFailed("the program ended without a word of what it earned")
+            case "line":
+                return _line(ran.stdout)
+        if not answers and not is_late:
+            await step(Message("assistant", ran.stdout.strip()))
+        paid = [answer.reward for answer in answers if answer.reward is not None]
+        return sum(paid) if paid else 0.0 if is_late else None
+
+    def _count(self, visit: Visit) -> None:
+        for name, count in asdict(visit.served).items():
+            self._counts[name] = self._counts.get(name, 0) + count
+
+
+def _is_file(word: str) -> bool:
+    try:
+        return Path(word).is_file()
+    except (OSError, ValueError):  # text of a program, say
+        return False
+
+
+def _check(ran: Ran, dialogue: Dialogue) -> None:
+    """A program that could not do its work says nothing about the policy."""
+    if not ran.is_well:
+        why = {Ending.TIMEOUT: "did not end in time"}.get(ran.ending, f"ended with {ran.ending.value}, code {ran.code}")
+        raise WorldFailed(f"the program {why}: {ran.stderr[-_SHOWN:]}")
+    if not dialogue.turns:
+        raise WorldFailed("the program asked the policy nothing")
+
+
+def _line(printed: str) -> float:
+    lines = printed.strip().splitlines()
+    try:
+        return float(json.loads(lines[-1])["reward"])
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise WorldFailed(f'the last line is not {{"reward": NUMBER}}: {(lines or [""])[-1][:_SHOWN]!r}') from error
+
+
+def _environment(address: str, key: str) -> tuple[tuple[str, str], ...]:
+    told = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": key}
+    told |= {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": key, "STROP_URL": address}
+    return tuple(told.items())
+
+
+def _plain(message: Message) -> dict[str, str]:
+    return {"role": message.role, "content": message.content}

@@ -1,0 +1,33 @@
+"""A reply that a task shows is read as it was said, thoughts included, before the policy says what it thinks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.judging.preferences import asked_of, shown_by
+from strop.environments.judging.verdict import ASKED
+from strop.generate.interfaces import Dialogue
+from strop.roles import Agent, Environment
+from strop.types import Message, Origin, Task
+
+
+@dataclass(frozen=True)
+class JudgeShown(Agent):
+    """For tasks of `Preferences`: the reply is a turn of its own, as where verdicts are learned and asked for.
+
+    Many templates show of earlier replies only what stands behind their thoughts: the task's own messages would hide
+    what there is to judge.
+    """
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        dialogue.restart(asked_of(task))
+        dialogue.say(Message("assistant", shown_by(task)))
+        dialogue.hear((Message("user", ASKED),))
+        if dialogue.is_cut:
+            return (0.0,)  # no room for a verdict
+        answer = await environment.step(await dialogue.reply())
+        return 0.0, answer.reward or 0.0

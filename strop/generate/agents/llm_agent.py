@@ -1,0 +1,41 @@
+"""Let an adviser write every reply in the policy's place: a larger model, or a rule; a teacher of any vocabulary.
+
+Papers: ampo
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from strop.generate.interfaces import Dialogue
+from strop.roles import Adviser, Agent, Environment
+from strop.types import Message, Origin, Sampling, Task
+
+
+@dataclass(frozen=True)
+class Advised(Agent):
+    """The adviser reads what the policy would and its answer is said, at most `max_turns` times.
+
+    An adviser that does not answer raises `AdviserError`: whoever asked for the attempt goes on without it.
+    """
+
+    adviser: Adviser
+    sampling: Sampling = field(default_factory=lambda: Sampling(max_tokens=1024))  # of its answers
+    max_turns: int = 8  # of one attempt
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        heard, paid = list(task.messages), list[float | None]()
+        while len(paid) < self.max_turns and not dialogue.is_cut:
+            said = Message("assistant", await self.adviser.ask(heard, self.sampling, dialogue.key))
+            dialogue.say(said)
+            answer = await environment.step(said)
+            paid.append(answer.reward)
+            if answer.done:
+                break
+            dialogue.hear(answer.messages)
+            heard += [said, *answer.messages]
+        return tuple(reward or 0.0 for reward in paid) if any(reward is not None for reward in paid) else ()

@@ -1,0 +1,293 @@
+"""One attempt's conversation as tokens, in one context or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strop.backends import Completion, Stop
+from strop.errors import ConfigurationError
+from strop.generate.engines.wrappers.chunk_sampling import goes_on
+from strop.generate.engines.wrappers.streaming_wrapper import Told
+from strop.generate.limits import NO_LIMITS, Limits, Paused
+from strop.generate.turn_ops import NOBODY, as_context, extended, read_to_the_end, said
+from strop.types import IntArray, Message, Sampling, Start, Task, Tool, Turn
+
+if TYPE_CHECKING:
+    from strop.generate.policy import Policy
+
+_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+_NO_LOGPROBS = np.zeros(0, dtype=np.float32)
+
+
+@dataclass(eq=False)
+class Talk:
+    """Plays `Dialogue`; given turns whose last reply is unfinished go on inside that reply."""
+
+    policy: Policy
+    task: Task
+    start: Start
+    limits: Limits = NO_LIMITS
+    keys: list[int] = field(default_factory=list)  # hears of every further random key
+    voice: str = ""
+    tools: Sequence[Tool] = field(default=(), init=False)  # that replies of this context may call
+    stop: Stop = field(default=Stop.STOP, init=False)  # why the last reply ended
+    spelled: int = field(default=0, init=False)  # control tokens in what was said in any context, read as mere text
+    _turns: list[Turn] = field(default_factory=list, init=False)
+    _begun: Turn | None = field(default=None, init=False)  # a reply that has a beginning and no end yet
+    _begins: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # how the next reply will begin
+    _heard: list[Message] = field(default_factory=list, init=False)
+    _unread: IntArray = field(default_factory=lambda: _NOTHING, init=False)  # [P] what is read before the next reply
+    _is_fresh: bool = field(default=False, init=False)  # the next turn opens another context
+    _num_contexts: int = field(default=0, init=False)  # beside the first
+    _asides: list[Talk] = field(default_factory=list, init=False)
+    _main: Talk = field(init=False, repr=False)  # the conversation that this is an aside of, or itself
+    _promised: int = field(default=0, init=False)  # tokens that replies under way may write, in all contexts
+
+    def __post_init__(self) -> None:
+        self._main, self.tools = self, self.task.tools
+        self._turns = list(self.start.turns)
+        self._num_contexts = sum(turn.fresh for turn in self._turns)
+        if not self._turns:
+            messages = self.start.messages or self.task.messages
+            self._unread = self.policy.opening(messages, self.task)
+            self._heed(messages, self.task.tools)
+        elif self._room > 0 and not self._is_finished(self._turns[-1]):
+            self._begun = self._turns.pop()
+        if self.start.begins:
+            self._begin(self.policy.template.encode_reply(self.start.begins))
+
+    # ---- contexts
+
+    def restart(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> None:
+        """The next reply reads these alone: a summary in place of what came before, or another role."""
+        self._heard, self._begun, self._begins, self.voice = [], None, _NOTHING, voice
+        self._open(messages, tools)
+        self._is_fresh = True
+        self._num_contexts += 1
+        self.keys.append(self.key)
+
+    def aside(self, messages: Sequence[Message], voice: str = "", tools: Sequence[Tool] | None = None) -> Talk:
+        """Another conversation of the same attempt, which may go on beside this one."""
+        talk = self._another(voice)
+        talk._open(messages, tools)
+        return talk
+
+    def beside(self, voice: str = "") -> Talk:
+        """Another one that goes on from where this one stands: it reads all that was read and written so far."""
+        talk = self._another(voice)
+        talk._unread = np.concatenate([*self._before(), self._unread])
+        return talk
+
+    def otherwise(self, number: int, messages: Sequence[Message]) -> Talk:
+        """Another one that reads what stood before this one's reply of this number, the reply, and these messages."""
+        talk = self._another(self.voice)
+        before = self._before(number + 1)
+        talk._unread = np.concatenate([*before, self._after(self._turns[number], messages)])
+        talk._heard = list(messages)
+        self._heed(messages)
+        return talk
+
+    def _another(self, voice: str) -> Talk:
+        key = self.policy.derived_key(self.start.key, f"aside/{len(self._asides) + 1}")
+        start = replace(self.start, key=key, turns=(), begins="", messages=())
+        talk = Talk(self.policy, self.task, start, self.limits, self.keys, voice)
+        talk._main, talk.tools = self._main, self.tools
+        self._asides.append(talk)
+        self.keys.append(key)
+        return talk
+
+    def _open(self, messages: Sequence[Message], tools: Sequence[Tool] | None) -> None:
+        """What was said may be too long for a context of its own; that is then no mistake of anybody, and `is_cut`."""
+        self.tools = self.task.tools if tools is None else tools
+        self._unread = self.policy.template.opening(messages, self.tools)
+        self._heed(messages, self.tools)
+
+    def _heed(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> None:
+        self._main.spelled += len(self.policy.template.spelled(messages, tools))
+
+    @property
+    def key(self) -> int:
+        """The random key of this context: with one key for two, they would share random numbers (key, position)."""
+        number = self._num_contexts
+        return self.policy.derived_key(self.start.key, f"context/{number}") if number else self.start.key
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Those of asides first, so that contexts stay in one piece and the last word is this conversation's."""
+        others = [turn for talk in self._asides for turn in as_context(talk.turns)]
+        return (*others, *(as_context(self._turns) if others else self._turns))
+
+    @property
+    def last(self) -> Turn:
+        """This conversation's last turn, asides apart."""
+        return self._turns[-1]
+
+    @property
+    def num_read(self) -> int:
+        """Tokens of the context that the last reply was written behind."""
+        return sum(map(len, self._before(len(self._turns)))) - len(self._turns[-1].tokens)
+
+    @property
+    def is_cut(self) -> bool:
+        return self.stop is not Stop.STOP or self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be written, however the last reply ended."""
+        is_long = 0 < self.limits.turns <= len(self._main.turns)
+        return self._room <= 0 or is_long or self._left == 0
+
+    # ---- talking
+
+    def hear(self, messages: Sequence[Message]) -> None:
+        """Append what the world said; it is read before the next reply."""
+        if self._begun is not None:
+            return  # what the world said stands before the beginning of this reply already
+        if not self._turns:
+            raise ValueError("the world spoke before any reply; what it says first belongs in the task's messages")
+        self._heard += messages
+        self._heed(messages)
+        self._unread = self._after(self._turns[-1], self._heard)
+
+    async def reply(self, sampling: Sampling | None = None, tell: Callable[[IntArray], None] | None = None) -> Message:
+        """Let the policy write its next turn, as far as tokens asked for, context and limits go.
+
+        `tell` hears of the tokens while they are written.
+        """
+        if (pause := self._before_pause) == 0:
+            raise Paused  # the last reply ended just there
+        if pause is not None and not goes_on(self.policy.engine):
+            raise ConfigurationError("attempts that come back midway need an engine that writes from left to right")
+        asked = self._asked(sampling)
+        turn = self._begun or self._new_turn(asked)
+        context = np.concatenate([*self._before(), turn.prompt, turn.tokens])  # [P]
+        room = self.policy.context - len(context)
+        if room <= 0:
+            raise ValueError(f"the context of {self.policy.context} tokens is full; ask is_cut before reply")
+        bounds = [room, asked.max_tokens - len(turn.whole), self._left, pause]
+        limit = min(bound for bound in bounds if bound is not None)
+        if limit <= 0:  # its beginning alone is as long as a reply may be
+            return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
+        begun = len(turn.whole) if asked.stop else 0
+        limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, begun=begun)
+        self._main._promised += limit  # asides that reply at the same time share what is left
+        try:
+            engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
+            with self.policy.busy:
+                written = await engine.sample(context, limited, self.key)
+        finally:
+            self._main._promised -= limit
+        whole = self._joined(turn, written)
+        if self._turns and not whole.fresh:
+            size = len(whole.prompt) + len(whole.tokens)
+            self._turns[-1] = read_to_the_end(self._turns[-1], written.aux, size)
+        message = self._append(whole, written.stop)
+        if written.stop is Stop.LENGTH and len(written.tokens) == pause:
+            raise Paused
+        return message
+
+    def begin(self, text: str) -> None:
+        """The next reply begins with these words: given, so read and told, and not trained."""
+        self._begin(self.policy.template.encode_reply(text))
+
+    def say(self, message: Message) -> None:
+        """Append a turn that the policy did not write: certain (logprob 0) and by no weights (version -1)."""
+        end = self.policy.template.end
+        text, spelled = self.policy.spelled(message)
+        tokens = np.append(spelled, end)[: max(self._room, 0)]
+        is_whole = len(tokens) > 0 and tokens[-1] == end
+        turn = replace(said(self._new_turn(self._asked(None)), tokens), message=replace(message, content=text))
+        self._append(turn, Stop.STOP if is_whole else Stop.LENGTH)
+
+    # ---- tokens
+
+    def _asked(self, sampling: Sampling | None) -> Sampling:
+        asked, voice = sampling or self.start.sampling or self.policy.sampling, self.voice or self.start.voice
+        return replace(asked, voice=voice) if voice and not asked.voice else asked
+
+    def _new_turn(self, asked: Sampling) -> Turn:
+        """What is read, and nothing written yet."""
+        prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
+        nothing = Message("assistant", "")
+        given, told = len(self._begins), tuple(self._heard)
+        return Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, given=given, told=told)
+
+    def _begin(self, tokens: IntArray) -> None:
+        """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""
+        if self._begun is None:
+            self._begins = tokens
+        elif len(self._begun.tokens):
+            self._begun = said(self._begun, tokens)
+        else:
+            prompt = np.concatenate([self._begun.prompt, tokens])
+            self._begun = replace(self._begun, prompt=prompt, given=self._begun.given + len(tokens))
+
+    @property
+    def _num_written(self) -> int:
+        """In this conversation, asides apart."""
+        turns = [*self._turns, *([self._begun] if self._begun else [])]
+        return sum(len(turn.tokens) for turn in turns)
+
+    @property
+    def _num_in_all(self) -> int:
+        return self._num_written + sum(talk._num_in_all for talk in self._asides)
+
+    @property
+    def _left(self) -> int | None:
+        """Tokens that the attempt may still write, whichever of its contexts does; None: no limit."""
+        spent = self._main._num_in_all + self._main._promised
+        return max(self.limits.tokens - spent, 0) if self.limits.tokens else None
+
+    @property
+    def _before_pause(self) -> int | None:
+        """Tokens that this play may still write before it comes back; None: it does not."""
+        before = sum(len(turn.tokens) for turn in self.start.turns)
+        return self.start.pause - (self._num_written - before) if self.start.pause else None
+
+    @property
+    def _room(self) -> int:
+        """How many tokens the context still takes."""
+        now = [self._begun.prompt, self._begun.tokens] if self._begun else [self._unread, self._begins]
+        return self.policy.context - sum(map(len, (*self._before(), *now)))
+
+    def _before(self, number: int | None = None) -> list[IntArray]:
+        """What was read and written since the context last restarted; with a number, in the first so many turns."""
+        if number is None and (self._is_fresh or (self._begun is not None and self._begun.fresh)):
+            return []
+        turns = self._turns[:number]
+        first = max((index for index, turn in enumerate(turns) if turn.fresh), default=0)
+        return [piece for turn in turns[first:] for piece in (turn.prompt, turn.tokens)]
+
+    def _after(self, turn: Turn, messages: Sequence[Message]) -> IntArray:
+        """What is read after a turn, if the world then says this."""
+        last = turn.whole
+        return self.policy.template.between(int(last[-1]) if len(last) else NOBODY, messages)
+
+    def _append(self, turn: Turn, stop: Stop) -> Message:
+        self._turns.append(turn)
+        self._heard, self._unread, self._begins, self._begun = [], _NOTHING, _NOTHING, None
+        self._is_fresh, self.stop = False, stop
+        return turn.message
+
+    def _joined(self, begun: Turn, written: Completion) -> Turn:
+        """An unfinished turn and its rest as one; each token keeps its own logprob and version."""
+        tokens = np.concatenate([begun.tokens, written.tokens])
+        whole = np.concatenate([begun.begun, tokens]) if begun.given else tokens
+        return replace(
+            begun,
+            tokens=tokens,
+            message=self.policy.message(whole, self.tools),
+            logprobs=np.concatenate([begun.logprobs, written.logprobs]),
+            versions=np.concatenate([begun.versions, written.versions]),
+            aux=extended(begun, written.aux, len(written.tokens)),
+        )
+
+    def _is_finished(self, turn: Turn) -> bool:
+        """Whether a reply ended by itself: with an end token or a stop string."""
+        whole = turn.whole
+        is_ended = len(whole) > 0 and int(whole[-1]) in self.policy.template.ends
+        return is_ended or any(turn.message.content.endswith(text) for text in turn.sampling.stop)

@@ -1,0 +1,1 @@
+"""Engine in plain torch and C, for CPUs and small models."""

@@ -1,0 +1,1 @@
+"""Engine of masked diffusion models."""

@@ -1,0 +1,1 @@
+"""Engine with paged key-value memory, for a GPU."""

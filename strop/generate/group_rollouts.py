@@ -1,0 +1,109 @@
+"""Plays the attempts of one group, and keeps all that were made, brought by the strategy or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from strop.environments.data.lookup import world_of
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.limits import NO_LIMITS, Limits
+from strop.generate.policy import Policy, attempt_key
+from strop.generate.rollout import play
+from strop.generate.turn_ops import joined
+from strop.observe.metrics.stage_tracker import Stages
+from strop.roles import Agent, World
+from strop.training.requirements import Note
+from strop.types import Group, Message, Origin, Outcome, Start, Task, Trajectory
+
+Notes: TypeAlias = dict[str, NDArray[Any]]
+Look: TypeAlias = Callable[[list[Group], frozenset[Note]], Coroutine[Any, Any, None]]
+Score: TypeAlias = Callable[[Group], Coroutine[Any, Any, object]]
+
+
+@dataclass(eq=False)
+class GroupPlayer(Player):
+    """What a strategy is handed; `note` and `scorer` are the trainer's and the rewards' own, asked in passing."""
+
+    group: Group
+    policy: Policy
+    worlds: Sequence[World]
+    agent: Agent
+    seed: int
+    scorer: Score
+    note: Look | None = None
+    limits: Limits = NO_LIMITS
+    seconds: float = 60.0
+    stages: Stages = field(default_factory=Stages)
+    name: str = ""  # of the group, in its attempts' ids; after its number where empty
+    keys: list[int] = field(default_factory=list, init=False)  # random keys of all that may be running
+    made: dict[str, Trajectory] = field(default_factory=dict, init=False)  # by id, in its last state
+    _count: int = field(default=0, init=False)
+    _joined: dict[str, str] = field(default_factory=dict, init=False)  # pieces, and the attempt that each is part of
+
+    async def __call__(self, start: Start, agent: Agent | None = None, task: Task | None = None) -> Trajectory:
+        tried = task or self.group.task
+        dialogue = self.policy.dialogue(tried, start, self.limits, self.keys)
+        attempt = await play(agent or self.agent, world_of(self.worlds, tried), dialogue, self.seconds, self.stages)
+        self.made[attempt.id] = attempt
+        return attempt
+
+    def another(self, **changes: Any) -> Start:
+        id_ = f"{self.name or self.group.number}/{self._count}"
+        self._count += 1
+        start = Start(id_, attempt_key(self.seed, id_), version=self.group.version)
+        self.keys.append(start.key)
+        return replace(start, **changes) if changes else start
+
+    def apart(self, start: Start) -> GroupPlayer:
+        player = replace(self, name=start.id)
+        player.keys, player.made, player._joined = self.keys, self.made, self._joined
+        return player
+
+    async def score(self, attempts: Sequence[Trajectory]) -> list[float | None]:
+        copies = [replace(attempt, rewards={}) for attempt in attempts]
+        await self.scorer(replace(self.group, trajectories=copies))
+        return [None if copy.outcome is Outcome.FAILED else copy.reward for copy in copies]
+
+    async def look(self, attempts: Sequence[Trajectory], needs: frozenset[Note]) -> list[Notes]:
+        if self.note is None:
+            raise ConfigurationError("there is no trainer here to look at attempts: this strategy needs a training run")
+        # the outcome says whether an attempt counts, and one that is only half written must
+        copies = [replace(attempt, outcome=Outcome.TRUNCATED, notes={}) for attempt in attempts]
+        await self.note([replace(self.group, trajectories=copies)], needs)
+        return [copy.notes for copy in copies]
+
+    def retold(self, attempt: Trajectory, messages: Sequence[Message]) -> Trajectory:
+        turns = self.policy.retold(attempt.turns, messages, attempt.task)
+        return replace(attempt, turns=turns, origin=Origin.GUIDED)
+
+    def joined(self, pieces: Sequence[Trajectory]) -> Trajectory:
+        own = [piece for piece in pieces if piece.id not in self._joined]
+        if not own:
+            raise ValueError(f"{pieces[-1].id} is part of {self._joined[pieces[-1].id]} already")
+        turns = own[0].turns
+        for before, piece in pairwise(own):
+            turns = joined(turns, piece.turns)
+            self._joined[before.id] = own[-1].id
+            del self.made[before.id]
+        whole = replace(own[-1], turns=turns, origin=own[0].origin, parent=self._owner(own[0].parent))
+        self.made[whole.id] = whole
+        return whole
+
+    def _owner(self, name: str) -> str:
+        """The attempt that a piece is part of."""
+        while name in self._joined:
+            name = self._joined[name]
+        return name
+
+    def unused(self, brought: Sequence[Trajectory]) -> list[Trajectory]:
+        """Attempts that were made and are not among those brought; given up, whatever came of them."""
+        known = {attempt.id for attempt in brought}
+        left = [attempt for attempt in self.made.values() if attempt.id not in known]
+        made = [replace(each, parent=self._owner(each.parent)) for each in left]
+        return [a if a.outcome is Outcome.FAILED else replace(a, outcome=Outcome.PRUNED) for a in made]

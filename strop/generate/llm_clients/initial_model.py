@@ -1,0 +1,39 @@
+"""The model that training began with as an adviser, while the policy moves on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from strop.capabilities import inside
+from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.policy import Policy
+from strop.generate.policy_names import REFERENCE
+from strop.generate.strategies.support.ask_question import answer_of
+from strop.roles import Adviser
+from strop.types import Message, Sampling
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+
+@dataclass
+class Beginning(Adviser):
+    """Asks the run's engine in the reference's voice; its answers do not change while weights do."""
+
+    num_generated: int = field(default=0, init=False, repr=False, compare=False)  # tokens of all answers
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def problems(self, run: Run) -> list[str]:
+        if inside(run.engine, WithReference):
+            return []
+        return ["Beginning asks the model that training began with: need engine=WithReference(engine, another engine)"]
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        text, count = await answer_of(self._policy, messages, replace(sampling, voice=REFERENCE), key)
+        self.num_generated += count
+        return text

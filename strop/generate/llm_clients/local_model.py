@@ -1,0 +1,47 @@
+"""A model in a folder that is asked for text, and learns nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from strop.errors import AdviserError
+from strop.generate.chat_template import Template
+from strop.generate.engines.cpu.torch_engine import TorchEngine
+from strop.roles import Adviser
+from strop.types import FilePath, Message, Sampling
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+
+@dataclass
+class Local(Adviser):
+    """Opens the model when it is first asked. Text goes there and comes back, so its vocabulary may be another one."""
+
+    model: FilePath  # model folder
+    device: str = "cpu"  # or cuda
+    reads_compact: ClassVar[bool] = True  # a judge that a world trained knows its questions without fences
+    _engine: TorchEngine | None = field(default=None, init=False, repr=False, compare=False)
+    _template: Template | None = field(default=None, init=False, repr=False, compare=False)
+
+    def problems(self, run: Run) -> list[str]:
+        if Path(self.model).is_dir():
+            return []
+        return [f"the model folder {self.model} does not exist: need a local Hugging Face model folder"]
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        if self._engine is None or self._template is None:
+            self._engine, self._template = TorchEngine(device=self.device), Template.load(Path(self.model))
+            self._engine.open(Path(self.model))
+        try:
+            written = await self._engine.sample(self._template.opening(messages), sampling, key)
+        except ValueError as error:
+            raise AdviserError(f"the model in {self.model} cannot answer: {error}") from error
+        return self._template.text(written.tokens)
+
+    @property
+    def num_generated(self) -> int | None:
+        return 0 if self._engine is None else self._engine.num_generated

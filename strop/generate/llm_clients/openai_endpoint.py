@@ -1,0 +1,122 @@
+"""Advice of a language model behind an OpenAI-compatible address: a server of one's own, or somebody else's."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from strop.errors import AdviserError, ConfigurationError
+from strop.generate.llm_clients.support.http_post import posted
+from strop.generate.llm_clients.support.retry import patiently
+from strop.roles import Adviser
+from strop.storage.llm_answers import AdviceBook
+from strop.text.llm_prompt import within_fences
+from strop.text.sanitize import without_markers
+from strop.types import Message, Sampling
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass
+class Endpoint(Adviser):
+    """POST url/chat/completions; who is busy (429, 5xx) or not there is asked again until the deadline.
+
+    Answers are kept in the run's folder, so that a resumed run asks nobody twice. A key comes from the environment, is
+    sent to this address alone, and is written nowhere.
+    """
+
+    url: str  # up to /v1
+    model: str
+    key_variable: str = ""  # the environment variable that holds the key; none is sent where it is not set
+    seconds: float = 60.0  # deadline of one answer, all tries together
+    at_once: int = 8  # questions that wait for an answer together
+    _book: AdviceBook | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = urlsplit(self.url)
+        if found.scheme not in ("http", "https") or not found.hostname or not self.model:
+            raise ConfigurationError(f"an endpoint needs http(s)://... and a model, got {self.url!r}, {self.model!r}")
+        if found.username is not None or found.query:
+            raise ConfigurationError(
+                "an endpoint's url is written into the run's folder: leave out user, key and query"
+            )
+        if self.key_variable and not _NAME.fullmatch(self.key_variable):
+            raise ConfigurationError("key_variable is the name of an environment variable, not the key itself")
+        if self.at_once < 1 or self.seconds <= 0:
+            raise ConfigurationError(f"an endpoint needs at_once >= 1, seconds > 0, got {self.at_once}, {self.seconds}")
+
+    def keep_in(self, folder: Path) -> None:
+        self._book = AdviceBook(folder / "advice.db")
+
+    async def close(self) -> None:
+        if self._book is not None:
+            self._book.close()
+
+    async def ask(self, messages: Sequence[Message], sampling: Sampling, key: int) -> str:
+        asked = [self.url, self.model, [[m.role, m.content] for m in messages], asdict(sampling), key]
+        question = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+        if self._book is not None and (known := self._book.known(question)) is not None:
+            return known
+        answer = await self._answer(_body(self.model, messages, sampling, key))
+        return answer if self._book is None else self._book.keep(question, answer)
+
+    async def _answer(self, body: bytes) -> str:
+        secret = os.environ.get(self.key_variable, "").strip()
+        if not secret.isascii() or not secret.isprintable():
+            raise AdviserError(f"{self.key_variable} holds no key: need printable ASCII")
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {secret}"} if secret else {})
+        address = f"{self.url.rstrip('/')}/chat/completions"
+        try:
+            async with self._seats:
+                answer = await patiently(lambda left: posted(address, body, headers, left), self.seconds)
+            return _without(secret, _content(answer))
+        except AdviserError as error:
+            raise AdviserError(_without(secret, f"{self.model} at {self.url} did not answer: {error}")) from None
+
+    @cached_property
+    def _seats(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(self.at_once)
+
+
+def _body(model: str, messages: Sequence[Message], sampling: Sampling, key: int) -> bytes:
+    asked: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": _as_text(message.content)} for message in messages],
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "seed": key % 2**31,
+    }
+    asked |= {"stop": list(sampling.stop)} if sampling.stop else {}
+    asked |= {"top_k": sampling.top_k} if sampling.top_k else {}  # which not every server knows
+    return json.dumps(asked).encode()
+
+
+def _as_text(content: str) -> str:
+    """What is fenced as data without the markers of thoughts and tools, which a server's template may know."""
+    return within_fences(content, without_markers)
+
+
+def _without(secret: str, text: str) -> str:
+    """A server may say back what it was sent."""
+    return text.replace(secret, "[key]") if secret else text
+
+
+def _content(answer: bytes) -> str:
+    """The first choice's text; whatever else an answer is, it is none."""
+    try:
+        content = json.loads(answer)["choices"][0]["message"]["content"]
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
+        raise AdviserError(f"an answer without choices[0].message.content: {answer[:80]!r}") from error
+    if not isinstance(content, str):
+        raise AdviserError(f"an answer whose content is no text: {str(content)[:80]!r}")
+    return content

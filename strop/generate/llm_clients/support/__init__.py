@@ -1,0 +1,1 @@
+"""Parts that several LLM clients share: retries, HTTP."""

@@ -1,0 +1,1 @@
+"""Lessons kept over a run: store, reflection, injection into prompts."""

@@ -1,0 +1,193 @@
+"""Play one attempt from start to outcome: the one place where a world's failure becomes data.
+
+Only calls of the environment are guarded, and each has a deadline. A world that blocks the event loop or crashes its
+process cannot be helped from here: `environments/isolation/subprocess.py` gives it a process of its own. Whatever else
+raises (an engine, a wrong configuration, our own code) stops the run, and a cancelled attempt stays cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from strop.backends import Stop
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.wrappers.versioned import environment_at
+from strop.errors import StropError
+from strop.generate.conversation import Talk
+from strop.generate.episode import Episode, Phase
+from strop.generate.limits import Paused
+from strop.observe.metrics.stage_tracker import Stages
+from strop.roles import Agent, Environment, World
+from strop.types import Message, Observation, Origin, Outcome, Start, Task, Trajectory
+from strop.workers.untrusted_answers import NoAnswer
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+CONTROL_TEXT = "control_text"  # the fact of how many control tokens an attempt read as mere text
+_LONGEST_ERROR = 500
+
+
+class WorldFailed(Exception):  # noqa: N818 (it says what happened; it is never shown as an error)
+    """An environment raised; the cause is its exception."""
+
+
+@dataclass
+class Guarded:
+    """One episode of an environment: its exceptions cannot be taken for anybody else's, it answers within `seconds`.
+
+    After `done` no step is accepted, so what was paid until then is final.
+    """
+
+    inner: Environment
+    attempt: str = ""
+    seconds: float = 60.0
+    stages: Stages = field(default_factory=Stages)
+    is_open: bool = False  # the world's last word was that it goes on
+    episode: Episode = field(default_factory=Episode)
+
+    def __post_init__(self) -> None:
+        self._name = f"attempt {self.attempt}"
+
+    async def reset(self, task: Task) -> None:
+        with self.episode.answering(Phase.NEW):
+            await self._guard(self.inner.reset, task)
+
+    async def step(self, reply: Message) -> Observation:
+        with self.episode.answering(Phase.OPEN):
+            observation = await self._guard(self.inner.step, reply)
+        self.is_open = not observation.done
+        if observation.done:
+            self.episode.end()
+        return observation
+
+    async def close(self) -> None:
+        if self.episode.close():
+            await self._guard(self.inner.close)
+
+    def demonstrate(self) -> Message:
+        shown = demonstrating(self.inner)
+        try:
+            return shown.demonstrate()
+        except Exception as error:
+            raise WorldFailed(describe(error)) from error
+
+    async def _guard(
+        self, work: Callable[Arguments, Coroutine[Any, Any, Result]], *args: Arguments.args, **more: Arguments.kwargs
+    ) -> Result:
+        self.stages.enter(self._name, "its world")
+        try:
+            begun = Begun(work(*args, **more))
+            return begun.result if begun.is_done else await self._in_time(begun)
+        except (StropError, WorldFailed):
+            raise
+        except Exception as error:
+            raise WorldFailed(describe(error)) from error
+        finally:
+            self.stages.leave(self._name)
+
+    async def _in_time(self, begun: Begun[Result]) -> Result:
+        deadline = asyncio.timeout(self.seconds)
+        try:
+            async with deadline:
+                return await begun
+        except Exception as error:
+            if not deadline.expired() or isinstance(error, StropError):
+                raise
+            raise WorldFailed(f"no answer within {self.seconds:g} s") from error
+
+
+class Begun(Generic[Result]):
+    """A coroutine that has run up to where it first waits; most worlds never do, and need no clock."""
+
+    def __init__(self, work: Coroutine[Any, Any, Result]) -> None:
+        self._work = work
+        self.is_done, self._is_told = False, False
+        try:
+            self._wish = work.send(None)  # what it waits for first
+        except StopIteration as end:
+            self.is_done, self.result = True, end.value
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        if self._is_told:
+            return self._work.send(value)
+        self._is_told = True
+        return self._wish
+
+    def throw(self, *error: Any) -> Any:
+        return self._work.throw(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)  # frames, for whoever looks where it stands
+
+
+def describe(error: BaseException) -> str:
+    """An exception's type and message; a process of its own says itself what was wrong."""
+    told = str(error) if isinstance(error, NoAnswer) else f"{type(error).__name__}: {error}"
+    return told[:_LONGEST_ERROR]
+
+
+async def play(
+    agent: Agent,
+    world: World,
+    dialogue: Talk,
+    seconds: float = 60.0,
+    stages: Stages | None = None,
+) -> Trajectory:
+    """One attempt; what the world broke or did not answer in time comes back as FAILED, with the turns so far.
+
+    One that was paused comes back as PRUNED, and can be taken up again from its turns.
+    """
+    start, task, paid, error = dialogue.start, dialogue.task, tuple[float, ...](), ""
+    try:
+        environment = Guarded(_build(world, start), start.id, seconds, stages or Stages())
+        paid = await _attempt(agent, task, dialogue, environment)
+        outcome = _outcome(dialogue, environment)
+    except Paused:
+        outcome = Outcome.PRUNED
+    except WorldFailed as failure:
+        outcome, error = Outcome.FAILED, f"world {world.name}: {failure}"
+    origin = agent.origin if start.origin is Origin.POLICY else start.origin
+    attempt = Trajectory(start.id, task, dialogue.turns, outcome, origin, error, turn_rewards=paid)
+    attempt.parent, attempt.family = start.parent, start.family
+    if dialogue.spelled:
+        attempt.facts[CONTROL_TEXT] = float(dialogue.spelled)
+    return attempt
+
+
+def _build(world: World, start: Start) -> Environment:
+    try:
+        return environment_at(world, start)
+    except StropError:
+        raise
+    except Exception as error:
+        raise WorldFailed(describe(error)) from error
+
+
+async def _attempt(agent: Agent, task: Task, dialogue: Talk, environment: Guarded) -> tuple[float, ...]:
+    try:
+        paid = await agent.attempt(task, dialogue, environment)
+    except BaseException:
+        # the first failure is the one to tell, and a cancellation must not be replaced by one of close()
+        with suppress(WorldFailed):
+            await environment.close()
+        raise
+    await environment.close()
+    return paid
+
+
+def _outcome(dialogue: Talk, environment: Guarded) -> Outcome:
+    if dialogue.stop is Stop.ABORTED:
+        return Outcome.PRUNED
+    # not is_cut: a last reply that ends exactly where the context does is finished
+    is_ended = dialogue.stop is Stop.STOP and not environment.is_open
+    return Outcome.FINISHED if is_ended else Outcome.TRUNCATED

@@ -1,0 +1,40 @@
+"""Demonstrations for models that fill masks: behind the end of a reply a canvas is full of ends (LLaDA, 2502.09992).
+
+Papers: d1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.turn_ops import said
+from strop.roles import Strategy
+from strop.types import Group, Start, Trajectory, Turn
+
+
+@dataclass(frozen=True)
+class Padded(Strategy):
+    """The last token of the last reply again, up to `size` tokens: said by nobody, and learned like the rest.
+
+    Replies before it stay as they are: what comes behind them is read with no more ends than the policy's own have.
+    """
+
+    inner: Strategy
+    size: int  # of a canvas
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigurationError(f"Padded needs a size >= 1, got {self.size}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        found = await self.inner(group, starts, play)
+        return [replace(each, turns=(*each.turns[:-1], *map(self._padded, each.turns[-1:]))) for each in found]
+
+    def _padded(self, turn: Turn) -> Turn:
+        lacking = max(self.size - len(turn.tokens), 0) if len(turn.tokens) else 0
+        return said(turn, np.full(lacking, turn.tokens[-1])) if lacking else turn

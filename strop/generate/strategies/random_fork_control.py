@@ -1,0 +1,44 @@
+"""Attempts that branch off anywhere: what forks where the policy is uncertain are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.branch import branch_of, branched
+from strop.roles import Strategy
+from strop.types import Group, Start, Trajectory
+
+
+@dataclass(frozen=True)
+class RandomForks(Strategy):
+    """Each start is a root; from `positions` of its tokens, drawn evenly, `branches` attempts each go on otherwise."""
+
+    positions: int = 2  # of an attempt, from which others branch off
+    branches: int = 2  # from each position
+
+    def __post_init__(self) -> None:
+        if self.positions < 1 or self.branches < 1:
+            raise ConfigurationError(
+                f"RandomForks needs positions >= 1 and branches >= 1, got {self.positions} and {self.branches}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        roots = await together(play(start) for start in starts)
+        forks = [
+            branch_of(root, at, play.another())
+            for root, start in zip(roots, starts, strict=True)
+            if root.is_scored
+            for at in self._places(root.num_tokens, start.key)
+            for _ in range(self.branches)
+        ]
+        return [*roots, *await together(branched(start, play) for start in forks)]
+
+    def _places(self, size: int, key: int) -> list[int]:
+        count = min(self.positions, size)
+        return sorted(np.random.default_rng(key).choice(size, count, replace=False).tolist()) if count else []

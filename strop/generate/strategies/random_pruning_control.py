@@ -1,0 +1,49 @@
+"""The negative control of whoever prunes midway: as many are given up at the same length, and chance says who."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.roles import Strategy
+from strop.success import SURVIVAL
+from strop.types import Group, Outcome, Start, Trajectory
+
+
+@dataclass(frozen=True)
+class PrunedAtRandom(Strategy):
+    """Of the attempts that are unfinished after `at` written tokens a share goes on; the others are given up."""
+
+    at: int = 16  # written tokens after which all pause
+    keep: float = 0.5  # share of the paused ones that goes on, whoever they are
+
+    def __post_init__(self) -> None:
+        if self.at < 1 or not 0 < self.keep <= 1:
+            raise ConfigurationError(f"PrunedAtRandom needs at >= 1 and 0 < keep <= 1, got {self}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        attempts = await together(play(replace(start, pause=self.at)) for start in starts)
+        paused = [place for place, attempt in enumerate(attempts) if attempt.outcome is Outcome.PRUNED]
+        goes_on = survivors(len(paused), self.keep, starts[0].key) if paused else []
+
+        async def ended(place: int) -> Trajectory:
+            if place not in kept:
+                return attempts[place]
+            return await play(replace(starts[place], turns=attempts[place].turns))
+
+        kept = {paused[index] for index in goes_on}
+        for place, attempt in zip(paused, await together(map(ended, paused)), strict=True):
+            attempts[place] = replace(attempt, facts=attempt.facts | {SURVIVAL: self.keep})
+        return attempts
+
+
+def survivors(count: int, keep: float, key: int) -> list[int]:
+    """Each of `count` with probability `keep`, and always keep * count of them, but for the fraction."""
+    random = np.random.default_rng(key)
+    number = int(keep * count + random.random())
+    return sorted(random.permutation(count)[:number].tolist())

@@ -1,0 +1,1 @@
+"""Trees of rollouts: branches, nodes, parallel decoding."""

@@ -1,0 +1,185 @@
+"""Turns as pieces of tokens: cut, given, joined, said, extended; for whoever goes on from the middle of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.backends import ORDER
+from strop.errors import ConfigurationError
+from strop.types import IntArray, Message, Sampling, Turn
+
+NOBODY = -1  # the version of tokens that no weights wrote
+LOST = -1  # in place of the notes of tokens that filled masks beside others which are gone
+
+
+def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
+    """As far as the first `at` written tokens; the last reply is unfinished, unless it ends right there."""
+    written = sum(len(turn.tokens) for turn in turns)
+    if not 0 <= at <= written:
+        raise ValueError(f"cannot go on after {at} written tokens of an attempt that has {written}")
+    kept: list[Turn] = []
+    for turn in turns:
+        if at <= 0 and (kept or len(turn.tokens)):
+            break
+        kept.append(turn if at >= len(turn.tokens) else shortened(turn, at))
+        at -= len(turn.tokens)
+    return tuple(kept)
+
+
+def given(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The same, read and not written: whoever goes on from here is not trained on them, and they are counted once."""
+    return tuple(
+        replace(
+            turn,
+            prompt=np.concatenate([turn.prompt, turn.tokens]),
+            tokens=turn.tokens[:0],
+            logprobs=turn.logprobs[:0],
+            versions=turn.versions[:0],
+            given=turn.given + len(turn.tokens),
+        )
+        for turn in turns
+    )
+
+
+def joined(before: Sequence[Turn], after: Sequence[Turn]) -> tuple[Turn, ...]:
+    """`after`, which was given all of `before`, with that as written: the inverse of `given`."""
+    pairs = zip(before, after[: len(before)], strict=True)
+    return (*(_joined(first, then) for first, then in pairs), *after[len(before) :])
+
+
+def noted(turns: Sequence[Turn], name: str, values: NDArray[Any]) -> tuple[Turn, ...]:
+    """With a number [N] for each written token, and 0 for each that was read, under this name."""
+    parts = np.split(values, np.cumsum([len(turn.tokens) for turn in turns])[:-1])
+    return tuple(
+        replace(turn, aux={**turn.aux, name: np.concatenate([np.zeros(len(turn.prompt), part.dtype), part])})
+        for turn, part in zip(turns, parts, strict=True)
+    )
+
+
+def _joined(first: Turn, then: Turn) -> Turn:
+    return replace(
+        then,
+        prompt=first.prompt,
+        tokens=np.concatenate([first.tokens, then.tokens]),
+        logprobs=np.concatenate([first.logprobs, then.logprobs]),
+        versions=np.concatenate([first.versions, then.versions]),
+        given=first.given,
+    )
+
+
+def handed_on(turn: Turn, size: int) -> Turn:
+    """A turn whose first written tokens became another attempt's: read here, and written there."""
+    return replace(
+        turn,
+        prompt=np.concatenate([turn.prompt, turn.tokens[:size]]),
+        tokens=turn.tokens[size:],
+        logprobs=turn.logprobs[size:],
+        versions=turn.versions[size:],
+        given=turn.given + size,
+        aux=out_of_order(turn.aux),
+    )
+
+
+def shortened(turn: Turn, size: int) -> Turn:
+    """Its message is emptied: a stop string in it would make the reply look finished."""
+    rows = len(turn.prompt) + size
+    return replace(
+        turn,
+        tokens=turn.tokens[:size],
+        logprobs=turn.logprobs[:size],
+        versions=turn.versions[:size],
+        message=Message("assistant", ""),
+        aux={name: array if len(array) == 1 else array[:rows] for name, array in out_of_order(turn.aux).items()},
+    )
+
+
+def out_of_order(aux: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+    """Notes of a reply that lost tokens: where they filled masks, the rest may have been drawn beside the lost ones.
+
+    Such tokens can be read, and not trained on: nobody knows any more what they were drawn beside.
+    """
+    if ORDER not in aux:
+        return aux
+    notes = aux[ORDER].copy()
+    notes[notes[:, 0] > 0] = LOST
+    return {**aux, ORDER: notes}
+
+
+def as_context(turns: Sequence[Turn]) -> list[Turn]:
+    """Turns whose first opens a context."""
+    return [replace(turn, fresh=True) if index == 0 else turn for index, turn in enumerate(turns)]
+
+
+def said(turn: Turn, tokens: IntArray) -> Turn:
+    """With tokens behind it that no weights wrote."""
+    if ORDER in turn.aux and len(turn.tokens) and len(tokens):
+        raise ConfigurationError("a reply that filled masks is whole: nothing can be said behind it, in the same reply")
+    return replace(
+        turn,
+        tokens=np.concatenate([turn.tokens, tokens]),
+        logprobs=np.concatenate([turn.logprobs, np.zeros(len(tokens), np.float32)]),
+        versions=np.concatenate([turn.versions, np.full(len(tokens), NOBODY, np.int64)]),
+        aux=extended(turn, {}, len(tokens)),
+    )
+
+
+def by_nobody(turn: Turn) -> Turn:
+    """The same tokens as if no weights of this run had written them: their logprobs are not asked, nor their count."""
+    return replace(turn, versions=np.full(len(turn.tokens), NOBODY, dtype=np.int64))
+
+
+def unwritten(prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Turn:
+    """A reply of which nobody wrote the first tokens, and which is to go on."""
+    none = np.zeros(0, dtype=np.int64)
+    turn = Turn(prompt, none, none.astype(np.float32), none, Message("assistant", ""), sampling)
+    return said(turn, tokens)
+
+
+def extended(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> dict[str, NDArray[Any]]:
+    """A turn's notes of the engine with `count` rows more; rows that no engine noted are 0.
+
+    What an engine notes of a whole context fills the rows before that nobody noted yet.
+    """
+    rows = len(turn.prompt) + len(turn.tokens)
+    found: dict[str, NDArray[Any]] = {}
+    for name in dict.fromkeys((*turn.aux, *more)):
+        old, new = turn.aux.get(name), more.get(name)
+        if old is not None and len(old) == 1 and new is None:
+            found[name] = old  # one row for the whole turn
+            continue
+        like = new if new is not None else old
+        assert like is not None
+        before = old if old is not None else np.zeros((rows, *like.shape[1:]), like.dtype)
+        behind = new if new is not None else np.zeros((count, *like.shape[1:]), like.dtype)
+        if len(behind) > count:
+            before = np.where(before == 0, behind[len(behind) - count - rows : len(behind) - count], before)
+        found[name] = np.concatenate([before, behind[len(behind) - count :]])
+    return found
+
+
+def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) -> Turn:
+    """A turn's notes with its last token, which an engine reads only when it goes on behind it, `count` tokens on."""
+    lacking = {
+        name: told
+        for name, told in turn.aux.items()
+        if len(more.get(name, ())) > count and len(told) and not told[-1].any()
+    }
+    if not lacking:
+        return turn
+    read = {name: more[name][len(more[name]) - count - 1 :][:1] for name in lacking}
+    return replace(turn, aux={**turn.aux, **{n: np.concatenate([told[:-1], read[n]]) for n, told in lacking.items()}})
+
+
+def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:
+    """A turn's rows after its prompt became `size` tokens long."""
+    behind = turn.given + len(turn.tokens)
+    found: dict[str, NDArray[Any]] = {}
+    for name, array in turn.aux.items():
+        front = np.zeros((size - turn.given, *array.shape[1:]), array.dtype)
+        found[name] = array if len(array) == 1 else np.concatenate([front, array[len(array) - behind :]])
+    return found

@@ -1,0 +1,27 @@
+"""Everything that can be refused before a run has a folder: its settings, its model folder, its prompts."""
+
+from __future__ import annotations
+
+from strop.generate.chat_template import Template
+from strop.launch.checks.preflight import check
+from strop.launch.checks.prompt_lengths import LeftOut, leave_out_long
+from strop.models.check_folder import check_context, check_model_folder
+from strop.models.names import model_folder
+from strop.run import Run
+
+
+def make_ready(run: Run) -> list[LeftOut]:
+    """Raise what stands in the way of a run; returns which prompts are left out because they are too long."""
+    check(run)
+    if run.warmup is not None:
+        make_ready(run.warmup)
+    return fit(run)
+
+
+def fit(run: Run) -> list[LeftOut]:
+    """Hold a run against its model: the template can be used, the context is there, and prompts leave room in it."""
+    folder = model_folder(run.model)
+    check_model_folder(folder)
+    template = Template.load(folder)
+    check_context(folder, run.context)
+    return leave_out_long(run, template)

@@ -1,0 +1,65 @@
+"""Prompts that leave no room for a reply, found before a run starts where its tasks can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from strop.capabilities import inside
+from strop.environments.data.table import Table
+from strop.errors import ConfigurationError
+from strop.generate.chat_template import Template
+from strop.run import Run
+from strop.types import Message, Task
+
+_MARKS = 64  # tokens that a template puts around one message, at most: then short texts need not be tokenized
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What a table serves no more."""
+
+    path: str
+    ids: frozenset[str]
+    tasks: int  # in all
+    longest: int  # tokens of the longest prompt
+    context: int
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.ids)} of {self.tasks} prompts of {self.path} leave no room for a reply in context="
+            f"{self.context} (the longest has {self.longest} tokens)"
+        )
+
+
+def leave_out_long(run: Run, template: Template) -> list[LeftOut]:
+    """Tables serve the tasks that fit; one of which most do not fit, or that has no side left, is refused."""
+    found: dict[Table, LeftOut] = {}
+    for table in inside(run, Table):
+        if table not in found:
+            found[table] = _long(table, run.context, template)
+        sides = [side for side in (False, True) if table.num_tasks(side)]
+        table.leave_out(found[table].ids)
+        if 2 * len(found[table].ids) > found[table].tasks or not all(map(table.num_tasks, sides)):
+            raise ConfigurationError(f"{found[table]}: set context={found[table].longest + run.sampling.max_tokens}")
+    return [each for each in found.values() if each.ids]
+
+
+def _long(table: Table, context: int, template: Template) -> LeftOut:
+    around = len(template.opening((Message("user", ""),)))
+    tasks = list(tasks_of(table))
+    # a token is at least a byte
+    doubtful = [task for task in tasks if around + _most_tokens(task) >= context]
+    lengths = {task.id: len(template.opening(task.messages)) for task in doubtful}
+    ids = frozenset(id_ for id_, length in lengths.items() if length >= context)
+    return LeftOut(table.path, ids, len(tasks), max(lengths.values(), default=0), context)
+
+
+def _most_tokens(task: Task) -> int:
+    return sum(_MARKS + len(message.content.encode()) for message in task.messages)
+
+
+def tasks_of(table: Table) -> Iterator[Task]:
+    """All of them, of both sides."""
+    for heldout in (False, True):
+        yield from (table.task(index, heldout) for index in range(table.num_tasks(heldout)))

@@ -1,0 +1,140 @@
+"""Doubts about a run that works: what is biased, does nothing, or says less than it seems; said once, never refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from strop.backends import Trainer, View
+from strop.capabilities import CountsTokens, inside
+from strop.filter.scoring import is_inline
+from strop.launch.checks.gpu_memory_plan import said
+from strop.models.block import why_slow
+from strop.models.mask_token import fills_masks
+from strop.models.names import BUNDLED, model_folder
+from strop.roles import Advantage, Adviser, Loss, Reward
+from strop.run import Run
+from strop.training.machine.lora import RATE
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.views.corrupted import Corrupted
+
+
+def advice(run: Run) -> list[str]:
+    """Every doubt, as a sentence."""
+    return [doubt for question in _QUESTIONS for doubt in question(run)]
+
+
+def _off_policy(run: Run) -> list[str]:
+    """A plain policy gradient is unbiased for tokens of the current weights and no others."""
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.is_on_policy]
+    if not names or run.correction is not None:
+        return []
+    lag, parts = run.pace.lag, run.minibatches
+    remedy = f"{', '.join(names)} has no ratio to weigh that: add a correction, for example Truncated()"
+    doubts = [f"lag={lag} trains tokens of up to {lag} versions ago, and {remedy}"] if lag > 0 else []
+    if parts > 1:
+        doubts.append(f"minibatches={parts}: all but the first see tokens of older weights, and {remedy}")
+    return doubts
+
+
+def _without_distance(run: Run) -> list[str]:
+    """A ratio that is always 1 does nothing: clips, gates and weights made of it never act."""
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.needs_distance]
+    moves = run.pace.lag > 0 or run.minibatches * run.epochs > 1
+    if not names or moves or any(each.makes_several for each in inside(run.trainer, Trainer)):
+        return []
+    return [
+        f"{', '.join(names)} acts by the ratio to the policy that sampled, which is always 1 at lag 0 with one "
+        "optimizer step per draw: a plain policy gradient under another name; set minibatches=4, epochs=2 or lag=1"
+    ]
+
+
+def _truncated(run: Run) -> list[str]:
+    """A ratio to a truncated distribution is biased; where it is a correction that is refused."""
+    names = [type(loss).__name__ for loss in inside(run.losses, Loss) if loss.contains_ratio]
+    if not run.sampling.is_truncated or not names:
+        return []
+    return [
+        f"top_p={run.sampling.top_p:g} top_k={run.sampling.top_k} cut the distribution that is sampled from, and "
+        f"{', '.join(names)} takes its ratio to the whole one: it begins below 1"
+    ]
+
+
+def _untaught(run: Run) -> list[str]:
+    """A model that writes from left to right fills masks with noise until somebody teaches it."""
+    views = inside(run.trainer, View)
+    teaches = run.warmup is not None or any(isinstance(view, Corrupted) for view in views)
+    if not views or teaches or fills_masks(model_folder(run.model)):
+        return []
+    return [
+        f"nothing says that the model {run.model} fills masks (mask_token_id in config.json), and nothing teaches it "
+        "first: set shown=200, or take a model that does"
+    ]
+
+
+def _heldout(run: Run) -> list[str]:
+    measured = run.evaluation.measured(run.worlds)
+    sizes = {world.name: size for world in measured if (size := world.num_tasks(heldout=True)) is not None}
+    return [
+        f"{name} has {size} held-out tasks: accuracy is measured on those and not on {run.evaluation.tasks}"
+        for name, size in sizes.items()
+        if size < run.evaluation.tasks
+    ]
+
+
+def _idle_parts(run: Run) -> list[str]:
+    """What is set and has no effect."""
+    doubts = [f"{type(loss).__name__} has weight 0 and does nothing" for loss in run.losses if loss.weight == 0]
+    if run.values is not None and not any(each.needs_values for each in inside(run.advantage, Advantage)):
+        doubts.append(f"{type(run.advantage).__name__} does not ask {type(run.values).__name__}: values do nothing")
+    if run.reward_workers > 1 and all(reward.is_inline for reward in inside(run.rewards, Reward)):
+        doubts.append(f"reward_workers={run.reward_workers}, and every reward is computed inline: they do nothing")
+    warmup = max(each.warmup_steps for each in inside(run.trainer, Trainer))
+    steps = run.steps * run.minibatches * run.epochs
+    if warmup > steps > 0:
+        doubts.append(f"warmup_steps={warmup} of {steps} optimizer steps: the learning rate is never reached")
+    return doubts
+
+
+def _adapters(run: Run) -> list[str]:
+    """A learning rate is that of whole weights, so that a recipe has one for both."""
+    trainers = [each for each in inside(run.trainer, TorchTrainer) if each.lora]
+    return [
+        f"adapters of rank {rank} learn with {RATE} times the learning rate of whole weights: {RATE * rate:g} in place "
+        f"of {rate:g}; learning_rate={rate / RATE:g} makes it {rate:g}"
+        for rank, rate in dict.fromkeys((each.lora, each.learning_rate) for each in trainers)
+    ]
+
+
+def _slow_path(run: Run) -> list[str]:
+    """A model that strop has no description of runs through transformers."""
+    if run.model in BUNDLED:
+        return []
+    folder = model_folder(run.model)
+    reason = why_slow(folder) if (folder / "config.json").is_file() else ""
+    return [f"{run.model} takes the slow path of generation and training: {reason}"] if reason else []
+
+
+def _uncounted(run: Run) -> list[str]:
+    """What is sampled in a worker process is not heard of here."""
+    rewards = [reward for reward in run.rewards if not is_inline(reward)]
+    return [
+        f"{type(reward).__name__} asks {type(adviser).__name__} in a worker process, where the tokens it samples are "
+        "counted by nobody: set is_inline = True where it only waits for answers"
+        for reward in rewards
+        for adviser in inside(reward, Adviser)
+        if isinstance(adviser, CountsTokens)
+    ]
+
+
+_QUESTIONS: tuple[Callable[[Run], list[str]], ...] = (
+    _off_policy,
+    _without_distance,
+    _truncated,
+    _untaught,
+    _heldout,
+    _idle_parts,
+    _uncounted,
+    _adapters,
+    said,
+    _slow_path,
+)

@@ -1,0 +1,1 @@
+"""Many runs side by side, and runs made again from their ledger."""

@@ -1,0 +1,114 @@
+"""Train again from the ledger alone: no engine, no world, no reward; on a CPU it ends with the same bits.
+
+What an asynchronous run trained on depended on who was quick that day. Its ledger holds every draw in its order, with
+the tokens, logprobs, versions and rewards the trainer saw: that day can be had again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from strop.capabilities import Closes, outermost
+from strop.errors import ConfigurationError, DataError
+from strop.launch.running.launch import open_learners, warmed
+from strop.models import torch_setup
+from strop.models.names import model_folder
+from strop.pipeline import learn
+from strop.run import Run
+from strop.storage import checkpoint
+from strop.storage.ledger import Ledger
+from strop.storage.run_folder import RunFolder
+from strop.storage.run_source import from_source
+from strop.training.learners import learners_of
+from strop.weights.delivery import as_held, lent_by
+from strop.weights.fingerprint import fingerprint
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One version made again: its fingerprint now, and what the run recorded and saved (empty where it did not)."""
+
+    step: int
+    fingerprint: str
+    published: str
+    saved: str
+
+    @property
+    def is_equal(self) -> bool:
+        return all(other in ("", self.fingerprint) for other in (self.published, self.saved))
+
+
+def retrain(
+    path: Path, told: Callable[[Replayed], None] = lambda replayed: None, trust: bool = False
+) -> list[Replayed]:
+    """Make every version of a run again, up to the first that differs; `told` hears of each.
+
+    A recipe.py that this user did not write is executed only with `trust`.
+    """
+    folder = RunFolder(path)
+    if not folder.recipe.is_file() or not folder.ledger.is_file():
+        raise ConfigurationError(f"{path} is no run folder: it needs recipe.py and ledger.db")
+    folder.read_origin()  # one of another version is refused
+    run: Run = warmed(from_source(folder.recipe, trust), folder)
+    ledger = Ledger(folder.ledger, read_only=True)
+    try:
+        return _retrain(run, ledger, _saved(folder), told)
+    finally:
+        ledger.close()
+        for _, part in outermost(run.trainer, Closes):
+            asyncio.run(part.close())
+
+
+def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[Replayed], None]) -> list[Replayed]:
+    published, steps = ledger.fingerprints(), ledger.trained_steps()
+    if steps != list(range(1, len(steps) + 1)):
+        raise DataError(f"the ledger holds steps {steps}: each from 1 on is needed to train again")
+    _open(run)
+    made: list[Replayed] = []
+    learners = learners_of(run)
+    for step in (0, *steps):
+        if step:
+            learn(run, ledger.draw(step), step - 1, learners)
+        weights = run.trainer.weights()
+        whole = fingerprint(as_held(weights, [run.engine]))
+        kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""
+        name = _name(run, whole, published.get(step, ""))
+        made.append(Replayed(step, name, published.get(step, ""), name if kept == whole else kept))
+        told(made[-1])
+        if not made[-1].is_equal:
+            break
+    return made
+
+
+def _open(run: Run) -> None:
+    """The parts that learn, where the run began."""
+    torch_setup.set_up(run.threads, is_deterministic=True)
+    torch.manual_seed(run.seed)
+    model = model_folder(run.model)
+    run.trainer.open(model, run.seed)
+    open_learners(run, model)
+
+
+def _name(run: Run, whole: str, published: str) -> str:
+    """As the run named its weights: whole, or as what was lent to the engine and the adapters beside it."""
+    lent = lent_by(run.trainer) if published != whole else None
+    name = "" if lent is None else lent.published(as_held(lent.adapters, [run.engine]))
+    return published if name == published else whole
+
+
+def _saved(folder: RunFolder) -> dict[int, Path]:
+    return {int(path.name.removeprefix("step-")): path for path in checkpoint.listed(folder.checkpoints)}
+
+
+def _fingerprint_of(run: Run, saved: Path, names: set[str]) -> str:
+    """Of a checkpoint's weights; tied ones are stored once, so those the trainer does not name are left out."""
+    weights = {
+        name: tensor for file in sorted(saved.glob("model*.safetensors")) for name, tensor in load_file(file).items()
+    }
+    return fingerprint(as_held(weights, [run.engine])) if set(weights) == names else ""

@@ -1,0 +1,127 @@
+"""The pages over HTTP: for whoever has the token, on this machine alone, and never more than to read."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sqlite3
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from strop.errors import StropError
+from strop.observe.dashboard.attempt_page import attempt
+from strop.observe.dashboard.attempts_list import attempts
+from strop.observe.dashboard.compare_page import compare
+from strop.observe.dashboard.curves_page import curves
+from strop.observe.dashboard.now_page import now
+from strop.observe.dashboard.page_frame import STATIC, framed, style
+from strop.observe.dashboard.page_model import PageQuery, Pages
+from strop.observe.dashboard.pass_rates_page import curriculum
+from strop.observe.dashboard.run_index import Shelf
+from strop.observe.dashboard.runs_page import runs
+from strop.observe.dashboard.summary_page import summary
+from strop.observe.report.layout import SCRIPT
+from strop.workers.host_names import HostNames
+from strop.workers.http_connection import let_in
+
+_NAMES = HostNames()  # of this machine alone
+_HEADERS = {
+    # styles of single elements are widths and colours that the server computed
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "style-src-attr 'unsafe-inline'; img-src data:; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+PAGES: Pages = {
+    "": runs,
+    "now": now,
+    "curves": curves,
+    "attempts": attempts,
+    "attempt": attempt,
+    "curriculum": curriculum,
+    "summary": summary,
+    "compare": compare,
+}
+
+
+@dataclass
+class WatchApp:
+    """Pages over the runs of a shelf."""
+
+    shelf: Shelf
+    token: str
+
+    def starlette(self) -> Starlette:
+        files = {
+            "style.css": (style(), "text/css"),
+            "charts.js": (SCRIPT, "text/javascript"),
+            "watch.js": ((STATIC / "watch.js").read_text(), "text/javascript"),
+        }
+        routes = [Route(f"/static/{name}", _constant(*each)) for name, each in files.items()]
+        routes += [Route(f"/{name}", self._answered(name)) for name in PAGES]
+        return Starlette(routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guarded)])
+
+    async def _guarded(self, request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Whoever comes by another name or without the token learns nothing; the token leaves the address at once."""
+        if not _NAMES.know(request.headers.get("host", "")):
+            answer: Response = PlainTextResponse("this page is served to this machine alone", 403)
+        elif self._is_known(request.query_params.get("token", "")):
+            let_in(request.scope)
+            answer = RedirectResponse(request.url.path, 303)
+            answer.set_cookie(self._cookie, self.token, httponly=True, samesite="strict")
+        elif self._is_known(request.cookies.get(self._cookie, "")):
+            let_in(request.scope)
+            answer = await go_on(request)
+        else:
+            answer = PlainTextResponse("open the address that strop watch printed: it holds the token", 401)
+        answer.headers.update(_HEADERS)
+        return answer
+
+    def _is_known(self, told: str) -> bool:
+        return secrets.compare_digest(told.encode(), self.token.encode())
+
+    @property
+    def _cookie(self) -> str:
+        """Of this server: those of one host are shared by all its ports."""
+        return f"strop-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
+
+    def _answered(self, name: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            return await run_in_threadpool(self._answer, name, request)
+
+        return answered
+
+    def _answer(self, name: str, request: Request) -> Response:
+        """A page, the part of it that changes, or 304 where that would be the same."""
+        asked = PageQuery()
+        for key, value in request.query_params.multi_items():
+            asked.setdefault(key, []).append(value)
+        try:
+            page = PAGES[name](self.shelf, asked)
+            if request.headers.get("if-none-match") == page.tag:
+                return Response(status_code=304)
+            body = page.body()
+        except StropError as error:
+            return PlainTextResponse(str(error), 404)
+        except sqlite3.Error as error:
+            return PlainTextResponse(f"the ledger cannot be read now: {error}", 503)
+        text = body if "x-part" in request.headers else framed(self.shelf, page, name, body)
+        return HTMLResponse(text.encode(errors="replace"), headers={"ETag": page.tag})
+
+
+def _constant(text: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    async def answered(request: Request) -> Response:
+        return Response(text, media_type=kind)
+
+    return answered

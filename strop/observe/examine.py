@@ -1,0 +1,36 @@
+"""Ask every rule about a run's health what it finds; rules are the files of `verdicts/`."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import cast
+
+from strop.observe import health
+from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.run_files.run_history import History, read_history
+from strop.storage.run_folder import RunFolder
+
+
+def rules() -> list[HealthRule]:
+    """One of each, in the order of their files."""
+    names = [f"{health.__name__}.{each.name}" for each in pkgutil.iter_modules(health.__path__)]
+    return [_rule(name) for name in sorted(names)]
+
+
+def _rule(module: str) -> HealthRule:
+    kinds = [kind for kind in vars(importlib.import_module(module)).values() if inspect.isclass(kind)]
+    (kind,) = (kind for kind in kinds if kind.__module__ == module and HealthRule in kind.__mro__)
+    return cast("HealthRule", kind())
+
+
+def judged(history: History) -> list[RunVerdict]:
+    """What is wrong, the grave things first."""
+    found = [verdict for rule in rules() if (verdict := rule.judge(history)) is not None]
+    return sorted(found, key=lambda verdict: not verdict.is_grave)
+
+
+def examine(folder: RunFolder) -> list[RunVerdict]:
+    """What is wrong with a run, from what it left on disk."""
+    return judged(read_history(folder))

@@ -1,0 +1,28 @@
+"""What may be wrong with a run: one rule per file, each with its evidence and what helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from strop.observe.run_files.run_history import History
+
+
+@dataclass(frozen=True)
+class RunVerdict:
+    """One thing that is wrong: its name, the figures that show it, and what helps."""
+
+    name: str
+    evidence: str
+    remedy: str
+    is_grave: bool = False  # what was trained is not what was meant, or nothing was
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.evidence}; {self.remedy}"
+
+
+class HealthRule(Protocol):
+    """Is this wrong with the run? Reads what a run leaves on disk, and is silent where that is too little."""
+
+    def judge(self, history: History) -> RunVerdict | None: ...

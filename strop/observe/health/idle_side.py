@@ -1,0 +1,32 @@
+"""An asynchronous run in which one side waits for the other nearly all the time."""
+
+from __future__ import annotations
+
+from strop.observe.health import HealthRule, RunVerdict
+from strop.observe.run_files.run_history import History
+
+_STARVED = 0.6  # of a step: the trainer waits for groups
+_IDLE = 0.02  # of a step: groups always lie ready, so generation is held back
+_LEAST_SECONDS = 60.0  # of a run, below which its opening counts too much
+_LEAST = 8  # steps
+
+
+class Waiting(HealthRule):
+    """Only where generation may run ahead: without lag one side always waits for the other."""
+
+    def judge(self, history: History) -> RunVerdict | None:
+        waited = [value for _, value in history.points("generate_seconds")]
+        total = sum(value for _, value in history.points("seconds"))
+        if history.number("pace.lag", 0) < 1 or len(waited) < _LEAST or total < _LEAST_SECONDS:
+            return None
+        share, trained = sum(waited) / total, sum(value for _, value in history.points("train_seconds")) / total
+        told = f"of {total:.0f} s the trainer waited {share:.0%} for groups and trained {trained:.0%}"
+        if share > _STARVED:
+            remedy = (
+                "more engines (--engines), shorter replies or fewer attempts per step; `strop why` says who is slow"
+            )
+            return RunVerdict("starved trainer", told, remedy)
+        if share < _IDLE and trained > 0.5:
+            remedy = "engines stand still most of the time: fewer of them, or more attempts for each step"
+            return RunVerdict("idle engine", told, remedy)
+        return None

@@ -1,0 +1,1 @@
+"""A run while it goes on: progress bar, status, stalls."""

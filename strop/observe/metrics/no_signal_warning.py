@@ -1,0 +1,64 @@
+"""Says once that nothing is learned: when for many steps all attempts at a task were rewarded alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strop.capabilities import inside
+from strop.environments.data.answer_extraction import extracted
+from strop.environments.data.table import Table
+from strop.filter.rewards.constant_control import Flat
+from strop.roles import Advantage
+from strop.storage.ledger import Ledger
+from strop.types import Metrics, Trajectory
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_SHOWN = 120  # letters of a reply
+
+
+@dataclass
+class Contrast:
+    """A watcher that counts steps in which no group had contrast."""
+
+    run: Run
+    ledger: Ledger
+    patience: int = 10  # steps
+    steps: int = 0  # without contrast, up to now
+    is_said: bool = False
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        share = metrics.get("no_contrast_share/all", metrics.get("no_contrast_share"))
+        is_flat = share == 1.0 and self._learns_from(metrics.get("reward"))
+        self.steps = self.steps + 1 if is_flat else 0
+        if self.steps >= self.patience and not self.is_said:
+            self.is_said = True
+            print(f"\nwarning: {self._sentence(step, metrics)}", file=sys.stderr)
+
+    def _learns_from(self, reward: float | None) -> bool:
+        """Without contrast those learn nothing who compare siblings, and with no reward at all nobody does."""
+        compares = any(each.min_group > 1 for each in inside(self.run.advantage, Advantage))
+        is_shown = all(isinstance(each, Flat) for each in self.run.rewards)  # supervised
+        return not is_shown and (compares or reward == 0)
+
+    def _sentence(self, step: int, metrics: Metrics) -> str:
+        reward = f" (mean reward {metrics['reward']:.3g})" if "reward" in metrics else ""
+        said = f"for {self.steps} steps all attempts at a task were rewarded alike{reward}, so nothing is learned"
+        if (cut := metrics.get("truncated_share", 0.0)) > 0.5:
+            said += f"; {cut:.0%} of the replies were cut at max_tokens={self.run.sampling.max_tokens}"
+        rules = {world.name: world.chosen[0] for world in self.run.worlds if isinstance(world, Table)}
+        examples = [attempt for attempt in self.ledger.sample(step, 64) if attempt.turns]
+        return said + (f". For example, {example(examples[0], rules)}" if examples else "")
+
+
+def example(attempt: Trajectory, rules: Mapping[str, str]) -> str:
+    """One reply, what was read in it, and what would have been right."""
+    reply = attempt.reply if len(attempt.reply) <= _SHOWN else f"...{attempt.reply[-_SHOWN:]}"
+    said = f"the reply {reply!r} got {attempt.reward:.3g}, and the answer is {attempt.task.answer[-_SHOWN:]!r}"
+    if (rule := rules.get(attempt.task.source)) is not None:
+        said += f"; answer={rule} found {extracted(rule, attempt.reply)[-_SHOWN:]!r} in it"
+    return said

@@ -1,0 +1,52 @@
+"""The time of a step: how long training waited, for whom, and how long it trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from strop.observe.metrics.busy_clock import BusyClock
+from strop.types import Metrics
+
+
+class _Mark(NamedTuple):
+    at: float
+    busy: float  # seconds in which engines had something to do
+
+    def since(self, other: _Mark) -> _Mark:
+        return _Mark(self.at - other.at, self.busy - other.busy)
+
+
+@dataclass
+class Laps:
+    """Noted by the loop that trains as it goes; nothing here reaches metrics: all of it depends on the wall clock."""
+
+    clock: BusyClock
+    _begun: _Mark = field(init=False, repr=False)
+    _drawn: _Mark = field(init=False, repr=False)
+    _trained: _Mark = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._begun = self._now()
+
+    def _now(self) -> _Mark:
+        return _Mark(self.clock.now(), self.clock.seconds)
+
+    def drawn(self) -> None:
+        """The groups of a step are there."""
+        self._drawn = self._now()
+
+    def trained(self) -> None:
+        self._trained = self._now()
+
+    def ended(self) -> Metrics:
+        """Of the step that ends here; the next one begins."""
+        ended, waited = self._now(), self._drawn.since(self._begun)
+        whole, self._begun = ended.since(self._begun), ended
+        return {
+            "seconds": whole.at,
+            "generate_seconds": waited.at,
+            "train_seconds": self._trained.at - self._drawn.at,
+            "engine_seconds": whole.busy,  # in which engines were asked for anything
+            "host_seconds": waited.at - waited.busy,  # in which training waited, and not for them
+        }

@@ -1,0 +1,150 @@
+"""Attempts as people read them: who said what, in which context, and what is known of every token that was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from strop.models.names import POCKET
+from strop.storage.run_folder import RunFolder
+from strop.types import FloatArray, IntArray, Message, Trajectory, Turn
+
+_LONGEST = 4000  # tokens of a reply that are shown one by one
+_VOICELESS = "main"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a reply; several tokens that make one character are one piece, with what is known of the last."""
+
+    text: str
+    version: int  # of the weights; -1: of none
+    chance: float  # with which it was sampled
+    credit: float | None  # its advantage; None: it was never trained on
+    ratio: float | None = None  # the policy's chance before the step over that with which it was sampled; None: unknown
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """Something said; `role` is system, user, assistant, tool or world."""
+
+    role: str
+    text: str  # all of it
+    given: str = ""  # a beginning that was put before a reply: read, and not trained
+    tokens: tuple[Token, ...] = ()  # of what the policy wrote; none: they are too many, or their tokenizer is not there
+
+
+@dataclass(frozen=True)
+class Context:
+    """What was read and written in one piece: an attempt's sub-agents and summaries have contexts of their own."""
+
+    name: str
+    said: tuple[Utterance, ...]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Tokens as text; without a tokenizer, how many there were."""
+
+    tokenizer: Tokenizer | None
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> Reader:
+        """By the first tokenizer found."""
+        found = next((folder / "tokenizer.json" for folder in folders if (folder / "tokenizer.json").is_file()), None)
+        return cls(Tokenizer.from_file(str(found)) if found else None)
+
+    @classmethod
+    def of_run(cls, folder: RunFolder, model: str) -> Reader:
+        """By the tokenizer of a checkpoint, or of the model that the run began with."""
+        bundled = [POCKET] if model == "pocket" else []
+        return cls.of([*folder.checkpoints.glob("step-*"), Path(model), *bundled])
+
+    def text(self, tokens: IntArray) -> str:
+        if self.tokenizer is None:
+            return f"({len(tokens)} tokens)"
+        return str(self.tokenizer.decode(tokens.tolist(), skip_special_tokens=True))
+
+    def pieces(self, tokens: IntArray) -> Iterator[tuple[str, int]]:
+        """Texts that make up the whole, each with the number of its last token; special tokens are empty."""
+        stream = DecodeStream(skip_special_tokens=True)
+        for number, token in enumerate(tokens.tolist()):
+            if self.tokenizer is not None and (text := stream.step(self.tokenizer, token)):
+                yield text, number
+
+
+def contexts(attempt: Trajectory, reader: Reader) -> list[Context]:
+    """The conversations of an attempt, the main one last."""
+    found, said, name = list[Context](), list[Utterance](), ""
+    credit, ratios = _by_turn(attempt, attempt.advantages), _by_turn(attempt, attempt.ratios)
+    for number, turn in enumerate(attempt.turns):
+        if turn.fresh and said:
+            found.append(Context(name, tuple(said)))
+            said = []
+        if not said:
+            name = turn.sampling.voice or (_VOICELESS if number == 0 else f"context {len(found) + 1}")
+        said += [*_heard(attempt, turn, number, reader), _written(turn, credit[number], ratios[number], reader)]
+    return [*found, Context(name, tuple(said))] if said else found
+
+
+def _heard(attempt: Trajectory, turn: Turn, number: int, reader: Reader) -> list[Utterance]:
+    """What stands before a reply; where no message is known, its tokens say it."""
+    if number == 0 and not turn.fresh:
+        return [_message(message) for message in attempt.task.messages]
+    if turn.told:
+        return [_message(message) for message in turn.told]
+    read = turn.prompt[: len(turn.prompt) - turn.given]
+    return [_world_line(text)] if len(read) and (text := reader.text(read).strip()) else []
+
+
+def _message(message: Message) -> Utterance:
+    calls = [f"{call.name}({call.arguments})" for call in message.tool_calls]
+    return Utterance(message.role, "\n".join([*([message.content] if message.content else []), *calls]))
+
+
+def _written(turn: Turn, credit: Sequence[float | None], ratios: Sequence[float | None], reader: Reader) -> Utterance:
+    given = reader.text(turn.begun) if turn.given else ""
+    if len(turn.tokens) > _LONGEST:
+        return Utterance("assistant", turn.message.content, given)
+    tokens = [
+        Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at], ratios[at])
+        for text, at in reader.pieces(turn.tokens)
+    ]
+    return Utterance("assistant", turn.message.content, given, tuple(tokens))
+
+
+def _by_turn(attempt: Trajectory, found: FloatArray | None) -> list[list[float | None]]:
+    """Something of every token, by turn; None where it is not known."""
+    known: list[float | None] = [None] * attempt.num_tokens
+    if found is not None:
+        known = [None if value != value else value for value in found.tolist()]
+    of_turns, at = [], 0
+    for turn in attempt.turns:
+        of_turns.append(known[at : at + len(turn.tokens)])
+        at += len(turn.tokens)
+    return of_turns
+
+
+def _world_line(text: str) -> Utterance:
+    """Templates that write roles as words leave them around the text: `user\\n...\\nassistant`."""
+    found = re.fullmatch(r"(user|tool|system)\n(.*?)(?:\n+assistant)?", text, re.DOTALL)
+    return Utterance(found[1], found[2]) if found else Utterance("world", text)
+
+
+def telling(attempts: Sequence[Trajectory], count: int) -> list[Trajectory]:
+    """A few that show the range: of each task the best, and the worst where it differs."""
+    by_task: dict[str, list[Trajectory]] = {}
+    for attempt in attempts:
+        by_task.setdefault(attempt.task.id, []).append(attempt)
+    chosen: list[Trajectory] = []
+    for siblings in by_task.values():
+        best = max(siblings, key=lambda attempt: attempt.reward)
+        worst = min(siblings, key=lambda attempt: attempt.reward)
+        chosen += [best] if best.reward == worst.reward else [best, worst]
+    return chosen[:count]

@@ -1,0 +1,69 @@
+"""heldout.jsonl: how each held-out task fared at each measurement, so that two of them can be compared task by task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from strop.stats.intervals import Difference
+from strop.stats.paired_difference import over_tasks
+from strop.storage.run_folder import RunFolder, read_rows, write_rows
+from strop.types import Metrics
+
+
+class HeldOutJournal:
+    """A watcher that writes down the scores of a measurement with the step they belong to."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._path = path_of(folder)
+        self._noted: list[dict[str, Any]] = []
+
+    def note(self, scores: list[dict[str, Any]]) -> None:
+        """What was just measured: world, level, a name of its tasks, and of each task how many attempts were right."""
+        self._noted = scores
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        if self._noted:
+            with self._path.open("a") as file:
+                file.write(json.dumps({"step": step, "scores": self._noted}) + "\n")
+        self._noted = []
+
+    def forget_after(self, step: int) -> None:
+        """Of a run that goes on from a checkpoint."""
+        write_rows(self._path, [row for row in read_rows(self._path) if row["step"] <= step])
+
+
+def path_of(folder: RunFolder) -> Path:
+    """Where they are."""
+    return folder.path / "heldout.jsonl"
+
+
+def gain_of(folder: RunFolder) -> Difference | None:
+    """From the first measurement of a run to its last, task by task; None where there are no two."""
+    rows = read_rows(path_of(folder))
+    return between(rows[-1:], rows[:1]) if len(rows) > 1 else None
+
+
+def last_rows(folder: RunFolder) -> list[dict[str, Any]]:
+    """The last measurement of a run, if there is one."""
+    return read_rows(path_of(folder))[-1:]
+
+
+def between(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> Difference | None:
+    """Of measurements in pairs: over all tasks that both tried; None unless all tasks are the same."""
+    left, right = ([score for row in side for score in _scores(row)] for side in (rows, others))
+    if not left or [score["tasks"] for score in left] != [score["tasks"] for score in right]:
+        return None
+    return over_tasks(_shares(left), _shares(right))
+
+
+def _scores(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those of the worlds that are trained."""
+    return [score for score in row["scores"] if not score["is_unseen"]]
+
+
+def _shares(scores: Sequence[Mapping[str, Any]]) -> list[float]:
+    pairs = [pair for score in scores for pair in zip(score["right"], score["counted"], strict=True)]
+    return [right / max(counted, 1) for right, counted in pairs]

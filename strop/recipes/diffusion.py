@@ -1,0 +1,55 @@
+"""What recipes of models that fill masks have in common: the engine, and how the bundled model learns to fill any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from strop.backends import View
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.generate.engines.diffusion.diffusion_engine import DiffusionEngine
+from strop.generate.strategies.independent import Independent
+from strop.generate.strategies.padded_demonstrations import Padded
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.training.advantages.constant import Constant
+from strop.training.corrections.clamped import Clamped
+from strop.training.losses.likelihood import Likelihood
+from strop.training.trainers.torch import TorchTrainer
+from strop.training.views.corrupted import Corrupted
+
+ALL_ALIKE = Clamped(1.0, 1.0, target="proximal")  # 1 for every token: ratios begin at the weights before the step
+_EXAMPLES = 64  # of one step
+_RATE = 1e-3  # 200 such steps take arithmetic:2 from 0 to about half of all answers right
+_RISE = 20  # steps in which it rises
+
+
+def filling(setting: Setting, block: int, least: int, sure: float = 1.0) -> DiffusionEngine:
+    return DiffusionEngine(block=block, least=least, sure=sure, device=setting.device)
+
+
+def reading(setting: Setting, view: View, clip_norm: float = 1.0) -> TorchTrainer:
+    return TorchTrainer(
+        learning_rate=setting.learning_rate, device=setting.device, view=view, clip_norm=clip_norm, dtype="float32"
+    )
+
+
+def taught_to_fill(setting: Setting, recipe: str, engine: DiffusionEngine, steps: int) -> Run | None:
+    """A run of so many steps on the worlds' own demonstrations, hidden in part: a warm-up; none without steps.
+
+    It begins with a model that writes from left to right, if the setting names one, and makes one that does not.
+    """
+    if not steps:
+        return None
+    taught = replace(
+        setting, steps=steps, group_size=1, groups_per_step=_EXAMPLES, learning_rate=_RATE, heldout_every=0
+    )
+    trainer = replace(reading(taught, Corrupted()), warmup_steps=_RISE, betas=(0.9, 0.98))
+    return taught.run(
+        recipe,
+        Constant(),
+        (Likelihood(),),
+        agent=Demonstrate(),
+        strategy=Padded(Independent(), setting.max_tokens),
+        engine=engine,
+        trainer=trainer,
+    )

@@ -1,0 +1,109 @@
+"""Worlds by name: `arithmetic:3+compose:1`, `reasoning_gym/gcd`, `drill/gcd:2`, `tasks.jsonl`, `dataset:ID`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from strop.environments import bundled
+from strop.environments.bundled.notebook import Notebook
+from strop.environments.bundled.programs import Programs
+from strop.environments.code_execution import Isolation, Trials
+from strop.environments.data.table import Table
+from strop.environments.tools.python_notebook import Cells
+from strop.errors import ConfigurationError, nearest
+from strop.recipes.dataset_paths import chosen_dataset
+from strop.roles import World
+
+_DATASET = "dataset:"
+_TABLES = (".jsonl", ".json", ".parquet", ".csv")
+_AS_FOUND = Table("")  # columns by their usual names, the rule by the answers
+
+
+def parse_worlds(
+    text: str, seed: int = 0, table: Table = _AS_FOUND, isolation: Isolation = "walls"
+) -> tuple[World, ...]:
+    """The worlds a text names, joined by +; `table` says how files are read, whatever its own path.
+
+    `isolation` is for worlds that run what a model writes.
+    """
+    parts = [text] if Path(text.removeprefix(_DATASET)).exists() else text.split("+")  # which a file name may hold
+    return tuple(_isolated(_parse(part.strip(), seed, table), isolation) for part in parts)
+
+
+def _isolated(world: World, isolation: Isolation) -> World:
+    if isinstance(world, Notebook):
+        return replace(world, cells=Cells(isolation))
+    return replace(world, trials=Trials(isolation)) if isinstance(world, Programs) else world
+
+
+def bundled_worlds() -> dict[str, Callable[..., Any]]:
+    """The worlds with levels that come with strop: in a module of their own name, a class of that `name`."""
+    names = sorted(each.name for each in pkgutil.iter_modules(bundled.__path__))
+    found = {name: _kind(name) for name in names}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def _kind(name: str) -> Callable[..., Any] | None:
+    """Imports this module and no other: libraries that some worlds need take seconds."""
+    if not name.isidentifier() or not find_spec(path := f"{bundled.__name__}.{name}"):
+        return None
+    module = importlib.import_module(path)
+    kinds = [
+        value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    return next((kind for kind in kinds if vars(kind).get("name") == name and _takes_level(kind)), None)
+
+
+def _takes_level(kind: type) -> bool:
+    """Those that are made of other worlds do not."""
+    return is_dataclass(kind) and fields(kind)[0].name == "level"
+
+
+def _parse(text: str, seed: int, table: Table) -> World:
+    if text.startswith("reasoning_gym/"):
+        from strop.environments.external.reasoning_gym import ReasoningGym
+
+        return ReasoningGym(text.removeprefix("reasoning_gym/"), seed=seed)
+    if text.startswith("gymnasium/"):
+        from strop.environments.external.gymnasium import GymText
+        from strop.environments.isolation.subprocess import Apart
+
+        return Apart(GymText(text.removeprefix("gymnasium/"), seed))
+    if text.startswith("verifiers/"):
+        from strop.environments.external.verifiers import VerifiersTasks
+        from strop.environments.isolation.subprocess import Apart
+
+        return Apart(VerifiersTasks(text.removeprefix("verifiers/")))
+    if text.startswith("drill/"):
+        from strop.environments.external.reasoning_gym_small import Drill
+
+        dataset, _, level = text.removeprefix("drill/").partition(":")
+        return Drill(dataset, _level(text, level), seed)
+    if text.startswith(_DATASET) or text.endswith(_TABLES):
+        return replace(table, path=chosen_dataset(text.removeprefix(_DATASET)))
+    return _levelled(text, seed)
+
+
+def _levelled(text: str, seed: int) -> World:
+    name, _, level = text.partition(":")
+    kind = _kind(name)
+    if kind is None:
+        raise ConfigurationError(
+            f"there is no world {name!r}: {nearest(name, bundled_worlds())}; "
+            "or reasoning_gym/NAME, gymnasium/NAME, verifiers/NAME, drill/NAME:LEVEL, FILE.jsonl, dataset:FOLDER, "
+            "dataset:OWNER/NAME (of the Hugging Face hub)"
+        )
+    world: World = kind(_level(text, level), seed)
+    return world
+
+
+def _level(text: str, level: str) -> int:
+    if level and not level.isdigit():
+        raise ConfigurationError(f"a world's level is a whole number, as in {text.partition(':')[0]}:2, got {text!r}")
+    return int(level or 1)

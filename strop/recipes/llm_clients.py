@@ -1,0 +1,49 @@
+"""Advisers by name: `rules`, `itself`, or an OpenAI-compatible address with a model, `http://localhost:8000/v1#NAME`.
+
+Judges also by the folder of their model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from strop.errors import ConfigurationError
+from strop.generate.llm_clients.local_model import Local
+from strop.generate.llm_clients.openai_endpoint import Endpoint
+from strop.generate.llm_clients.policy_itself import Itself
+from strop.generate.llm_clients.procedural import Procedural
+from strop.roles import Adviser
+from strop.standins.rewrite.rewriting import Rewriting
+
+KEY_VARIABLE = "STROP_ADVISER_KEY"  # holds the key of an address that wants one
+
+
+def parse_adviser(text: str) -> Adviser | None:
+    """Who a text names; None: the policy itself."""
+    if text == "rules":
+        return Rewriting()
+    if text == "itself":
+        return None
+    url, _, model = text.partition("#")
+    if not url.startswith(("http://", "https://")) or not model:
+        raise ConfigurationError(f"an adviser is rules, itself or http://HOST:PORT/v1#MODEL, got {text!r}")
+    return Endpoint(url, model, key_variable=KEY_VARIABLE)
+
+
+def parse_reflector(text: str) -> Adviser | None:
+    """The same, for those who say what is to be learned from attempts: their rules are others."""
+    return Procedural("strop.standins.lessons:lesson") if text == "rules" else parse_adviser(text)
+
+
+def parse_judge(text: str, rules: str) -> Adviser:
+    """Who judges replies, or says by what: the rules named, the policy, a model in a folder, or one at an address."""
+    if text == "rules":
+        return Procedural(rules)
+    if Path(text).is_dir():
+        return Local(text)
+    return parse_adviser(text) or Itself()
+
+
+def judge_seconds(text: str) -> float:
+    """How long a reward may take that asks such a judge many questions."""
+    return 10.0 if text == "rules" else 600.0

@@ -1,0 +1,25 @@
+"""Runs that make reward models: the same worlds as others, asked which of two replies is better."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from strop.control.samplers.uniform import Uniform
+from strop.environments.judging.preferences import Preferences
+from strop.generate.agents.judge import JudgeShown
+from strop.generate.strategies.verdict_data import RecitedVerdicts
+from strop.recipes.setting import Setting
+from strop.roles import Loss
+from strop.run import Run
+from strop.training.advantages.constant import Constant
+from strop.training.reductions.sequence_mean import SequenceMean
+
+
+def preferring(setting: Setting, recipe: str, losses: tuple[Loss, ...], **fields: Any) -> Run:
+    """Verdicts are recited and nothing is sampled; `fields` are those of `Preferences`."""
+    run = setting.run(recipe, Constant(), losses, strategy=RecitedVerdicts(), reduction=SequenceMean())
+    run.worlds = tuple(Preferences(world, **fields) for world in run.worlds)
+    run.sampler = Uniform(run.worlds)
+    run.evaluation = replace(run.evaluation, agent=JudgeShown())
+    return run

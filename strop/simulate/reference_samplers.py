@@ -1,0 +1,56 @@
+"""Samplers that stand beside any other: chance with a taste, and one that knows what is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.seeded_choice import Doubles, drawn, highest
+from strop.roles import Belief, Sampler
+from strop.simulate.learner import Learner
+from strop.types import Task
+
+
+@dataclass
+class Oracle(Sampler):
+    """The tasks with the largest true gradient, p (1 - p), each once in a draw.
+
+    With `per_token` those that add most to held-out accuracy for each token they cost.
+    """
+
+    learner: Learner
+    per_token: bool = False
+    seed: int = 0
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self.learner.population.tasks[self._hand.next(step, self._choose)]
+
+    def _choose(self, number: int) -> Sequence[int]:
+        count = self.learner.population.scenario.groups_per_step
+        return highest(self.scores(), count, (self.seed, number))
+
+    def scores(self) -> Doubles:
+        tasks, chances = self.learner.population, self.learner.chances()
+        gradients = np.where(tasks.is_broken, 0.0, chances * (1 - chances))
+        return gradients * self.learner.slopes()[tasks.kinds] / tasks.tokens if self.per_token else gradients
+
+
+@dataclass
+class FixedTaste(Sampler):
+    """Each task by a weight that chance gave it once: what uneven choice does by itself."""
+
+    learner: Learner
+    seed: int = 0
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self.learner.population.tasks[self._hand.next(step, self._choose)]
+
+    def _choose(self, number: int) -> Sequence[int]:
+        population = self.learner.population
+        weights = np.exp(np.random.default_rng([self.seed, 3]).normal(size=len(population.tasks)))
+        return drawn(weights, population.scenario.groups_per_step, (self.seed, number, 4))

@@ -1,0 +1,147 @@
+"""A learner on its way: tasks are chosen, tried by coin, shown to all that observe, and learned from."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from strop.capabilities import Observes, inside, learners_in
+from strop.control.seeded_choice import Doubles
+from strop.errors import StarvationError
+from strop.filter.apply_gates import passes
+from strop.observe.metrics.tokens_to_target import Curve
+from strop.roles import Belief, Budget, Gate, Sampler
+from strop.simulate.learner import Learner
+from strop.types import Group, Message, Outcome, Task, Trajectory, Turn
+
+_PATIENCE = 50  # draws' worth of groups that gates may drop for one step, as in a run
+_SHOWN = 4  # groups of each level that a biased prior comes from
+_REPLY = Message("assistant", "")
+
+
+@dataclass
+class Control:
+    """The parts of a run that decide what is tried and what is learned from."""
+
+    sampler: Sampler
+    belief: Belief
+    budget: Budget
+    gates: tuple[Gate, ...] = ()
+
+
+@dataclass
+class Course:
+    """One run of a learner under some control; the same seed throws the same coins."""
+
+    learner: Learner
+    control: Control
+    seed: int
+    tokens: int = 0  # sampled so far: dropped groups count
+    attempts: int = 0
+    number: int = 0  # of the next group
+    _waiting: deque[tuple[list[Group], list[Group]]] = field(default_factory=deque, init=False, repr=False)
+    _turns: dict[int, Turn] = field(default_factory=dict, init=False, repr=False)  # by tokens; of this version
+
+    def __post_init__(self) -> None:
+        self.scenario = self.learner.population.scenario
+        self.chance = np.random.default_rng([self.seed, 2])
+        parts = (self.control.sampler, self.control.budget, self.control.belief)
+        self.observers = inside(parts, Observes)
+        self.learners = learners_in(parts)
+        if self.scenario.bias:
+            self._show(self._rumours())
+
+    def curve(self, tokens: int, goal: float = float("inf")) -> Curve:
+        """Held-out accuracy over sampled tokens, until so many are sampled or it reaches the goal."""
+        spent, found = [0.0], [self.learner.heldout()]
+        while self.tokens < tokens and found[-1] < goal:
+            self.step()
+            spent.append(float(self.tokens))
+            found.append(self.learner.heldout())
+        return spent, found
+
+    def step(self) -> None:
+        """Make a draw with the weights as they are; learn from the one that is due."""
+        self._waiting.append(self._draw())
+        if len(self._waiting) <= self.scenario.lag:
+            return
+        made, kept = self._waiting.popleft()
+        if self.scenario.lag:  # late groups come in any order
+            self._show([made[place] for place in self.chance.permutation(len(made))])
+        self.learner.train(kept)
+        for part in self.learners:
+            part.learn(kept)
+        self._turns.clear()
+
+    def _draw(self) -> tuple[list[Group], list[Group]]:
+        """All groups that were made for a step, and those that gates kept; the dropped ones are replaced."""
+        made: list[Group] = []
+        kept: list[Group] = []
+        wanted = self.scenario.groups_per_step
+        chances = self.learner.chances()
+        while len(kept) < wanted:
+            wave = [self._group(task, chances) for task in self._chosen(wanted - len(kept))]
+            made += wave
+            kept += [
+                verdict.group for group in wave if (verdict := passes(group, self.control.gates)).group is not None
+            ]
+            if not self.scenario.lag:
+                self._show(wave)
+            if len(made) > (_PATIENCE + 1) * wanted:
+                raise StarvationError(
+                    f"step {self.learner.version + 1} needs {wanted} groups and has {len(kept)}; "
+                    f"{len(made) - len(kept)} were dropped meanwhile"
+                )
+        return made, kept
+
+    def _chosen(self, count: int) -> list[Task]:
+        return [self.control.sampler.next(self.learner.version, self.control.belief) for _ in range(count)]
+
+    def _group(self, task: Task, chances: Doubles) -> Group:
+        """Attempts in waves, as a budget asks for them."""
+        control, place = self.control, self.learner.population.places[task.id]
+        means, variances = control.belief.foresee([task], self.learner.version)
+        group = Group(self.number, task, [], self.learner.version, foreseen=(float(means[0]), float(variances[0])))
+        self.number += 1
+        while count := control.budget.attempts(group):
+            group.trajectories += self._attempts(group, count, float(chances[place]))
+        self.tokens += sum(attempt.num_sampled for attempt in group.trajectories)
+        self.attempts += len(group.trajectories)
+        return group
+
+    def _attempts(self, group: Group, count: int, chance: float) -> list[Trajectory]:
+        turns = (self._turn(self.scenario.kinds[self._kind(group.task)].tokens),)
+        first = len(group.trajectories)
+        marks = [float(mark) for mark in self.chance.random(count) < chance]
+        return [
+            Trajectory(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
+                       rewards={"outcome": mark})
+            for index, mark in enumerate(marks)
+        ]  # fmt: skip
+
+    def _kind(self, task: Task) -> int:
+        population = self.learner.population
+        return int(population.kinds[population.places[task.id]])
+
+    def _turn(self, tokens: int) -> Turn:
+        """What an attempt of so many tokens wrote, shared by all of this version: nobody reads it."""
+        if tokens not in self._turns:
+            nothing, versions = np.zeros(tokens, dtype=np.int64), np.full(tokens, self.learner.version)
+            self._turns[tokens] = Turn(nothing[:1], nothing, nothing.astype(np.float32), versions, _REPLY)
+        return self._turns[tokens]
+
+    def _rumours(self) -> list[Group]:
+        """Groups of every level as a policy that is worse at the target would have made them; no tokens of this run."""
+        chances = self.learner.chances(self.scenario.bias)
+        tasks = [world.task(index) for world in self.learner.population.worlds for index in range(_SHOWN)]
+        groups = [self._group(task, chances) for task in tasks]
+        self.tokens = self.attempts = 0
+        return groups
+
+    def _show(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for part in self.observers:
+                part.observe(group)

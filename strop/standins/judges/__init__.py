@@ -1,0 +1,1 @@
+"""Rules that stand in for LLM judges."""

@@ -1,0 +1,61 @@
+"""Advisers that are rules, for sums and other scratchpads: criteria for a task, rubrics with vetoes, and their judge.
+
+They stand for the larger models of CARMO, Rubicon and OpenRS and know no task's answer. To be asked by `Procedural`,
+for example as `strop.standins.judges.criteria:scored`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from strop.standins.judges.checklist import met, steps_in
+from strop.text.llm_prompt import parts_of
+
+_HOLD, _LAST, _USED = (
+    "Every calculation holds.",
+    "The answer is the result of the last calculation.",
+    "All numbers of the task are used.",
+)
+_ANSWERS, _ONCE = "It answers what was asked, in a fitting manner.", "No calculation stands there twice."
+_LINE = re.compile(r"\d+: (.*)")
+
+
+def criteria(text: str) -> str:
+    """What fits the task: of more than two numbers, that none is forgotten."""
+    numbers = re.findall(r"\d+", parts_of(text)["task"])
+    found = [_HOLD, _LAST, *([_USED] if len(numbers) > 2 else [])]
+    return "\n".join(f"- {each}" for each in found)
+
+
+def anchored(text: str) -> str:
+    """A rubric with two vetoes: there has to be an answer, and of the calculations half must hold at least."""
+    return f"5: {_HOLD}\n3: {_LAST}\n2: {_USED}\nveto: {_ANSWERS}\nveto: {_HOLD}"
+
+
+def guarded(text: str) -> str:
+    """The same, with a veto against steps that are written only to be counted."""
+    return f"{anchored(text)}\nveto: {_ONCE}"
+
+
+def scored(text: str) -> str:
+    """How well a reply meets each of several requirements."""
+    parts = parts_of(text)
+    asked = _LINE.findall(parts["requirements"])
+    shares = [_met(requirement, parts["task"], parts["reply"]) for requirement in asked]
+    return "\n".join(f"{number}: {100 * share:.2f}" for number, share in enumerate(shares, start=1))
+
+
+def _met(requirement: str, task: str, reply: str) -> float:
+    steps = steps_in(reply)
+    return float(len(set(steps)) == len(steps)) if requirement == _ONCE else met(requirement, task, reply)
+
+
+def compared(text: str) -> str:
+    """On which criteria two replies differ, and by how much; for OpenRS's question."""
+    parts = parts_of(text)
+    kinds = {"fatal": _ANSWERS, "core": _HOLD, "important": _LAST, "highlight": _USED}
+    lines = []
+    for kind, requirement in kinds.items():
+        gap = 5 * (_met(requirement, parts["task"], parts["first"]) - _met(requirement, parts["task"], parts["second"]))
+        lines.append(f"{kind}, {'first' if gap > 0 else 'second'}, {abs(gap):.2f}: {requirement}")
+    return "\n".join(lines)

@@ -1,0 +1,23 @@
+"""What a search engine would find, by rules: to be asked by `Procedural` as `...search_rules:found`."""
+
+from __future__ import annotations
+
+import hashlib
+
+from strop.environments.tools.bundled_corpus import facts, sentence, subjects, texts
+from strop.environments.tools.simulated_search import USEFUL
+from strop.text.llm_prompt import parts_of
+
+
+def found(text: str) -> str:
+    """The fact that a query asks for; a noisy one is of another body, or any where no fact is asked for."""
+    parts = parts_of(text)
+    thing, _, body = parts["reply"].partition(" of ")
+    if parts["wanted"] == USEFUL and (thing, body) in facts():
+        return sentence(thing, body, facts()[thing, body])
+    drawn = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+    others = [other for other in subjects(thing) if other != body]
+    if not others:
+        return texts()[drawn % len(texts())]
+    other = others[drawn % len(others)]
+    return sentence(thing, other, facts()[thing, other])

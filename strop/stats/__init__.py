@@ -1,0 +1,1 @@
+"""Statistics without a run: intervals, tests, sample sizes."""

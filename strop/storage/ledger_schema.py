@@ -1,0 +1,106 @@
+"""What the ledger is asked: its tables, and pieces of SQL that more than one question needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_COLUMNS = "id outcome origin error reward rewards turn_rewards facts parent family turns"
+ATTEMPT = ", ".join(f"a.{name}" for name in _COLUMNS.split())
+# by the world, whatever other rewards added; by all where the world was not asked; NULL where an attempt does not count
+_BY_WORLD = "COALESCE(json_extract(rewards, '$.outcome'), json_extract(rewards, '$.checked'), reward)"
+PAID = f"CASE WHEN reward IS NOT NULL THEN {_BY_WORLD} END"
+# the index of attempts holds what people filter and sort by, so that a look at a million of them reads no turns
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS tasks (
+    id TEXT PRIMARY KEY, source TEXT NOT NULL, level INTEGER NOT NULL, messages TEXT NOT NULL, answer TEXT NOT NULL,
+    tools TEXT NOT NULL, columns TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS groups (
+    number INTEGER PRIMARY KEY, task TEXT NOT NULL REFERENCES tasks(id), version INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('running', 'skipped', 'waiting', 'gated', 'failed', 'trained')),
+    reason TEXT NOT NULL DEFAULT '', at INTEGER, foreseen REAL, spread REAL);
+CREATE TABLE IF NOT EXISTS attempts (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL REFERENCES groups(number),
+    task TEXT NOT NULL REFERENCES tasks(id), parent TEXT NOT NULL, family TEXT NOT NULL, outcome TEXT NOT NULL,
+    origin TEXT NOT NULL, reward REAL, rewards TEXT NOT NULL, facts TEXT NOT NULL, error TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    fate TEXT NOT NULL CHECK (fate IN ('waiting', 'gated', 'failed', 'trained')), turn_rewards TEXT NOT NULL,
+    turns BLOB NOT NULL, place INTEGER);
+CREATE INDEX IF NOT EXISTS attempts_by_group ON attempts(number, fate, origin, outcome, reward, tokens, task);
+CREATE TABLE IF NOT EXISTS trainings (
+    step INTEGER NOT NULL, slot INTEGER NOT NULL, place INTEGER NOT NULL, number INTEGER NOT NULL,
+    attempt TEXT NOT NULL REFERENCES attempts(id), credit BLOB, ratios BLOB, PRIMARY KEY (step, slot, place));
+CREATE INDEX IF NOT EXISTS trainings_by_attempt ON trainings(attempt);
+CREATE TABLE IF NOT EXISTS versions (step INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL);
+"""
+
+# how many of the policy's own attempts of a group were right, and how many there were (see success.py); then
+# all attempts, and the lowest and the highest reward
+_OWN = "a.origin = 'policy' AND a.outcome NOT IN ('failed', 'pruned') AND a.rewards != '{}'"
+_WEIGHT = "1.0 / COALESCE(json_extract(a.facts, '$.survival'), 1.0)"
+_SUCCESS = f"MIN(MAX({PAID}, 0.0), 1.0)"
+EVIDENCE = (
+    f"TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} * {_SUCCESS} END), TOTAL(CASE WHEN {_OWN} THEN {_WEIGHT} END), "
+    "COUNT(a.id), MIN(a.reward), MAX(a.reward)"
+)
+
+OFFERED = (
+    "SELECT t.source, t.level, g.fate = 'trained', "
+    "AVG(CASE WHEN a.outcome NOT IN ('failed', 'pruned') THEN a.tokens END), "
+    f"AVG(CASE WHEN a.fate = 'trained' THEN a.tokens END), g.version, g.foreseen, {EVIDENCE} "
+    "FROM groups g JOIN tasks t ON t.id = g.task LEFT JOIN attempts a ON a.number = g.number "
+    "GROUP BY g.number ORDER BY g.number"
+)
+_KIND = "origin || '/' || family || '/' || outcome || '/' || (parent != '')"
+COMPOSED = (
+    "SELECT number FROM attempts GROUP BY number "
+    "HAVING MAX(parent != '' OR family != '' OR origin != 'policy' OR outcome = 'pruned') "
+    f"ORDER BY COUNT(DISTINCT {_KIND}) DESC, number DESC LIMIT ?"
+)
+
+# attempts with what they had when they were trained last
+_LAST = "(SELECT {} FROM trainings t WHERE t.attempt = a.id ORDER BY step DESC LIMIT 1)"
+CREDITED = f"SELECT {_LAST.format('credit')}, {_LAST.format('ratios')}, a.task, {ATTEMPT} FROM attempts a"
+
+# of a group's attempts, and of itself why it was left out
+FATES = "SELECT id, fate FROM attempts WHERE number=?1 UNION ALL SELECT '', reason FROM groups WHERE number=?1"
+
+
+# broken promises, each counted: an attempt has one fate, is trained as that says, and no group is lost
+PROMISES = {
+    "trained without a training": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND id NOT IN "
+    "(SELECT attempt FROM trainings)",
+    "training of an attempt not marked trained": "SELECT COUNT(*) FROM trainings t JOIN attempts a "
+    "ON a.id = t.attempt WHERE a.fate != 'trained'",
+    "failed attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='failed'",
+    "pruned attempt trained": "SELECT COUNT(*) FROM attempts WHERE fate='trained' AND outcome='pruned'",
+    "finished group without attempts": "SELECT COUNT(*) FROM groups WHERE fate NOT IN ('running', 'skipped') "
+    "AND number NOT IN (SELECT number FROM attempts)",
+    "attempt of a running group": "SELECT COUNT(*) FROM attempts a JOIN groups g ON g.number = a.number "
+    "WHERE g.fate = 'running'",
+    "number skipped": "SELECT COALESCE(MAX(number) + 1, 0) - COUNT(*) FROM groups",
+}
+
+
+class Offered(NamedTuple):
+    """One admitted group; tokens are means over its attempts that count, None where there are none."""
+
+    source: str
+    level: int
+    is_trained: bool
+    tokens: float | None
+    trained_tokens: float | None
+    version: int
+    foreseen: float | None  # success, before the first attempt
+    right: float  # of the policy's own attempts
+    tried: float  # how many those are
+    attempts: int  # of all kinds
+    lowest: float | None  # reward
+    highest: float | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} level {self.level}"
+
+    @property
+    def has_contrast(self) -> bool:
+        return self.lowest is not None and self.highest is not None and self.highest - self.lowest > 1e-9

@@ -1,0 +1,1 @@
+"""Text without tokens: similarity, prompts for language models, and what makes text safe to show."""

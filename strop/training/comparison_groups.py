@@ -1,0 +1,59 @@
+"""How the groups of a draw are divided: siblings that are compared with each other, and optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from strop.backends import View
+from strop.capabilities import inside
+from strop.training.batch import Batch
+from strop.training.objective import Objective
+from strop.training.pack import pack
+from strop.types import Group, Origin, Trajectory
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+
+def families(groups: Sequence[Group]) -> list[Group]:
+    """Each family of siblings as a group of its own, in the order in which they first appear.
+
+    One of which nothing counts is left out: it would be a step of nothing, and a ledger does not hold it.
+    """
+    return [family for group in groups for family in _families(group) if family.scored]
+
+
+def _families(group: Group) -> list[Group]:
+    found: dict[str, list[Trajectory]] = {}
+    for attempt in group.trajectories:
+        found.setdefault(attempt.family, []).append(attempt)
+    return [group] if len(found) < 2 else [replace(group, trajectories=attempts) for attempts in found.values()]
+
+
+def optimizer_steps(groups: Sequence[Group], minibatches: int) -> list[list[Group]]:
+    """The draw in `minibatches` parts; groups of demonstrations alone make a step of their own, the last.
+
+    Where all are demonstrations they are the draw, and divided as any other.
+    """
+    taught = [group for group in groups if is_taught(group)]
+    own = [group for group in groups if group not in taught] or list(groups)
+    size = -(-len(own) // minibatches)
+    parts = [list(own[first : first + size]) for first in range(0, len(own), size)]
+    return [*parts, taught] if taught and len(own) < len(groups) else parts
+
+
+def packed_steps(run: Run, groups: Sequence[Group], objective: Objective, version: int) -> list[list[Batch]]:
+    """The batches of every optimizer step, one epoch after the other; each its own where a view hides by chance."""
+    most, scope, aux = run.trainer.max_tokens, objective.scope, objective.aux
+    parts = optimizer_steps(groups, run.minibatches)
+    steps = [pack(part, run.reduction, version, most, scope, aux) for part in parts]
+    if not any(view.is_random for view in inside(run.trainer, View)):
+        return steps * run.epochs
+    return [[replace(batch, view=epoch) for batch in batches] for epoch in range(run.epochs) for batches in steps]
+
+
+def is_taught(group: Group) -> bool:
+    """Whether all that counts in it are demonstrations."""
+    return all(attempt.origin is Origin.TEACHER for attempt in group.scored)

@@ -1,0 +1,65 @@
+"""How a trainer comes by its model: whole weights that learn, or adapters beside weights that do not."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from strop.models.eight_bits import in_eight_bits
+from strop.models.low_memory_adamw import FLOAT32, HOLDINGS
+from strop.models.model import load_model
+from strop.training.machine.ema_policy import Average
+from strop.training.machine.forward import Forward
+from strop.training.machine.full_weights import holding_of, open_whole, optimizer_of, saved_bytes
+from strop.training.machine.lora import learning, load_adapters, open_adapted
+from strop.training.machine.masked_views import reading_of
+from strop.training.machine.old_logprobs import Snapshots
+from strop.training.machine.old_policies import Earlier
+from strop.training.machine.thread_parallel import LARGEST, AtOnce
+from strop.training.machine.trainer_state import Opened
+
+if TYPE_CHECKING:
+    from strop.training.trainers.torch import TorchTrainer
+
+
+def open_trainer(trainer: TorchTrainer, folder: Path, source: Path, seed: int, before: Any = None) -> Opened:
+    """From where training began, or from a checkpoint in another folder.
+
+    A model with adapters stays the one it was `before`: an engine may be reading its weights.
+    """
+    reading = reading_of(trainer.view, source, seed)
+    is_checkpointed = trainer.checkpointing == "on"
+    forward = Forward(trainer.device, trainer.dtype, trainer.chunk, trainer.fused, is_checkpointed, reading)
+    holding, rests = HOLDINGS[FLOAT32], dict[str, Tensor]()
+    if not trainer.lora:
+        holding = HOLDINGS[saved_bytes(folder)] if folder != source else holding_of(trainer, folder, trainer.room)
+        model, rests = open_whole(folder, holding, forward, trainer.products)
+    else:
+        borrowed = trainer.borrowed.another() if trainer.borrowed is not None else None
+        model = before or borrowed or open_adapted(source, trainer.lora, seed, forward, trainer.base)
+        if folder != source:
+            load_adapters(model, folder)
+    optimizer = optimizer_of(trainer, learning(model), holding, rests, seed)
+    load = partial(load_frozen, Path(source), holding.frozen, trainer.device, trainer.products)
+    earlier = Earlier(forward, Snapshots(trainer.snapshots), Average(trainer.average_window), load)
+    at_once = AtOnce(not holding.is_narrow and _may_at_once(trainer, model, forward))  # narrow ones are added in turn
+    return Opened(model, forward, earlier, optimizer, Path(source), seed, holding, at_once)
+
+
+def _may_at_once(trainer: TorchTrainer, model: Any, forward: Forward) -> bool:
+    """Where threads share no scratch and note nothing in the order in which they come, and gradients are small."""
+    is_plain = trainer.device == "cpu" and not trainer.lora and trainer.step_scale is None
+    is_small = sum(each.numel() for each in model.parameters()) <= LARGEST
+    return is_plain and is_small and forward.quick(model) is not None
+
+
+def load_frozen(folder: Path, dtype: torch.dtype, device: str, products: str) -> Any:
+    """A model that does not learn; the reference and earlier weights multiply as the ones that do."""
+    model = load_model(folder, dtype, device).requires_grad_(False)
+    if products == "fp8":
+        in_eight_bits(model)
+    return model

@@ -1,0 +1,111 @@
+"""Proof that tokens were sampled from the weights they claim: some are scored again by a trainer that holds those.
+
+Fingerprints prove what an engine loaded; this proves what it computed with. A cached prefix that outlived its version,
+a sampler that reports other logprobs than it drew with, or a forward pass that differs shows here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from strop.backends import Engine, View
+from strop.capabilities import Multiplies, Typed, inside
+from strop.errors import DeliveryError
+from strop.training.batch import AS_SAMPLED, Batch
+from strop.training.requirements import Logprobs
+from strop.types import Group, Metrics, Origin
+
+if TYPE_CHECKING:
+    from strop.run import Run
+
+_NEAR = (0.9, 1.1)  # ratios of probabilities that count as the same
+_LIMITS = {"float32": 1e-3, "fp8": 0.01, "bfloat16": 0.1, "float16": 0.1}  # on the mean |difference| of logprobs
+
+
+def rescored(run: Run, batches: Sequence[Batch], version: int, groups: Sequence[Group]) -> Metrics:
+    """Figures of one batch, when they are due and it has tokens whose weights the trainer still holds.
+
+    Must be asked before the optimizer step. Those weights are the current ones, and where the trainer keeps snapshots
+    (`Logprobs("old")`) any recorded one. Truncated sampling proves nothing: the trainer scores the whole distribution.
+    The attempts of that batch, or of the first where none can prove anything, keep their ratios to be looked at.
+    """
+    is_due = run.rescore_every > 0 and version % run.rescore_every == 0
+    if not (is_due and batches) or run.sampling.temperature == 0 or not _is_real(run.engine):
+        return {}
+    proving = [] if run.sampling.is_truncated else [batch for batch in batches if bool(scorable(batch).any())]
+    batch = (proving or batches)[0]
+    current = _scored(run, batch)
+    keep_ratios(groups, batch, current)
+    return judged(batch, batch.logprobs.get("old", current), scorable(batch), _limit(run)) if proving else {}
+
+
+def scorable(batch: Batch) -> Tensor:
+    """[T], the written tokens of attempts that one version wrote from the first to the last, one that is still held.
+
+    Behind an older token of the same context may stand keys that an engine kept over a weight update on purpose.
+    GUIDED attempts may stand behind another prompt than they were sampled with, and the logprobs belong to that one.
+    """
+    versions = batch.versions.where(batch.trainable, batch.versions.new_full((), -1))
+    newest = versions.new_full((batch.num_attempts,), -1).scatter_reduce(0, batch.attempts, versions, "amax")  # [A]
+    others = batch.per_attempt((versions != batch.on_tokens(newest)).to(torch.float32)) > 0  # [A]
+    is_held = newest >= 0 if "old" in batch.logprobs else newest == batch.version
+    return batch.trainable & batch.on_tokens(is_held & ~others & ~batch.is_of(Origin.GUIDED))
+
+
+def _scored(run: Run, batch: Batch) -> Tensor:
+    """[T], by the current weights, on a copy of the batch, so that no loss sees logprobs it did not ask for.
+
+    Where tokens filled masks they are read in the order in which they came, whatever a loss is shown of them.
+    """
+    if "proximal" in batch.logprobs and not inside(run.trainer, View):
+        return batch.logprobs["proximal"]
+    again = replace(batch, view=AS_SAMPLED)
+    run.trainer.annotate([again], frozenset({Logprobs("proximal")}))
+    return again.logprobs["proximal"]
+
+
+def keep_ratios(groups: Sequence[Group], batch: Batch, logprobs: Tensor) -> None:
+    """How much likelier the policy finds each token than the one that sampled it; NaN where nobody did."""
+    ratios = batch.log_ratio(logprobs, batch.behavior_logprobs).exp()
+    ratios = ratios.where(batch.versions >= 0, ratios.new_tensor(torch.nan)).float().cpu()  # [T]
+    owners = {attempt.id: attempt for group in groups for attempt in group.scored}
+    for place, name in enumerate(batch.attempt_ids):
+        owners[name].ratios = ratios[(batch.trainable & (batch.attempts == place)).cpu()].numpy()  # [N]
+
+
+def judged(batch: Batch, logprobs: Tensor, sampled: Tensor, limit: float) -> Metrics:
+    """How far the engine's logprobs are from the trainer's at the sampled tokens; too far stops the run."""
+    difference = (logprobs - batch.behavior_logprobs)[sampled].double()  # [S]
+    distance, ratio = difference.abs(), difference.exp()
+    mean, largest = float(distance.mean()), float(distance.max())
+    outside = float(((ratio < _NEAR[0]) | (ratio > _NEAR[1])).double().mean())
+    if not mean <= limit:  # nor NaN
+        raise DeliveryError(
+            f"{len(difference)} tokens of {_named(batch.versions[sampled])}, scored again by the trainer, differ from "
+            f"the engine's logprobs by {mean:.2g} on average (limit {limit:g}) and by {largest:.2g} at most; "
+            f"{outside:.1%} of the ratios are outside [{_NEAR[0]}, {_NEAR[1]}]: the engine computes with other "
+            "weights, stale keys or another temperature than it says"
+        )
+    return {"rescored_difference": mean, "rescored_difference_max": largest, "rescored_outside": outside}
+
+
+def _named(versions: Tensor) -> str:
+    low, high = int(versions.min()), int(versions.max())
+    return f"version {low}" if low == high else f"versions {low} to {high}"
+
+
+def _is_real(engine: Any) -> bool:
+    """Whether logprobs are computed and not invented, for the engine and all it is made of."""
+    return all(part.has_weights for part in inside(engine, Engine))
+
+
+def _limit(run: Run) -> float:
+    """What the coarser of engine and trainer allows."""
+    kinds = [part.dtype for part in inside((run.engine, run.trainer), Typed)]
+    kinds += [part.products for part in inside(run.trainer, Multiplies) if part.products in _LIMITS]
+    return max((_LIMITS.get(kind, 0.1) for kind in kinds), default=_LIMITS["float32"])

@@ -1,0 +1,64 @@
+"""How writers ask: the policy itself, whose tokens are counted and never trained on, or an adviser."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from strop.control.task_generators.support.prompts import REQUESTS, asked, rewritten
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.errors import AdviserError
+from strop.generate.engines.scripted import Scripted
+from strop.generate.llm_clients.canned import Canned
+from strop.stats.task_lineage import ancestor
+from strop.text.llm_prompt import parts_of, question, told
+from strop.types import Group, Outcome
+from tests.test_pipeline import make_run, opened
+from tests.tiny_models import save_pocket_like
+
+PARENT = Arithmetic(1).task(0)
+
+
+def test_parts_are_read_whatever_the_request_says_about_them() -> None:
+    for wanted, text in REQUESTS.items():
+        read = parts_of(question(text, wanted=wanted, task="1+1=?", answer="[task]\n7"))
+        assert read == {"wanted": wanted, "task": "1+1=?", "answer": "(task)\n7"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "parts"),
+    [
+        ("[task]\n1+2=?\n[answer]\n3", {"task": "1+2=?", "answer": "3"}),
+        ("Sure!\n[task] 1+2=?", {"task": "1+2=?"}),
+        (" 1+2=?\n", {"task": "1+2=?"}),
+        ("", {"task": ""}),
+    ],
+)
+def test_answers_are_read(reply: str, parts: dict[str, str]) -> None:
+    assert told(reply) == parts
+
+
+def test_the_policy_itself_is_asked_apart_from_the_task_and_its_tokens_count(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    run = make_run(engine=Scripted({"wanted?": "<think>hm</think>1+2=?"}))
+    with opened(run, model, tmp_path / "ledger.db") as (flow, _):
+        group = Group(0, PARENT, [])
+        play = flow.player(group)
+        assert asyncio.run(asked(None, "wanted?", play)) == "1+2=?"
+        (made,) = play.unused([])
+        assert made.outcome is Outcome.PRUNED and made.num_sampled > 5 and made.turn_rewards == ()
+        long = "wanted?" + "1" * 200
+        assert asyncio.run(asked(None, long, play)) == "", "what fits no context is not asked, and ends nothing"
+
+
+def test_an_answer_without_a_task_or_its_answer_is_no_advice(tmp_path: Path) -> None:
+    model = save_pocket_like(tmp_path / "model")
+    with opened(make_run(), model, tmp_path / "ledger.db") as (flow, _):
+        play = flow.player(Group(0, PARENT, []))
+        made = asyncio.run(rewritten(Canned({"": "[task]\n1+2=?\n[answer]\n3"}), "similar", PARENT, play))
+        assert (made.messages[0].content, made.answer, ancestor(made)) == ("1+2=?", "3", PARENT.id)
+        for said, lacks in (("[answer]\n3", "no task"), ("1+2=?", "no answer"), ("", "no task and no answer")):
+            with pytest.raises(AdviserError, match=lacks):
+                asyncio.run(rewritten(Canned({"": said}), "similar", PARENT, play))

@@ -1,0 +1,105 @@
+"""The world of small functions: what it asks, that its own programs are right, and what it pays for others."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from strop.environments.bundled.programs import SHAPES, Programs
+from strop.environments.code_execution import Trial, Trials, cases_of
+from strop.environments.data.heldout_split import is_heldout, prompt_of
+from strop.errors import ConfigurationError
+from strop.launch.checks.preflight import check
+from strop.recipes.environments import parse_worlds
+from strop.recipes.setting import Setting
+from strop.run import Run
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.losses.reinforce import Reinforce
+from strop.types import Message
+
+LEVELS = [Programs(level) for level in SHAPES]
+
+
+def test_tasks_are_the_same_on_every_machine() -> None:
+    """Frozen: a change here would move every recorded figure."""
+    task = Programs(2).task(1)
+    tests = cases_of(task)
+    assert prompt_of(task) == "def f(x): times 6, add 2. f(9)=56 f(4)=26"
+    assert tests.solution == "def f(x):\n x=x*6\n return x+2"
+    assert tests.outputs == tuple(6 * x + 2 for (x,) in tests.inputs)
+
+
+@pytest.mark.parametrize("world", LEVELS, ids=lambda world: str(world.level))
+def test_sides_never_meet_and_hidden_calls_are_not_shown(world: Programs) -> None:
+    train, heldout = ([world.task(index, side) for index in range(40)] for side in (False, True))
+    assert all(is_heldout(prompt_of(task)) for task in heldout) and not any(is_heldout(prompt_of(t)) for t in train)
+    assert len({task.id for task in train}) > 30 and replace(world, seed=1).task(0) != world.task(0)
+    for task in (*train, *heldout):
+        tests, prompt = cases_of(task), prompt_of(task)
+        assert len(tests.inputs) == len({repr(each) for each in tests.inputs}) == 10
+        assert not any(f"f({each!r})=" in prompt for (each,) in tests.inputs)
+        assert prompt.count("f(") == 3 and tests.solution not in prompt
+        assert tests.solution.count("\n") == SHAPES[world.level][1]
+
+
+def test_the_worlds_own_programs_are_right_in_the_box_at_every_level() -> None:
+    """Outputs are computed without them: by what each step means."""
+
+    async def tried() -> list[Trial]:
+        trials = Trials()
+        asked = [cases_of(world.task(index, True)) for world in LEVELS for index in range(6)]
+        found = [await trials.of(tests.solution, tests) for tests in asked]
+        await trials.close()
+        return found
+
+    assert all(trial.is_right for trial in asyncio.run(tried()))
+
+
+def test_what_an_attempt_is_paid() -> None:
+    """Whoever waits and whoever cannot are told the same; an equal program needs not be the same text."""
+    world = Programs(2)
+    task = world.task(1)
+    replies = ("def f(x):\n return 2*(3*x+1)", "def f(y):\n return y*6+1", "f=lambda x:6*x+2", "", "no")
+
+    async def paid() -> list[float | None]:
+        environment = world.environment()
+        await environment.reset(task)
+        demonstrated = await environment.step(environment.demonstrate())
+        said = [await environment.step(Message("assistant", reply)) for reply in replies]
+        await world.trials.close()
+        return [answer.reward for answer in (demonstrated, *said)]
+
+    assert asyncio.run(paid()) == [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
+    assert [world.check(task, reply) for reply in replies[:2]] == [1.0, 0.0]
+
+
+def test_a_world_is_its_own_source_and_can_be_shipped_after_it_was_used() -> None:
+    world = Programs(1)
+    asyncio.run(_used(world))
+    assert eval(repr(world), {"Programs": Programs, "Trials": Trials}) == world
+    assert pickle.loads(pickle.dumps(world)) == world and hash(world) == hash(Programs(1))
+    assert world.answer("<think>so</think> def f(x): return 1\n") == "def f(x): return 1"
+    for level in (0, 7):
+        with pytest.raises(ConfigurationError, match=f"levels 1 to 6, got {level}"):
+            Programs(level)
+
+
+async def _used(world: Programs) -> None:
+    await world.trials.of("", cases_of(world.task(0)))
+    await world.trials.close()
+
+
+def run_with(**fields: str) -> Run:
+    return Setting(world="programs:1", steps=1, **fields).run("x", GroupMean(), (Reinforce(),))  # type: ignore[arg-type]
+
+
+def test_without_a_wall_a_run_is_refused_unless_it_says_so_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(run_with())
+    monkeypatch.setattr("sys.platform", "darwin")  # where there are neither seccomp nor Landlock
+    with pytest.raises(ConfigurationError, match=r"worlds.0.trials: this machine has no wall .* isolation=process"):
+        check(run_with())
+    check(run_with(isolation="process"))
+    assert [world.trials.isolation for world in parse_worlds("programs:1", isolation="process")] == ["process"]  # type: ignore[attr-defined]

@@ -1,0 +1,57 @@
+"""What is shown for a task is right for another one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.errors import ConfigurationError
+from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
+from strop.generate.rollout import play
+from strop.roles import World
+from strop.types import Message, Origin, Start, Task
+from tests.generate.strategies.test_entropy_forks import Replies
+from tests.generate.talking import Recording, policy_of, save_folder
+
+
+def shown(folder: Path, world: World) -> tuple[str, Origin]:
+    policy = policy_of(save_folder(folder), Recording([]))
+    agent = DemonstrateAnother((world,))
+    attempt = asyncio.run(play(agent, world, policy.dialogue(world.task(3), Start("0", 0))))
+    assert attempt.turn_rewards == () and attempt.num_sampled == 0
+    return attempt.reply, attempt.origin
+
+
+def test_it_is_right_for_another_task_and_nobody_pays_it(tmp_path: Path) -> None:
+    world = Arithmetic(2)
+    reply, origin = shown(tmp_path, world)
+    answers = {world.solution(world.task(index)) for index in range(2000)}
+    assert origin is Origin.TEACHER and world.check(world.task(3), reply) == 0.0
+    assert reply in answers, "one of the sums of three digits"
+    assert shown(tmp_path, world)[0] == reply
+
+
+class Lone(Replies):
+    """There is one task, and it can be shown."""
+
+    def demonstrate(self) -> Message:
+        return Message("assistant", "4")
+
+
+@dataclass
+class Mute(Replies):
+    """There are many tasks, and nothing can be shown."""
+
+    def task(self, index: int, heldout: bool = False) -> Task:
+        return Task((Message("user", str(index)),), "4", "test")
+
+
+def test_there_must_be_another_one_that_can_be_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="test:0 has no other task than"):
+        shown(tmp_path, Lone(1))
+    with pytest.raises(ConfigurationError, match=r"Mute has no demonstrate\(\)"):
+        shown(tmp_path, Mute(1))
