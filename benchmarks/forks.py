@@ -24,9 +24,8 @@ from machine import circumstances, output_arguments, publish
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from strop.generate.engines.cpu.torch_engine import TorchEngine
-from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.launch.running.launch import launch
-from strop.recipes.rollout.ettrl import ettrl
+from strop.recipes.rollout.ettrl import EntropyForks, ettrl
 from strop.recipes.setting import Setting
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder

@@ -33,8 +33,8 @@ from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.pruned_midway import FORETOLD, PrunedMidway
 from strop.models.names import model_folder
+from strop.recipes.rollout.arrol import FORETOLD, PrunedMidway
 from strop.roles import Agent
 from strop.success import success
 from strop.training.requirements import HIDDEN, Note

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.clip_delta import ClipDelta
-from strop.generate.strategies.instructed import Instructed
-from strop.recipes.reward.clip_delta import clip_delta
+from strop.recipes.replay.hir import Instructed
+from strop.recipes.reward.clip_delta import ClipDelta, clip_delta
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.standins.judges.constant_steps import StepsAlike

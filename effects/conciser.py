@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.brief import Brief
 from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.env_reward import Earned
 from strop.recipes.objective.conciser import conciser
+from strop.recipes.objective.gdpo import Brief
 from strop.recipes.setting import Setting
 from strop.run import Run
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
-from strop.generate.strategies.reset_to_demonstration import ResetToDemonstration
-from strop.recipes.rollout.dr_po import dr_po
+from strop.recipes.rollout.dr_po import ResetToDemonstration, dr_po
 from strop.recipes.setting import Setting
 from strop.run import Run
 

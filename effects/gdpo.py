@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.brief import Brief
 from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.env_reward import Earned
-from strop.recipes.objective.gdpo import gdpo
+from strop.recipes.objective.gdpo import Brief, gdpo
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard

@@ -11,9 +11,8 @@ from dataclasses import replace
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
 from strop.environments.wrappers.wrong_hint_control import Misguided
-from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.generate.strategies.independent import Independent
-from strop.recipes.guide.guide import guide
+from strop.recipes.guide.guide import HintedWhenLost, guide
 from strop.recipes.setting import Setting
 from strop.run import Run
 

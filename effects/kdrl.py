@@ -15,10 +15,9 @@ from strop.effects import Experiment
 from strop.effects.prior_runs import earlier_model
 from strop.filter.rewards.random_control import Coin
 from strop.recipes.classics.dapo import dapo
-from strop.recipes.distill.kdrl import kdrl
+from strop.recipes.distill.kdrl import Kdrl, kdrl
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.losses.imitation.kdrl import Kdrl
 
 WORLD = "countdown:4"
 TEACHER_STEPS = 100

@@ -11,9 +11,8 @@ from dataclasses import replace
 from strop.control.budgets.fixed import Fixed
 from strop.effects import Experiment
 from strop.generate.agents.wrong_demonstration_control import DemonstrateAnother
-from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
 from strop.generate.strategies.independent import Independent
-from strop.recipes.guide.relift import relift
+from strop.recipes.guide.relift import ShownWhenLost, relift
 from strop.recipes.setting import Setting
 from strop.run import Run
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.recipes.replay.remix import remix
+from strop.recipes.replay.remix import MixedClip, remix
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
 from strop.training.losses.clip import Clip
-from strop.training.losses.mixed_clip import MixedClip
 
 
 def treatment(setting: Setting) -> Run:

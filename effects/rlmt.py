@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.effects import Experiment
-from strop.filter.rewards.like_answer import LikeAnswer
-from strop.generate.strategies.instructed import Instructed
-from strop.recipes.reward.rlmt import rlmt
+from strop.recipes.replay.hir import Instructed
+from strop.recipes.reward.rlmt import LikeAnswer, rlmt
 from strop.recipes.setting import Setting
 from strop.run import Run
 

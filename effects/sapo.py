@@ -15,10 +15,9 @@ from pathlib import Path
 
 from strop.effects import Experiment
 from strop.effects.prior_runs import earlier_run
-from strop.generate.strategies.swarm import Swarm
 from strop.recipes.classics.dapo import dapo
 from strop.recipes.setting import Setting
-from strop.recipes.system.sapo_sharing import sapo_sharing
+from strop.recipes.system.sapo_sharing import Swarm, sapo_sharing
 from strop.run import Run
 
 WORLD = "arithmetic:5"

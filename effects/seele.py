@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from strop.effects import Experiment
 from strop.environments.wrappers.wrong_hint_control import Misguided
-from strop.generate.strategies.helped.responsive_hints import ResponsiveHints
 from strop.generate.strategies.independent import Independent
-from strop.recipes.guide.seele import seele
+from strop.recipes.guide.seele import ResponsiveHints, seele
 from strop.recipes.setting import Setting
 from strop.run import Run
 

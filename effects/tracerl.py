@@ -13,10 +13,10 @@ from strop.effects import Experiment
 from strop.effects.diffusion_model import PLACES, WORLD, filler
 from strop.filter.rewards.random_control import Coin
 from strop.recipes.diffusion import reading
+from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.tracerl import tracerl
 from strop.recipes.setting import Setting
 from strop.run import Run
-from strop.training.views.all_hidden import AllHidden
 
 
 def _setting(setting: Setting) -> Setting:

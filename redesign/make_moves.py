@@ -48,7 +48,7 @@ FIX = {
     "generate/rollout.py": "generate/rollout.py",
     "success.py": "success.py",
     "standins/rewrite/rewriting.py": "standins/rewrite/rewriting.py",
-    "environments/line_rules.py": "environments/line_rules.py",  # stage B takes it into prlcoder
+    "recipes/reward/prlcoder.py": "recipes/reward/prlcoder.py",  # stage B takes it into prlcoder
     "stats/task_lineage.py": "stats/task_lineage.py",
     "simulate/transplant.py": "simulate/transplant.py",
     "control/admission/support/admission_state.py": "control/admission/support/admission_state.py",

@@ -2,7 +2,7 @@
 
     python -m tests.mutation --room losses --seed 0 --number 60          one room
     python -m tests.mutation --room all --number 40 --jobs 2 --json      40 mutants of every room, as one JSON object
-    python -m tests.mutation --file strop/training/losses/nft.py            every mutant of one file
+    python -m tests.mutation --file strop/recipes/objective/nft.py            every mutant of one file
     python -m tests.mutation --key pcl --key v0.5 --number 12               of papers' mechanisms and recipes
     python -m tests.mutation --key control --number 12                      of each key about control (or: generate)
 

@@ -3,7 +3,7 @@
 The table beside this file (`defaults.json`) holds each class of these rooms in one line; a new one may come in without:
 strop.training.losses, strop.training.advantages, strop.training.corrections, strop.training.reductions,
 strop.training.values, strop.training.views, strop.training.trainers, strop.training.step_scales, strop.filter.gates,
-strop.filter.rewards, strop.replay, strop.environments, strop.generate.strategies, strop.generate.guidances,
+strop.filter.rewards, strop.replay, strop.environments, strop.generate.strategies,
 strop.models, strop.control, strop.control.estimators, strop.control.budgets, strop.control.admission,
 strop.control.samplers and strop.control.task_generators ;
 to renew it on purpose, and look at what `git diff` says:
@@ -31,8 +31,9 @@ ROOMS = (
         "training.trainers",
     ),
     *("training.step_scales", "filter.gates", "filter.rewards", "replay", "environments", "models"),
-    *("generate.strategies", "generate.guidances"),
+    "generate.strategies",
     "control",
+    "recipes",
 )
 TABLE = Path(__file__).parent / "defaults.json"
 

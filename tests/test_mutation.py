@@ -83,8 +83,8 @@ def test_a_papers_files_are_its_mechanisms_and_its_recipe() -> None:
 
 
 def test_a_modules_tests_name_it_or_walk_its_room() -> None:
-    found = about("strop/training/losses/nft.py")
-    assert {"tests/training/losses/test_nft.py", "tests/training/losses/test_robust.py"} <= set(found)
+    found = about("strop/recipes/objective/nft.py")
+    assert {"tests/recipes/objective/test_nft.py", "tests/training/losses/test_robust.py"} <= set(found)
     assert "tests/training/losses/test_gspo.py" not in found
     parts, devices, *others = about("strop/recipes/rollout/brorl.py")
     assert parts.endswith("[brorl]") and devices.endswith("[brorl]") and others == ["tests/recipes/test_stages.py"]

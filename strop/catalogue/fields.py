@@ -80,12 +80,25 @@ def _comments(text: str) -> dict[int, str]:
 
 
 def recipe_parameters(path: Path) -> tuple[WrittenField, ...]:
-    """A recipe's own parameters; one without a comment has that of the field of the same name in a part it imports."""
-    inside = {field.name: field.comment for field in imported_fields(path) if field.comment}
+    """A recipe's own parameters; one without a comment has that of the field of the same name in a part of it."""
+    fields = [*imported_fields(path), *own_fields(path)]
+    inside = {field.name: field.comment for field in fields if field.comment}
     return tuple(
         field if field.comment else WrittenField(field.name, field.default, inside.get(field.name, ""))
-        for field in parameters(path, path.stem)
+        for field in parameters(path, path.parent.name if path.stem == "__init__" else path.stem)
     )
+
+
+def own_fields(path: Path) -> list[WrittenField]:
+    """The fields of every class of a file, and of the other files of a paper's folder."""
+    files = sorted(path.parent.glob("*.py")) if path.stem == "__init__" else [path]
+    kinds = [
+        (each, node.name)
+        for each in files
+        for node in ast.parse(each.read_text()).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    return [field for each, name in kinds for field in class_fields(each, name)]
 
 
 def imported_fields(path: Path, package: Path = PACKAGE) -> list[WrittenField]:

@@ -70,7 +70,7 @@ def page_of(paper: Paper, package: Path = PACKAGE, root: str = "") -> str:
     lines += ["```", f"strop train {record.name}", "```", ""]
     lines += _table("Fields of its recipe", recipe_parameters(_file(record.module, package)))
     for module in paper.mechanisms:
-        lines += _mechanism(module, package, root) if module not in paper.recipes else []
+        lines += _mechanism(module, package, root) if module not in paper.recipes else _own(module, package, root)
     return "\n".join([*lines, *_tests(paper, root), *_effect(paper)]) + "\n"
 
 
@@ -83,6 +83,24 @@ def _mechanism(module: str, package: Path, root: str) -> list[str]:
     said = (ast.get_docstring(kind) or "").replace("\n\n", " ").replace("\n", " ")
     fields = _table("", class_fields(path, kind.name))
     return [f"## [{name}]({root}{name}): {kind.name}", _first_line(path), "", said, "", *fields]
+
+
+def _own(module: str, package: Path, root: str) -> list[str]:
+    """The mechanisms that stand in a recipe's own file or folder."""
+    home = _file(module, package)
+    lines: list[str] = []
+    for path in sorted(home.parent.glob("*.py")) if home.stem == "__init__" else [home]:
+        name = str(path.relative_to(package.parent))
+        for kind in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)):
+            if _is_dataclass(kind) and not kind.name.startswith("_"):
+                said = (ast.get_docstring(kind) or "").replace("\n\n", " ").replace("\n", " ")
+                lines += [
+                    f"## [{name}]({root}{name}): {kind.name}",
+                    said,
+                    "",
+                    *_table("", class_fields(path, kind.name)),
+                ]
+    return lines
 
 
 def _table(title: str, fields: Iterable[WrittenField]) -> list[str]:

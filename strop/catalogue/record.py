@@ -58,9 +58,15 @@ class Record:
 
 
 def recipe_files(package: Path = PACKAGE) -> dict[str, Path]:
-    """The file of every recipe by name."""
-    files = sorted((package / "recipes").glob("*/*.py"), key=lambda path: path.stem)
-    return {path.stem: path for path in files if not path.stem.startswith("_")}
+    """The file of every recipe by name; that of a paper in a folder of its own is the folder's `__init__.py`."""
+    rooms = package / "recipes"
+    files = [*rooms.glob("*/[!_]*.py"), *rooms.glob("*/*/__init__.py")]
+    return {_home(path).stem: path for path in sorted(files, key=lambda path: _home(path).stem)}
+
+
+def _home(path: Path) -> Path:
+    """What bears the recipe's name: its file, or its folder."""
+    return path.parent if path.stem == "__init__" else path
 
 
 def records(package: Path = PACKAGE) -> dict[str, Record]:
@@ -70,13 +76,13 @@ def records(package: Path = PACKAGE) -> dict[str, Record]:
 
 def read_record(path: Path) -> Record:
     """The record in a file, which is not imported."""
-    text = docstring_of(path)
+    text, home = docstring_of(path), _home(path)
     said = labelled(text)
     return Record(
-        name=path.stem,
-        group=path.parent.name,
+        name=home.stem,
+        group=home.parent.name,
         line=text.splitlines()[0] if text else "",
-        key=said.get("Key", path.stem.replace("_", "-")),
+        key=said.get("Key", home.stem.replace("_", "-")),
         title=said.get("Title", ""),
         paper=said.get("Paper", ""),
         claim=said.get("Claim", ""),

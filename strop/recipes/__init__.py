@@ -51,7 +51,8 @@ def recipe_named(name: str) -> Recipe:
 
 
 def _imported(name: str, path: Path) -> Recipe:
-    module = importlib.import_module(f"{__name__}.{path.parent.name}.{name}")
+    group = (path.parent if path.stem == "__init__" else path).parent.name
+    module = importlib.import_module(f"{__name__}.{group}.{name}")
     return cast(Recipe, getattr(module, name))
 
 

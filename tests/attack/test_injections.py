@@ -18,11 +18,11 @@ from strop.attack.injections import KINDS, injection
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.filter.judges.checklist_items import score_in
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.judged.judged_effort import JudgedEffort
-from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.procedural import Procedural
+from strop.recipes.guide.ruscarl import RubricPoints
+from strop.recipes.reward.rlsp import JudgedEffort
 from strop.roles import Reward
 from tests.generate.llm_clients.serving import serving
 

@@ -44,7 +44,7 @@ def test_a_parameter_without_a_comment_has_that_of_the_part_it_sets() -> None:
     path = PACKAGE / "recipes" / "objective" / "effective_rank.py"
     said = {
         field.name: field.comment
-        for field in class_fields(PACKAGE / "training/advantages/hidden_rank.py", "HiddenRank")
+        for field in class_fields(PACKAGE / "recipes/objective/effective_rank.py", "HiddenRank")
     }
     assert said["stride"]
     assert {field.name: field.comment for field in recipe_parameters(path)}["stride"] == said["stride"]

@@ -41,7 +41,7 @@ def test_pages_are_written_where_they_changed_and_removed_where_nothing_is_left(
 
 def test_a_page_says_what_a_reader_wants(made: dict[str, str]) -> None:
     page = made["papers/nft.md"]
-    for part in ("**Claim.**", "**Reading.**", "strop train nft", "losses/nft.py", "`negative_floor`", "**Tests.**"):
+    for part in ("**Claim.**", "**Reading.**", "strop train nft", "objective/nft.py", "`negative_floor`", "**Tests.**"):
         assert part in page
     assert "[nft](papers/nft.md)" in made["papers.md"]
     assert "- [`clip`](../../strop/training/losses/clip.py): PPO's clipped" in made["rooms/training-losses.md"]

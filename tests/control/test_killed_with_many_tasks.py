@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
 from strop.control.estimators.level_plus_offset import Offsets
-from strop.control.samplers.dynamics import Dynamics
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
+from strop.recipes.select.dps import Dynamics
+from strop.recipes.select.xrpo import UncertaintyReduction
 from strop.run import Run
 from strop.storage import checkpoint
 from strop.types import Group, Outcome, Trajectory

@@ -6,54 +6,55 @@ whole size, 20,000 tasks and 200 choices, takes minutes for all: `make slow`.
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
 from itertools import zip_longest
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from strop.capabilities import Learns, Loads, Meets, Observes, inside, outermost
+from strop.control import budgets, estimators, samplers
 from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.alp_gmm import LearningProgress
-from strop.control.samplers.angle_ranked import AngleRanked
-from strop.control.samplers.answers_in_turn import AnswersInTurn
-from strop.control.samplers.dynamics import Dynamics
 from strop.control.samplers.few import Few
 from strop.control.samplers.fixed_mixture import Mixture
-from strop.control.samplers.hardest import Hardest
 from strop.control.samplers.learnability import Learnability
-from strop.control.samplers.length_phases import LengthPhases
-from strop.control.samplers.level_bandit import LevelBandit
-from strop.control.samplers.most_varied import MostVaried
-from strop.control.samplers.near_target import NearTarget
 from strop.control.samplers.nearest_to_target import Nearest
 from strop.control.samplers.permuted_control import Permuted
 from strop.control.samplers.prioritized_level_replay import LevelReplay
-from strop.control.samplers.resorted import Resorted
-from strop.control.samplers.scheduled import Scheduled
 from strop.control.samplers.sequential import Staged
-from strop.control.samplers.shared_tasks import SharedTasks
-from strop.control.samplers.thompson import Thompson
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.unsolved import Unsolved
-from strop.control.samplers.upper_confidence import UpperConfidence
-from strop.control.samplers.variance_weighted import VarianceWeighted
-from strop.control.samplers.where import Where
 from strop.control.samplers.with_generated import WithWritten
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
+from strop.recipes.reward.critique_coder import AnswersInTurn
+from strop.recipes.select.acereason_nemotron import Unsolved
+from strop.recipes.select.adcl_egsr import Resorted
+from strop.recipes.select.cures import VarianceWeighted
+from strop.recipes.select.dereason import Where
+from strop.recipes.select.dots_rr import NearTarget
+from strop.recipes.select.dps import Dynamics
+from strop.recipes.select.drive import Hardest
+from strop.recipes.select.dump import UpperConfidence
+from strop.recipes.select.gain_rl import AngleRanked
+from strop.recipes.select.one_shot_rlvr import MostVaried
+from strop.recipes.select.qwenlong_l1 import LengthPhases
+from strop.recipes.select.rag_rl import Scheduled
+from strop.recipes.select.sec import LevelBandit
+from strop.recipes.select.vade import Thompson
+from strop.recipes.system.sapo_sharing import SharedTasks
 from strop.roles import Belief, Budget, Sampler, World
 from strop.simulate.training_loop import Control
 from strop.storage import checkpoint
 from strop.types import Group, Outcome, Sampling, Task, Trajectory
 from tests.building import turn
+from tests.rooms import kinds_of
 from tests.tiny_models import save_pocket_like
 
 WORLDS: tuple[World, ...] = (Arithmetic(4, 1), Arithmetic(5, 1))
@@ -92,22 +93,16 @@ SAMPLERS: dict[str, Make] = {
 }
 
 
-def mechanisms(room: str) -> Iterator[Any]:
-    package = importlib.import_module(f"strop.control.{room}")
-    for each in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{package.__name__}.{each.name}")
-        for kind in vars(module).values():
-            is_own = isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
-            if is_own and {Sampler, Budget, Belief} & set(kind.__mro__):
-                yield kind
+def mechanisms(room: ModuleType, role: type[Any]) -> list[Any]:
+    return [kind for kind in kinds_of(room, role) if is_dataclass(kind)]
 
 
-BUDGETS = {kind.__name__: kind for kind in mechanisms("budgets")}
-BELIEFS = {kind.__name__: kind for kind in mechanisms("estimators")}
+BUDGETS = {kind.__name__: kind for kind in mechanisms(budgets, Budget)}
+BELIEFS = {kind.__name__: kind for kind in mechanisms(estimators, Belief)}
 # a new one is made from worlds alone, unless it stands above; MostVaried (see below) and PassRateBand keep a count
 SAMPLERS |= {
     kind.__name__: lambda many, kind=kind: kind(WORLDS)  # type: ignore[misc]
-    for kind in mechanisms("samplers")
+    for kind in mechanisms(samplers, Sampler)
     if kind.__name__ not in {*SAMPLERS, "MostVaried", "PassRateBand"}
 }
 

@@ -1,4 +1,6 @@
-"""Concise reasoning: strop.filter.rewards.graded_answer, strop.filter.gates.solvable, strop.control.samplers.few."""
+"""Concise reasoning: strop.filter.rewards.graded_answer, strop.recipes.objective.concise_reasoning,
+strop.control.samplers.few.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.few import Few
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
-from strop.filter.gates.solvable import Solvable
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.graded_answer import GradedAnswer
 from strop.filter.scoring import is_inline
+from strop.recipes.objective.concise_reasoning import Solvable
 from strop.types import Message, Outcome, Task
 from tests.building import make_group
 

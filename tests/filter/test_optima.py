@@ -13,19 +13,15 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.gates.best import Best
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.readable import Readable
-from strop.filter.rewards.token_share import TokenShare
 from strop.filter.scoring import Scorer
 from strop.generate.agents.debate import Debate
 from strop.generate.engines.scripted import Scripted
 from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.turn_losses import TurnLosses, largest_loss
 from strop.pipeline import train
+from strop.recipes.agent.optima import Best, Readable, TokenShare, TopShare, TurnLosses, largest_loss
 from strop.roles import Reward, Strategy
-from strop.training.advantages.top_share import TopShare
 from strop.training.requirements import Note
 from strop.types import Group, Message, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn

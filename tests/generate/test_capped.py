@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.generate.guidances.capped import Capped, capped
+from strop.recipes.value.dead_end import Capped, capped
 
 
 def bisected(chances: list[float], caps: list[float]) -> list[float]:

@@ -12,9 +12,9 @@ import pytest
 from strop.errors import EpisodeError
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.one_demonstration import OneDemonstration
 from strop.generate.interfaces import Dialogue
 from strop.generate.rollout import Guarded, WorldFailed
+from strop.recipes.agent.stepagent import OneDemonstration
 from strop.roles import Agent, Environment
 from strop.types import Message, Observation, Outcome, Start, Task
 from tests.generate.talking import TASK

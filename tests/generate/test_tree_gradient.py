@@ -19,7 +19,7 @@ from torch import Tensor
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.policy import Policy
-from strop.generate.strategies.trees.entropy_forks import EntropyForks
+from strop.recipes.rollout.ettrl import EntropyForks
 from strop.roles import Advantage
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.requirements import Note

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.rewards.conversation.softened import Softened
-from strop.filter.rewards.conversation.unreadable import Unreadable
+from strop.recipes.agent.demystifying_agentic_rl import Softened
+from strop.recipes.agent.ragen import Unreadable, WidestSpread, spread
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.steps.hard_filtered import HardFiltered, step_advantages
-from strop.training.advantages.widest_spread import WidestSpread, spread
 from strop.types import Group, Message, Outcome, Trajectory, Turn
 from tests.building import TASK, advantages_of, make_group, turn
 

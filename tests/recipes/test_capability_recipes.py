@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strop.control.shortfalls import Shortfalls
-from strop.control.task_generators.lacking import Lacking
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.multi_agent.skill_practice import Practice
 from strop.environments.multi_agent.store_skills import SKILLS, chosen, described, exercised, lacking
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.gates.spoken_by import SpokenBy
 from strop.filter.rewards.env_reward import Earned
-from strop.generate.agents.picks_voice import PicksVoice
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.rollout import play
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.voice_per_world import VoicePerWorld
 from strop.recipes.agent.trace import trace
+from strop.recipes.agent.trace.agent import PicksVoice
+from strop.recipes.agent.trace.gate import SpokenBy
+from strop.recipes.agent.trace.shortfalls import Shortfalls
+from strop.recipes.agent.trace.strategy import VoicePerWorld
+from strop.recipes.agent.trace.task_generator import Lacking
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.text.llm_prompt import question

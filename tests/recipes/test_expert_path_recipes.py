@@ -14,22 +14,16 @@ from strop.environments.format.actions import Action, action_in
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.conversation.step_format import StepFormat
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.one_demonstration import OneDemonstration
-from strop.generate.agents.patched import Patched, step_reward
 from strop.generate.agents.single_action import OneAction, paid
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.actions_first import ActionsFirst
-from strop.generate.strategies.beside_expert import BesideExpert
-from strop.generate.strategies.expert_steps import ExpertSteps
 from strop.generate.turn_ops import given
-from strop.recipes.agent.stepagent import stepagent
+from strop.recipes.agent.mobile_r1 import ActionsFirst, StepFormat
+from strop.recipes.agent.stepagent import BesideExpert, Discriminated, ExpertSteps, OneDemonstration, stepagent
+from strop.recipes.agent.ui_s1 import Patched, StepAndEpisode, step_returns, step_reward
 from strop.roles import Agent
-from strop.training.advantages.discriminated import Discriminated
-from strop.training.advantages.steps.step_and_episode import StepAndEpisode, step_returns
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.types import Group, Message, Origin, Outcome, Task, ToolCall, Trajectory

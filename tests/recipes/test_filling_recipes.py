@@ -25,8 +25,8 @@ from strop.launch.checks.warnings import advice
 from strop.launch.running.launch import launch
 from strop.recipes.classics.grpo import grpo
 from strop.recipes.classics.ppo import ppo
-from strop.recipes.objective.d1 import d1
-from strop.recipes.objective.tracerl import tracerl
+from strop.recipes.objective.d1 import AllHidden, d1
+from strop.recipes.objective.tracerl import CanvasCritic, tracerl
 from strop.recipes.setting import Setting
 from strop.storage.run_folder import read_rows
 from strop.training.advantages.gae import Gae
@@ -41,8 +41,6 @@ from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.values.canvas_critic import CanvasCritic
-from strop.training.views.all_hidden import AllHidden
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
 from strop.types import Group, Message, Outcome, Sampling, Start, Task, Trajectory

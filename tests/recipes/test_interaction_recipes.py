@@ -13,17 +13,14 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
-from strop.filter.rewards.conversation.answer_place import AnswerPlace
-from strop.filter.rewards.conversation.interactions import Interactions, score_in
-from strop.filter.rewards.conversation.labelled_messages import LabelledMessages
 from strop.filter.span_rewards import pay
-from strop.generate.agents.discussion import Discussion
 from strop.generate.llm_clients.canned import Canned
+from strop.recipes.reward.comas import Discussion, Interactions, PerVoice, score_in
+from strop.recipes.reward.grpo_care import AnswerPlace, Consistent
+from strop.recipes.reward.oni import LabelledMessages
 from strop.standins.judges.discussion import scored
 from strop.text.llm_prompt import question
-from strop.training.advantages.consistent import Consistent
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.per_voice import PerVoice
 from strop.types import Group, Message, Observation, Outcome, Sampling, Task, Trajectory, Turn
 
 TASK = Task((Message("user", "1+1="),), "2", "test")

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from strop.control.task_generators.from_varied import FromVaried, variance
 from strop.environments.bundled.guess import Guess
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.multi_agent.describe_game import Describe
@@ -22,29 +21,34 @@ from strop.environments.multi_agent.subgoals import Subgoals, plain, subgoals
 from strop.environments.multi_agent.world_model import Dreamed
 from strop.environments.multi_agent.world_model_experiences import Experiences
 from strop.errors import ConfigurationError
-from strop.filter.next_states import chosen_hint, majority, next_states, score_in
 from strop.filter.paid_text import Paid
-from strop.filter.rewards.conversation.next_state_votes import NextStateVotes
-from strop.filter.rewards.conversation.played import Played
 from strop.filter.span_rewards import pay
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.imagined import Imagined
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
 from strop.generate.rollout import play
-from strop.generate.strategies.hindsight_hints import HindsightHints, gap, with_hint
-from strop.recipes.agent.dreamgym import dreamgym
-from strop.recipes.agent.openclaw_rl import openclaw_rl
-from strop.recipes.agent.playpen import playpen
+from strop.recipes.agent.dreamgym import FromVaried, dreamgym, variance
+from strop.recipes.agent.imagined_conversations import ExponentialWeights, Imagined
+from strop.recipes.agent.openclaw_rl import (
+    HindsightHints,
+    JudgedAndHinted,
+    NextStateVotes,
+    chosen_hint,
+    gap,
+    majority,
+    next_states,
+    openclaw_rl,
+    score_in,
+    with_hint,
+)
+from strop.recipes.agent.playpen import Played, playpen
+from strop.recipes.agent.vsc_rl import AlsoBest
 from strop.roles import Adviser
 from strop.standins.judges.next_state import judged
 from strop.standins.world_model import dreamt
 from strop.text.llm_prompt import parts_of, question
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.steps.also_best import AlsoBest
-from strop.training.advantages.steps.exponential_weights import ExponentialWeights
-from strop.training.advantages.steps.judged_and_hinted import JudgedAndHinted
 from strop.training.learners import learners_of
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo

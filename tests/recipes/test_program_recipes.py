@@ -10,13 +10,12 @@ from strop.filter.rewards.reward_model import Scored
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.program_pairs import ProgramPairs
 from strop.recipes import recipe_named
-from strop.recipes.reward.acecoder import acecoder
+from strop.recipes.reward.acecoder import ProgramPairs, acecoder
 from strop.recipes.reward.critique_coder import critique_coder
 from strop.recipes.reward.hardtests import hardtests
 from strop.recipes.reward.prlcoder import prlcoder
-from strop.recipes.reward.prm_code import prm_code
+from strop.recipes.reward.prm_code import BegunCritic, prm_code
 from strop.recipes.reward.rltf import rltf
 from strop.recipes.setting import Setting
 from strop.run import Run
@@ -26,7 +25,6 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.values.begun_critic import BegunCritic
 from strop.training.values.critic import Critic
 from strop.training.values.line_scores import LineScores
 

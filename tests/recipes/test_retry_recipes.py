@@ -13,9 +13,9 @@ from strop.environments.bundled.countdown import Countdown
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.wrappers.retry import TryAgain
 from strop.errors import ConfigurationError
-from strop.filter.rewards.conversation.tries import Tries
 from strop.generate.group_rollouts import GroupPlayer
 from strop.recipes import build, recipe_named
+from strop.recipes.agent.ufo import Tries
 from strop.types import Group, Message, Observation, Outcome, Task, Trajectory
 from tests.building import turn
 from tests.generate.talking import Recording, policy_of, save_folder

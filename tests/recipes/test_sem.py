@@ -10,7 +10,7 @@ import pytest
 
 from strop import recipe, train
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
+from strop.recipes.agent.sem import SearchOrAnswer
 from strop.run import Run
 from strop.storage.run_folder import RunFolder, read_rows
 

@@ -12,17 +12,23 @@ from typing import Any
 import pytest
 
 from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.samplers.shared_tasks import SharedTasks
 from strop.control.samplers.uniform import Uniform
-from strop.control.sharing import FOREIGN, SharedGroup, publish, published, read
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.swarm import Swarm
 from strop.recipes.setting import Setting
-from strop.recipes.system.sapo_sharing import sapo_sharing
+from strop.recipes.system.sapo_sharing import (
+    FOREIGN,
+    SharedGroup,
+    SharedTasks,
+    Swarm,
+    publish,
+    published,
+    read,
+    sapo_sharing,
+)
 from strop.training.losses.reinforce import Reinforce
 from strop.types import Group, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, say, turn, written

@@ -7,16 +7,16 @@ from collections import Counter
 from strop.capabilities import inside
 from strop.control.budgets.fixed import Fixed
 from strop.control.estimators.pass_rate_by_kind import Counts
-from strop.control.samplers.hardest import Hardest
 from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.unsolved import Unsolved
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.judging.multiple_choice import Choice
 from strop.environments.judging.true_false import Judged
 from strop.recipes import build, recipe_named
+from strop.recipes.rollout.brorl import RootOfAttempts
+from strop.recipes.select.acereason_nemotron import Unsolved
+from strop.recipes.select.drive import Hardest
 from strop.run import Run
-from strop.training.step_scales.root_of_attempts import RootOfAttempts
 from strop.training.trainers.torch import TorchTrainer
 from tests.control.samplers.trying import group_of
 

@@ -14,18 +14,18 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.sessions import Sessions, carried, facts_in, one_session, score
 from strop.environments.multi_agent.agent_graph import AgentGraph, action_rewards
 from strop.errors import ConfigurationError
-from strop.filter.rewards.conversation.action_prices import ActionPrices
 from strop.filter.span_rewards import pay
-from strop.generate.agents.builds_team import BuildsTeam
-from strop.generate.agents.demonstrate_memory import DemonstrateMemory
-from strop.generate.agents.demonstrate_team import DemonstrateTeam
-from strop.generate.agents.extract_and_manage import ExtractAndManage
 from strop.generate.limits import Limits
 from strop.generate.rollout import play
-from strop.generate.strategies.memory.local_reruns import LocalReruns, memory_before
+from strop.recipes.agent.mashost import ActionPrices, ActionWise, BuildsTeam, DemonstrateTeam
+from strop.recipes.agent.memory_r2 import (
+    DemonstrateMemory,
+    ExtractAndManage,
+    LocalReruns,
+    SessionStandard,
+    memory_before,
+)
 from strop.roles import Environment
-from strop.training.advantages.action_wise import ActionWise
-from strop.training.advantages.session_standard import SessionStandard
 from strop.types import Group, Message, Observation, Origin, Outcome, Sampling, Start, Task, Trajectory, Turn
 from tests.building import TASK
 from tests.generate.talking import Recording, policy_of, save_folder

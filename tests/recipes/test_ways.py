@@ -6,8 +6,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.strategies.reverse_curriculum import ReverseCurriculum
-from strop.generate.strategies.trees.frontier import Frontier
 from strop.recipes import build, recipe_named
+from strop.recipes.rollout.deepsearch import Frontier
 from strop.replay.interleaved import Interleaved
 from strop.training.losses.clip import Clip
 

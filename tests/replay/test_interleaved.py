@@ -15,11 +15,11 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import learn, train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.relift import TaughtApart
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
 from strop.run import Run
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.taught_apart import TaughtApart
 from strop.training.reductions.token_mean import TokenMean
 from strop.types import Group, Origin
 from tests.building import make_group

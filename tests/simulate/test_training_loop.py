@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from strop.control.budgets.fixed import Fixed
-from strop.control.budgets.rebalanced import Rebalanced
 from strop.control.estimators.pass_rate_by_kind import Counts
 from strop.control.samplers.uniform import Uniform
 from strop.errors import ConfigurationError, StarvationError
 from strop.filter.gates.zero_variance import ZeroVariance
+from strop.recipes.select.dars import Rebalanced
 from strop.simulate.compare_samplers import (
     contest,
     course_of,

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from strop.control.budgets.by_success import BySuccess
 from strop.errors import CheckpointError, StropError
-from strop.filter.gates.success_pool import SuccessPool
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
+from strop.recipes.system.dart import BySuccess, SuccessPool
 from strop.storage import checkpoint
 from strop.types import Task
 from tests.building import make_group

@@ -14,13 +14,13 @@ from strop.errors import CheckpointError, ConfigurationError
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.amft import MetaMixed, _part, _reward, meta_gradient, unit
 from strop.storage.run_folder import read_rows
 from strop.training.batch import Batch
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
-from strop.training.trainers.meta_mixed import MetaMixed, _part, _reward, meta_gradient, unit
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Metrics, Origin
 from tests.building import make_batch, say, written

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.echo_env import Echo
 from strop.training.batch import ORIGINS, Batch
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
-from strop.training.losses.echo import Echo
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.objective import Objective

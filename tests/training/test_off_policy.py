@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.recipes.objective.vcpo import MinimumVariance
+from strop.recipes.system.areal import Decoupled
 from strop.roles import Correction, Loss
 from strop.training.batch import Batch
 from strop.training.corrections.masked import Masked
@@ -14,8 +16,6 @@ from strop.training.corrections.sequence_truncated import SequenceTruncated
 from strop.training.corrections.truncated import Truncated
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.clip import Clip
-from strop.training.losses.decoupled import Decoupled
-from strop.training.losses.minimum_variance import MinimumVariance
 from strop.training.losses.reinforce import Reinforce
 from strop.training.objective import Objective
 from tests.building import Said, lay_out, make_batch

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from strop.errors import CheckpointError, ConfigurationError
+from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.vcpo import MinimumVariance
 from strop.training.batch import Batch
-from strop.training.corrections.separated import Separated
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.minimum_variance import MinimumVariance
 from strop.training.losses.reinforce import Reinforce
 from strop.training.machine.old_logprobs import Snapshots
 from strop.training.objective import Objective

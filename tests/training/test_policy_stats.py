@@ -14,12 +14,12 @@ from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError, ModelError
 from strop.launch.checks.preflight import check
+from strop.recipes.distill.kdrl import Kdrl
+from strop.recipes.objective.echo_env import Echo
+from strop.recipes.objective.rover import Rover
 from strop.recipes.setting import Setting
 from strop.training.advantages.constant import Constant
 from strop.training.batch import Batch
-from strop.training.losses.echo import Echo
-from strop.training.losses.imitation.kdrl import Kdrl
-from strop.training.losses.rover import Rover
 from strop.training.pack import pack
 from strop.training.policy_stats import Wanted, take_notes
 from strop.training.reductions.token_mean import TokenMean

@@ -20,6 +20,7 @@ from strop.generate.engines.wrappers.streaming_wrapper import Told
 from strop.kernels.decode import Plain, TokenPlaces
 from strop.models.attention import Packed
 from strop.models.model import load_model, unadapted
+from strop.recipes.distill.octothinker import StableThenDecay
 from strop.training.losses.likelihood import Likelihood
 from strop.training.machine.llama import llama_forward
 from strop.training.machine.lora import add_adapters, learning
@@ -27,7 +28,6 @@ from strop.training.objective import Objective
 from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import Logprobs
-from strop.training.trainers.stable_then_decay import StableThenDecay
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Group, IntArray, Message, Sampling, Turn
 from strop.weights.channels.memory import Memory

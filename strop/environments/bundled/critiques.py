@@ -2,7 +2,7 @@
 
 Every other program is the world's own, the others have one step that does something else: whether they are right is
 known from what steps mean, on the tests that the function has. Nothing is run here. Runs ask about programs of the
-policy, in the same words (`control/task_generators/critiqued.py`); these are what is shown before, and measured.
+policy, in the same words (`recipes/reward/critique_coder.py`); these are what is shown before, and measured.
 Papers: critique-coder
 """
 

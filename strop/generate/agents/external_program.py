@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from strop.run import Run
 
 _PROGRAMS = str(Path(__file__).parent.parent / "serve" / "example_clients")
-_CARRIER = str(Path(__file__).parent.parent / "serve" / "inside.py")
+_CARRIER = str(Path(__file__).parent.parent / "serve" / "sandbox_proxy.py")
 _PORT = 8000  # within walls, where no other program is
 _SHOWN = 300  # characters of what a program complained
 

@@ -1,6 +1,6 @@
 """Within walls that no network passes: a port of its own, behind which the endpoint's socket is; then the command.
 
-Run as a file, by a Python that need not know strop: `python inside.py SOCKET PORT COMMAND ...`.
+Run as a file, by a Python that need not know strop: `python sandbox_proxy.py SOCKET PORT COMMAND ...`.
 """
 
 from __future__ import annotations

@@ -39,6 +39,6 @@ class Inert(HealthRule):
 def _saying(settings: Mapping[str, str], role: str, fact: str) -> list[str]:
     """The parts of a run that say this of themselves; their files are read, not imported."""
     names = {value for path, value in settings.items() if path == role or path.rpartition(".")[0] == role}
-    files = sorted((PACKAGE / "training").rglob("*.py"))
+    files = sorted(path for room in ("training", "recipes") for path in (PACKAGE / room).rglob("*.py"))
     texts = [text for path in files if f"{fact}: ClassVar[bool] = True" in (text := path.read_text())]
     return [name for name in sorted(names) for text in texts if f"class {name}(" in text]

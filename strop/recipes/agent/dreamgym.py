@@ -14,19 +14,60 @@ Acts: experiences_new > 0 and experiences_real > 0 and task_variance > 0 and wri
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.from_varied import FromVaried
+from strop.control.task_generators.support.prompts import rewritten
 from strop.environments.multi_agent.world_model import Dreamed
 from strop.environments.multi_agent.world_model_experiences import Experiences
+from strop.errors import ConfigurationError
 from strop.recipes.llm_clients import parse_adviser, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped_environments import wrap_worlds
+from strop.roles import Adviser, Writer
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# DreamGym's curriculum (2511.03773): tasks that the policy solves at times are made harder.
+
+
+@dataclass(frozen=True)
+class FromVaried(Writer):
+    """One harder task from each whose rewards have a variance of at least `least`; those without any are no seeds."""
+
+    adviser: Adviser | None = None  # who writes; None: the policy itself
+    least: float = 0.1  # variance of the rewards of a seed; 0.25 is the largest of rewards from 0 to 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least <= 0.25:
+            raise ConfigurationError(f"FromVaried needs 0 < least <= 0.25, got {self.least}")
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        if variance(group) < self.least:
+            return []
+        return [await rewritten(self.adviser, "harder", group.task, play)]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much the outcome of a task varies."""
+        return {"task_variance": float(np.mean([variance(group) for group in groups]))} if groups else {}
+
+
+def variance(group: Group) -> float:
+    """(1/n) * sum of (r - mean r)^2 over the policy's own attempts; 0 without any."""
+    rewards = [attempt.reward for attempt in group.own]
+    return float(np.var(rewards)) if rewards else 0.0
+
 
 _RULES = "strop.standins.world_model:dreamt"
 

@@ -13,13 +13,110 @@ Acts: value_grad_norm > 0 and weight_won != 1 and weight_lost != 1 and reward_of
 
 from __future__ import annotations
 
-from strop.generate.agents.imagined import Imagined
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from strop.environments.bundled.guess import parse
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import think
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Agent, Environment
 from strop.run import Run
-from strop.training.advantages.steps.exponential_weights import ExponentialWeights
+from strop.training.advantages.turn_advantage import noted_turns
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.values.turn_critic import TurnCritic
+from strop.types import Group, Message, Metrics, Origin, Task
+
+# Imagined conversations (2311.05584): users and whoever talks with them are made up, good talks and bad ones alike.
+
+Persona = Literal["halves", "wanders", "counts"]
+
+
+@dataclass(frozen=True)
+class Imagined(Agent):
+    """A persona, drawn for each attempt, plays a game of guessing; everything is said, and nothing sampled.
+
+    One halves the range, one guesses anywhere within what is left, one counts up from below: talks that succeed, some
+    that do, and some that do not. Without bad ones nothing could tell what is good. Whether a talk succeeded is judged
+    from what was said in it.
+    """
+
+    personas: tuple[Persona, ...] = ("halves", "wanders", "counts")
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    def __post_init__(self) -> None:
+        if not self.personas:
+            raise ConfigurationError("Imagined needs at least 1 persona, got 0")
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        stream, (low, high, turns) = random.Random(dialogue.key), parse(prompt_of(task))
+        persona, paid = stream.choice(self.personas), list[float]()
+        for _ in range(turns):
+            guess = _guess(persona, low, high, stream)
+            dialogue.say(said := Message("assistant", think([f"{low}..{high}"], str(guess))))
+            answer = await environment.step(said)
+            paid.append(answer.reward or 0.0)
+            if answer.done or dialogue.is_cut:
+                break
+            dialogue.hear(answer.messages)
+            is_higher = answer.messages[-1].content == "higher"
+            low, high = (guess + 1, high) if is_higher else (low, guess - 1)
+        return tuple(paid)
+
+
+def _guess(persona: Persona, low: int, high: int, stream: random.Random) -> int:
+    match persona:
+        case "halves":
+            return (low + high) // 2
+        case "counts":
+            return low
+    return stream.randint(low, high)
+
+
+# Offline RL as weighted imitation: turns that were better than expected count more (implicit Q-learning, 2110.06169).
+
+
+@dataclass(frozen=True)
+class ExponentialWeights(Advantage):
+    """Credit exp(beta * (Q - V)) of the token's turn, held at `limit`: the policy goes to what was done * that.
+
+    With beta = 0 every turn counts alike, which is behaviour cloning.
+    """
+
+    beta: float = 3.0  # inverse temperature
+    limit: float = 20.0  # of a weight
+
+    needs_values: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.beta < 0 or self.limit < 1:
+            raise ConfigurationError(
+                f"ExponentialWeights needs beta >= 0 and limit >= 1, got {self.beta} and {self.limit}"
+            )
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            noted, lengths = noted_turns(attempt, "ExponentialWeights")
+            weights = np.minimum(np.exp(np.minimum(self.beta * noted, 50.0)), self.limit)
+            attempt.advantages = np.repeat(weights, lengths).astype(np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much turns of talks that succeeded count, and those of talks that did not."""
+        found: dict[str, list[float]] = {}
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            if attempt.advantages is not None and len(attempt.advantages):
+                name = "weight_won" if attempt.reward > 0 else "weight_lost"
+                found.setdefault(name, []).append(float(attempt.advantages.mean()))
+        return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def imagined_conversations(

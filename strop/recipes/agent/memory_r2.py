@@ -14,23 +14,210 @@ Acts: local_share > 0 and stage > 0 and reward/outcome > 0 with stage=2, groups_
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
+import numpy as np
+
+from strop.concurrency import together
 from strop.control.samplers.sequential import Staged
 from strop.control.samplers.uniform import Uniform
+from strop.environments.bundled.sessions import (
+    carried,
+    extractor_reads,
+    facts_in,
+    listed,
+    manager_reads,
+    num_sessions,
+    one_session,
+    split_message,
+)
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.format.think_tags import final_answer
+from strop.errors import ConfigurationError
 from strop.filter.rewards.env_check import Checked
-from strop.generate.agents.demonstrate_memory import DemonstrateMemory
-from strop.generate.agents.extract_and_manage import ExtractAndManage
+from strop.generate.interfaces import Dialogue, Player
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.memory.local_reruns import LocalReruns
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Advantage, Agent, Environment, Strategy
 from strop.run import Run
-from strop.training.advantages.session_standard import SessionStandard
+from strop.text.sanitize import quoted
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
+from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+
+# What extractor and manager of a memory should say (Memory-R2), to be imitated.
+
+
+@dataclass(frozen=True)
+class DemonstrateMemory(Agent):
+    """The facts of each session, the last of each key; and the memory with them in it."""
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        shown = demonstrating(environment)
+        await environment.reset(task)
+        content, paid = task.messages[-1].content, list[float]()
+        while True:
+            memory, session = split_message(content)
+            new = listed(facts_in(session))
+            dialogue.restart(extractor_reads(session), "extractor")
+            dialogue.say(Message("assistant", new))
+            dialogue.restart(manager_reads(memory, new), "manager")
+            managed = shown.demonstrate()
+            dialogue.say(managed)
+            answer = await environment.step(managed)
+            paid += [0.0, answer.reward or 0.0]
+            if answer.done:
+                return tuple(paid)
+            content = answer.messages[-1].content
+
+
+# Memory-R2's two roles (2605.21768): one model takes facts out of a session, and puts them into the memory.
+
+EXTRACTOR, MANAGER = "extractor", "manager"
+
+
+@dataclass(frozen=True)
+class ExtractAndManage(Agent):
+    """Two turns for each session, each in a context of its own: the extractor reads the session, the manager the
+    memory and what was extracted. What the manager says is the memory, and is paid what the session earned.
+    """
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError("ExtractAndManage begins at the beginning of a conversation")
+        await environment.reset(task)
+        content, paid = task.messages[-1].content, list[float]()
+        while True:
+            memory, session = split_message(content)
+            new = await _said(dialogue, extractor_reads(session), EXTRACTOR)
+            if new is None:
+                break
+            managed = await _said(dialogue, manager_reads(memory, quoted(final_answer(new.content))), MANAGER)
+            if managed is None:
+                paid.append(0.0)
+                break
+            answer = await environment.step(managed)
+            paid += [0.0, answer.reward or 0.0]
+            if answer.done:
+                break
+            content = answer.messages[-1].content
+        return tuple(paid)
+
+
+async def _said(dialogue: Dialogue, messages: tuple[Message, ...], voice: str) -> Message | None:
+    """A role's word; None where nothing more can be said."""
+    dialogue.restart(messages, voice)
+    return None if dialogue.is_cut else await dialogue.reply()
+
+
+# Memory-R2's local attempts (2605.21768): some sessions are tried again from one attempt's memory, and compared there.
+
+_TURNS = 2  # of a session: extractor and manager
+
+
+@dataclass(frozen=True)
+class LocalReruns(Strategy):
+    """Each session with probability `share`: `count` attempts at it alone, from the memory with which one of the whole
+    attempts, drawn by chance, began it. They are a family of their own, and their memory is nobody else's.
+    """
+
+    inner: Strategy
+    share: float = 0.25  # of sessions that are tried again
+    count: int = 4  # attempts at each
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or self.count < 2:
+            raise ConfigurationError(
+                f"LocalReruns needs 0 <= share <= 1 and count >= 2, got {self.share}, {self.count}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        whole = await self.inner(group, starts, play)
+        stream = random.Random(f"{starts[0].key}/local")
+        local: list[tuple[Start, Task]] = []
+        for number in range(num_sessions(group.task)):
+            began = [attempt for attempt in whole if attempt.is_scored and len(attempt.turns) >= _TURNS * number]
+            if stream.random() >= self.share or not began:
+                continue
+            task = one_session(group.task, number, memory_before(stream.choice(began), number))
+            family = {"family": f"session {number}", "origin": Origin.BRANCHED}
+            local += [(play.another(**family), task) for _ in range(self.count)]
+        again = await together(play(start, task=task) for start, task in local)
+        for attempt in again:
+            attempt.facts["local"] = 1.0
+        return [*whole, *again]
+
+
+def memory_before(attempt: Trajectory, number: int) -> str:
+    """The memory with which an attempt began a session."""
+    if number == 0:
+        return split_message(attempt.task.messages[-1].content)[0]
+    return carried(attempt.turns[_TURNS * number - 1].message.content)
+
+
+# Memory-R2's credit (2605.21768): each session is compared with the same session of siblings.
+
+
+@dataclass(frozen=True)
+class SessionStandard(Advantage):
+    """A of all turns of a session = (r - mean) / (std + epsilon) over siblings that reached it; std has N - 1 below.
+
+    r is the last session's score (global; 0 where it broke off before a sibling's did), this one's (session), or the
+    mean of this one's and all later ones' (cumulative). A family is compared with itself alone, so that sessions which
+    were tried again from one memory never enter another baseline.
+    """
+
+    pays: Literal["global", "session", "cumulative"] = "global"
+    turns: int = 2  # of a session
+    epsilon: float = 1e-6
+
+    min_group: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.turns < 1:
+            raise ConfigurationError(f"SessionStandard needs turns >= 1, got {self.turns}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            rows = [self._rewards(attempt, self._longest(group)) for attempt in group.scored]
+            credit = [np.zeros(len(row)) for row in rows]
+            for session in range(max(map(len, rows), default=0)):
+                there = [index for index, row in enumerate(rows) if len(row) > session]
+                values = np.array([rows[index][session] for index in there])
+                spread = values.std(ddof=1) if len(values) > 1 else 0.0
+                for index, value in zip(there, (values - values.mean()) / (spread + self.epsilon), strict=True):
+                    credit[index][session] = value
+            for attempt, own in zip(group.scored, credit, strict=True):
+                credit_turns(attempt, [own[number // self.turns] for number in range(len(attempt.turns))])
+
+    def _longest(self, group: Group) -> int:
+        return max((-(-len(attempt.turns) // self.turns) for attempt in group.scored), default=0)
+
+    def _rewards(self, attempt: Trajectory, sessions: int) -> list[float]:
+        """One for each session that the attempt began."""
+        paid = list(attempt.turn_rewards)
+        scores = [sum(paid[low : low + self.turns]) for low in range(0, len(attempt.turns), self.turns)]
+        match self.pays:
+            case "session":
+                return scores
+            case "cumulative":
+                return [float(np.mean(scores[number:])) for number in range(len(scores))]
+        return [scores[-1] if len(scores) == sessions else 0.0 for _ in scores]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how many attempts were at one session alone, and how many there are of each family."""
+        attempts = [attempt for group in groups for attempt in group.scored]
+        return {"local_share": sum(a.facts.get("local", 0.0) for a in attempts) / max(len(attempts), 1)}
 
 
 def memory_r2(

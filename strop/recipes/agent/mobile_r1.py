@@ -12,16 +12,75 @@ Acts: warmup/nll > 0 and share/branched > 0 and reward/step_format > 0 and turns
 
 from __future__ import annotations
 
-from strop.filter.rewards.conversation.step_format import StepFormat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.environments.format.actions import action_in
+from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction
-from strop.generate.strategies.actions_first import ActionsFirst
+from strop.generate.interfaces import Player
+from strop.generate.tree_search.branch import branch_of
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
+from strop.roles import Agent, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Start, Trajectory
+
+# Which share of an attempt's replies can be read as an action (Mobile-R1, 2506.20332), whatever comes of them.
+
+
+@dataclass(frozen=True)
+class StepFormat(Reward):
+    """The mean over replies of 1 for one well-formed call or an answer; replies that were given do not count."""
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [_share(attempt) for attempt in group.trajectories]
+
+
+def _share(attempt: Trajectory) -> float:
+    formed = [action_in(turn.message).is_formed for turn in attempt.turns if len(turn.tokens)]
+    return sum(formed) / len(formed) if formed else 0.0
+
+
+# Mobile-R1's stages (2506.20332): single actions behind an expert's beginning first, whole attempts later.
+
+
+@dataclass(frozen=True)
+class ActionsFirst(Strategy):
+    """Before version `until` all attempts of a group take one action after the same turns of what `expert` does.
+
+    How many turns, from none to all but the last, the group's first key says. They are read and never trained, and the
+    demonstration itself is not brought; where the world fails it, the group's attempts are whole ones.
+    """
+
+    expert: Agent
+    actor: Agent  # who takes one action
+    until: int = 20  # versions of the action stage
+
+    def __post_init__(self) -> None:
+        if self.until < 0:
+            raise ConfigurationError(f"ActionsFirst needs until >= 0 versions, got {self.until}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if group.version >= self.until:
+            return await together(play(start) for start in starts)
+        shown = await play(play.another(), self.expert)
+        if not shown.is_scored or not shown.turns:
+            return await together(play(start) for start in starts)
+        before = int(np.random.default_rng(starts[0].key).integers(len(shown.turns)))
+        at = sum(len(turn.tokens) for turn in shown.turns[:before])
+        chosen = [branch_of(shown, at, start) if at else start for start in starts]
+        return await together(play(start, self.actor) for start in chosen)
 
 
 def mobile_r1(

@@ -14,17 +14,119 @@ Acts: tries > 1 and kept_share < 1 and reward/success_verdict > 0 and warmup/nll
 
 from __future__ import annotations
 
-from strop.control.budgets.until_good import UntilGood
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from strop.environments.bundled.pages import answered
+from strop.errors import ConfigurationError
 from strop.filter.gates.successes_only import Successes
+from strop.filter.judges.batch_ask import all_of, text_of, verdict
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.judged.success_verdict import SuccessVerdict
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Adviser, Budget, Reward
 from strop.run import Run
+from strop.success import is_right
+from strop.text.llm_prompt import judgement
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Trajectory
+
+# OpenWebVoyager's exploration (2410.19609): try again until an attempt is judged good, at most so often.
+#
+# One after the other, so that an easy task costs one attempt; with a gate that keeps what is good, every task that was
+# solved gives exactly one attempt, and easy ones weigh as much as hard ones.
+
+
+@dataclass
+class UntilGood(Budget):
+    """One attempt, and another as long as none earned `good`; those that failed, or that nobody could judge, count."""
+
+    most: int = 5  # attempts at a task
+    good: float = 1.0  # least reward of an attempt that is the last
+
+    _tries: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # since the last step
+    _solved: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ConfigurationError(f"UntilGood needs most >= 1, got {self.most}")
+
+    def attempts(self, group: Group) -> int:
+        return int(len(group.trajectories) < self.most and not self._is_solved(group))
+
+    def observe(self, group: Group) -> None:
+        self._tries.append(len(group.trajectories))
+        self._solved += self._is_solved(group)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Attempts at a task, and tasks that were given up, since the last step."""
+        tries, solved = self._tries, self._solved
+        self._tries, self._solved = [], 0
+        count = max(len(tries), 1)
+        return {"tries": sum(tries) / count, "given_up_share": (len(tries) - solved) / count}
+
+    def state(self) -> dict[str, Any]:
+        return {"tries": list(self._tries), "solved": self._solved}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._tries, self._solved = list(state["tries"]), state["solved"]
+
+    def _is_solved(self, group: Group) -> bool:
+        return any(is_right(attempt.reward, self.good) for attempt in group.scored)
+
+
+# OpenWebVoyager's judge (2410.19609): it reads the task, the last pages seen and the answer, and says SUCCESS or not.
+#
+# Reading: an answer with neither word is no verdict, and the attempt then is no evidence, where the release counts 0;
+# one that says "not a success" is a failure, where the release finds the word alone.
+
+ASKED = (
+    "Was the task done? The pages that were seen last stand under other, the answer that was given under reply. "
+    "End with SUCCESS or NOT SUCCESS."
+)
+_FAILURE = re.compile(r"\b(?:NOT|NO)\b[^.\n]{0,40}\bSUCCESS|\bUNSUCCESS")
+_SUCCESS = re.compile(r"\bSUCCESS")
+_BARE = re.compile(r"\W{0,9}(?:NOT )?SUCCESS\W{0,9}")
+
+
+def verdict_in(text: str) -> float:
+    """1 or 0; NaN: it does not say."""
+    if _FAILURE.search(text):
+        return 0.0
+    return 1.0 if _SUCCESS.search(text) else math.nan
+
+
+@dataclass(frozen=True)
+class SuccessVerdict(Reward):
+    """What the judge says; an attempt that does not end with an answer is 0, and nobody is asked."""
+
+    judge: Adviser
+    pages: int = 3  # that the judge is shown, the last ones
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+    name: ClassVar[str] = "success_verdict"
+
+    def __post_init__(self) -> None:
+        if self.pages < 1:
+            raise ConfigurationError(f"SuccessVerdict needs pages >= 1, got {self.pages}")
+
+    async def __call__(self, group: Group) -> list[float]:
+        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory) -> float:
+        said = answered(attempt.reply)
+        if not said:
+            return 0.0
+        seen = [message.content for turn in attempt.turns for message in turn.told][-self.pages :]
+        asked = judgement(ASKED, task=text_of(attempt.task), other="\n".join(seen), reply=said)
+        return verdict_in(await verdict(self.judge, asked, _BARE))
 
 
 def openwebvoyager(

@@ -15,18 +15,156 @@ Acts: turns > 1 and kept_share < 1 and reward/readable > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from strop.filter.gates.best import Best
-from strop.filter.rewards.readable import Readable
-from strop.filter.rewards.token_share import TokenShare
+import numpy as np
+
+from strop.errors import ConfigurationError
 from strop.generate.agents.debate import Debate
+from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.turn_losses import TurnLosses
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Gate, Reward, Strategy
 from strop.run import Run
-from strop.training.advantages.top_share import TopShare
+from strop.success import is_right
 from strop.training.losses.reinforce import Reinforce
+from strop.training.requirements import REFERENCE_LOGPROBS
+from strop.types import FloatArray, Group, Start, Trajectory, Verdict
+
+# Optima's selection (2410.08115): of all attempts at a task the best one, if it is good enough.
+
+
+@dataclass(frozen=True)
+class Best(Gate):
+    """Keep the attempt of the largest reward, the first of equals; drop the group if that is less than `least`."""
+
+    least: float = 0.6  # reward of an attempt that is kept
+
+    def __call__(self, group: Group) -> Verdict:
+        best = max(group.scored, key=lambda attempt: attempt.reward)
+        if not is_right(best.reward, self.least):
+            return Verdict(None, f"no reward reaches {self.least:g}")
+        return Verdict(replace(group, trajectories=[best]), f"kept the best of {len(group.scored)} attempts")
+
+
+# Optima's pay for readable talk (2410.08115): the inverse of the loss of its least likely turn.
+#
+# The loss is noted by the strategy `TurnLosses`. The release divides by the loss as it is, of some nats per token; here
+# a loss below that of plain text is as readable as text can be, or a sure model would be paid without limit.
+
+_LONGEST = 2000  # tokens of a talk, as released
+
+
+@dataclass(frozen=True)
+class Readable(Reward):
+    """gain / max(loss / plain, 1); 0 where a voice repeats itself, -1 where nothing was said or more than 2000 tokens.
+
+    The release also pays nothing where one voice says what another said; here that is agreement.
+    """
+
+    gain: float = 0.8  # for plain text
+    plain: float = 1.0  # loss of plain text, in nats per token
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.plain <= 0:
+            raise ConfigurationError(f"Readable needs a loss of plain text > 0, got {self.plain}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self._term(attempt) for attempt in group.trajectories]
+
+    def _term(self, attempt: Trajectory) -> float:
+        if not 0 < attempt.num_tokens <= _LONGEST:
+            return -1.0
+        if "turn_loss" not in attempt.facts:
+            raise ConfigurationError(f"attempt {attempt.id} has no turn_loss: use the strategy TurnLosses")
+        return 0.0 if repeats_itself(attempt) else self.gain / max(attempt.facts["turn_loss"] / self.plain, 1.0)
+
+
+def repeats_itself(attempt: Trajectory) -> bool:
+    """Whether some voice says the same twice, blanks and capitals aside."""
+    said = [(turn.sampling.voice, turn.message.content.strip().lower()) for turn in attempt.turns]
+    return len(set(said)) < len(said)
+
+
+# Optima's price of talking (2410.08115): an attempt's tokens as a share of its longest sibling's.
+
+
+@dataclass(frozen=True)
+class TokenShare(Reward):
+    """-price * tokens / most tokens of a sibling, all voices together; -1 for a talk that is no longer than `shortest`.
+
+    Of two attempts that are equally good the shorter one is better, and the longest one pays exactly the price.
+    """
+
+    price: float = 0.4  # of being the longest
+    shortest: int = 40  # tokens that are too few to be a talk
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+    is_relative: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        most = max((attempt.num_tokens for attempt in group.trajectories), default=0)
+        return [self._term(attempt, most) for attempt in group.trajectories]
+
+    def _term(self, attempt: Trajectory, most: int) -> float:
+        return -1.0 if attempt.num_tokens <= self.shortest else -self.price * attempt.num_tokens / most
+
+
+# Optima's readability (2410.08115): how unlikely a talk's least likely turn is under the model training began with.
+#
+# Reading: the release scores each utterance alone; here it stands where it was said, so that no text is tokenized
+# again.
+
+
+@dataclass(frozen=True)
+class TurnLosses(Strategy):
+    """The attempts of `inner`, each with the fact `turn_loss`: the largest mean of -log p over the tokens of a turn."""
+
+    inner: Strategy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        attempts = await self.inner(group, starts, play)
+        told = [attempt for attempt in attempts if attempt.is_scored and attempt.num_tokens]
+        for attempt, notes in zip(told, await play.look(told, frozenset({REFERENCE_LOGPROBS})), strict=True):
+            attempt.facts["turn_loss"] = largest_loss(attempt, notes[REFERENCE_LOGPROBS.name])
+        return attempts
+
+
+def largest_loss(attempt: Trajectory, logprobs: FloatArray) -> float:
+    """Of an attempt's turns, the largest mean of -log p; `logprobs` [N] are of all its written tokens."""
+    ends = np.cumsum([len(turn.tokens) for turn in attempt.turns])
+    turns = np.split(logprobs.astype(np.float64), ends[:-1])
+    return max(float(-turn.mean()) for turn in turns if len(turn))
+
+
+# Optima's second selection (2410.08115): of what a draw holds, only the best share is imitated.
+
+
+@dataclass(frozen=True)
+class TopShare(Advantage):
+    """Credit 1 for the `share` of the draw's attempts with the largest rewards, at least for one, and 0 for the others.
+
+    Earlier ones go first among equals.
+    """
+
+    share: float = 0.7  # of the attempts of a draw
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(f"TopShare needs a share above 0 and up to 1, got {self.share}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        ranked = sorted(attempts, key=lambda attempt: -attempt.reward)
+        count = max(int(self.share * len(attempts) + 1e-9), 1)
+        for place, attempt in enumerate(ranked):
+            attempt.credit(float(place < count))
 
 
 def optima(

@@ -15,27 +15,65 @@ Acts: games_played > 0 and games_quality > 0 and tokens_advised > 0 and reward/o
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
 
 from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.data.lookup import world_of
 from strop.environments.multi_agent.describe_game import Describe
 from strop.environments.multi_agent.game_master import Refereed
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.successes_only import Successes
-from strop.filter.rewards.conversation.played import Played
 from strop.generate.llm_clients.policy_itself import Itself
 from strop.recipes.environments import parse_worlds
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import Advantage, Gate, Loss, World
+from strop.roles import Advantage, Gate, Loss, Reward, World
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
+from strop.types import Group, Metrics
+
+# Playpen's figures (2504.08590): how many games were played to their end, how well, and both in one number.
+
+_NAME = "played"
+
+
+@dataclass(frozen=True)
+class Played(Reward):
+    """1 for a game in which every reply was a move, 0 for one that was aborted; beside the reward, without weight.
+
+    score = % played * mean quality of the played / 100, quality from 0 to 100: an aborted game counts in the first
+    and not in the second.
+    """
+
+    worlds: tuple[World, ...]
+    weight: float = 0.0
+
+    is_inline: ClassVar[bool] = True
+    name: ClassVar[str] = _NAME
+
+    def __call__(self, group: Group) -> list[float]:
+        found = []
+        for attempt in group.trajectories:
+            world = world_of(self.worlds, attempt.task)
+            found.append(float(all(world.answer(turn.message.content) for turn in attempt.turns)))
+        return found
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        played = [attempt for attempt in attempts if attempt.rewards.get(_NAME)]
+        share = len(played) / max(len(attempts), 1)
+        quality = float(np.mean([100 * attempt.reward for attempt in played])) if played else 0.0
+        return {"games_played": share, "games_quality": quality, "games_score": share * quality}
+
 
 _SUMS = {1: 1, 2: 3, 3: 6, 4: 8}  # by digits: the level of such sums
 _WON = 0.3  # least reward of a won game: the third and last round of a description earns 1/3

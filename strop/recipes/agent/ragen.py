@@ -15,14 +15,91 @@ Acts: spread > 0 and spread_gained > 0 and value_grad_norm > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.conversation.unreadable import Unreadable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.control.seeded_choice import highest
+from strop.environments.format.actions import action_in
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Reward
 from strop.run import Run
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.widest_spread import WidestSpread
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.values.critic import Critic
+from strop.types import Group, Metrics
+
+# A price for every reply that cannot be read as an action (RAGEN, 2504.20073).
+
+
+@dataclass(frozen=True)
+class Unreadable(Reward):
+    """Minus `price` for each reply that is neither one well-formed call nor an answer."""
+
+    price: float = 0.1  # of one reply
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.price < 0:
+            raise ConfigurationError(f"Unreadable needs a price of 0 or more, got {self.price}")
+
+    def __call__(self, group: Group) -> list[float]:
+        counts = (
+            sum(not action_in(turn.message).is_formed for turn in attempt.turns) for attempt in group.trajectories
+        )
+        return [-self.price * count for count in counts]
+
+
+# RAGEN's filter (2504.20073): of a draw only the groups whose attempts ended most unevenly are learned from.
+
+
+@dataclass(frozen=True)
+class WidestSpread(Advantage):
+    """What `inner` gives to the `share` of groups with the largest spread of rewards, at least one; others get 0.
+
+    The spread is the sample std of the attempts that count, 0 where there is one; chance decides between equals, so
+    that their order in a draw does not. What is left out teaches a critic nothing either: its return is what was
+    expected.
+    """
+
+    inner: Advantage
+    share: float = 0.25  # of the groups of a draw
+    by_chance: bool = False  # any groups, for a control
+
+    min_group: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(f"WidestSpread needs a share above 0 and up to 1, got {self.share}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        chosen = self._chosen(groups)
+        self.inner([groups[place] for place in chosen])
+        for attempt in (a for place, group in enumerate(groups) if place not in chosen for a in group.scored):
+            attempt.credit(0.0)
+            attempt.returns = attempt.values
+
+    def _chosen(self, groups: Sequence[Group]) -> list[int]:
+        """Places in the draw, in its order."""
+        scores = [0.0 if self.by_chance else spread(group) for group in groups]
+        count = max(int(self.share * len(groups) + 1e-9), 1)
+        return sorted(highest(scores, count, [group.number for group in groups]))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; where the spread falls and rewards do not rise, a policy repeats itself."""
+        spreads = np.array([spread(group) for group in groups])
+        gained = spreads[self._chosen(groups)].mean() - spreads.mean()
+        return {"spread": float(spreads.mean()), "spread_gained": float(gained)}
+
+
+def spread(group: Group) -> float:
+    """Of what its attempts were paid, before anything is taken off."""
+    return float(group.rewards.std(ddof=1)) if len(group.scored) > 1 else 0.0
 
 
 def ragen(

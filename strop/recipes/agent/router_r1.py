@@ -14,16 +14,109 @@ Acts: fact/asked > 0 and price_spread > 0 and fact/price > 0 with warmup_steps=8
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from strop.filter.rewards.tools.routed import Routed
+import numpy as np
+
+from strop.environments.format.think_tags import final_answer
+from strop.environments.tools.paid_experts import EXPERTS
+from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Reward
 from strop.run import Run
+from strop.text.token_f1 import token_f1
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Metrics, Outcome, ToolCall, Trajectory
+
+# Router-R1's reward (2506.09033): bad form overrules all, a wrong answer earns nothing, a right one more if cheap.
+#
+# The price of an attempt is that of the experts it asked. Cheap is relative: c = 1 - clip((x - q05) / (q95 - q05)),
+# with x the square root of the price and quantiles of the last `window` attempts. Reading: the window grows with each
+# draw, so that all attempts of a step are compared with the same prices, in whatever order they are scored; the release
+# has one per worker that grows with each attempt.
+
+_FLAT = 1e-6  # a range of prices below which none is cheap
+
+
+@dataclass
+class Routed(Reward):
+    """-1 for bad form, 0 for a wrong answer, else (1 - share) * F1 + share * c."""
+
+    share: float = 0.0  # of the reward that is for a low price
+    window: int = 1000  # attempts that prices are compared with
+    _paid: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # square roots of prices
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or self.window < 2:
+            raise ConfigurationError(
+                f"Routed needs a share from 0 to 1 and window >= 2, got {self.share}, {self.window}"
+            )
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self._mark(attempt) for attempt in group.trajectories]
+
+    def cheapness(self, price: float) -> float:
+        """1 for the cheapest of late, 0 for the dearest; a half where all cost the same."""
+        low, high = np.quantile(self._paid, (0.05, 0.95)) if self._paid else (0.0, 0.0)
+        if high - low < _FLAT:
+            return 0.5
+        return float(1 - np.clip((np.sqrt(price) - low) / (high - low), 0, 1))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Prices of the draw, in the order of admission."""
+        ordered = sorted(groups, key=lambda group: (group.version, group.number))
+        self._paid += [float(np.sqrt(price_of(attempt))) for group in ordered for attempt in group.scored]
+        del self._paid[: -self.window]
+        return {"price_spread": float(np.ptp(self._paid)) if self._paid else 0.0}
+
+    def state(self) -> dict[str, Any]:
+        return {"paid": self._paid}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._paid = list(state["paid"])
+
+    def _mark(self, attempt: Trajectory) -> float:
+        price = price_of(attempt)
+        attempt.facts |= {"price": price, "asked": float(len(_calls(attempt)))}
+        answer = final_answer(attempt.reply)
+        is_ended = (
+            attempt.outcome is Outcome.FINISHED and bool(attempt.turns) and not attempt.turns[-1].message.tool_calls
+        )
+        if not is_ended or not answer or not all(map(_expert, _calls(attempt))):
+            return -1.0
+        right = token_f1(answer, attempt.task.answer)
+        return (1 - self.share) * right + self.share * self.cheapness(price) if right > 0 else 0.0
+
+
+def price_of(attempt: Trajectory) -> float:
+    """Of all experts that were asked."""
+    names = [_expert(call) for call in _calls(attempt)]
+    return sum(EXPERTS[name].price for name in names if name)
+
+
+def _calls(attempt: Trajectory) -> list[ToolCall]:
+    return [call for turn in attempt.turns for call in turn.message.tool_calls]
+
+
+def _expert(call: ToolCall) -> str:
+    """Whom a call asks something; empty: nobody there is, or nothing."""
+    try:
+        told = json.loads(call.arguments or "null")
+    except ValueError:
+        return ""
+    if not isinstance(told, Mapping) or not str(told.get("question", "")).strip():
+        return ""
+    name = told.get("expert")
+    return name if isinstance(name, str) and name in EXPERTS else ""
 
 
 def router_r1(

@@ -13,13 +13,202 @@ Acts: helps > 0 and help_states > 0 and help_price > 0 and credit < 1
 
 from __future__ import annotations
 
-from strop.environments.bundled.ask_for_help import HelpOffered
-from strop.generate.agents.help_at_random import HelpAtRandom
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from strop.environments.bundled.ask_for_help import HELP, HelpOffered, asks
+from strop.errors import ConfigurationError
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.wrapped_environments import wrap_worlds
+from strop.roles import Advantage, Agent, Environment
 from strop.run import Run
-from strop.training.advantages.help_labels import HelpLabels
+from strop.success import kind, success
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.training.losses.reinforce import Reinforce
+from strop.types import Group, Message, Metrics, Origin, Task, Trajectory
+
+# Asks for help at random, else lets the policy act (2502.04576): how it is found out where help is worth its price.
+
+
+@dataclass(frozen=True)
+class HelpAtRandom(Agent):
+    """Before each turn `help` is said with probability `share` (by nobody); the policy may ask by itself, too."""
+
+    share: float = 0.3  # of turns in which help is asked for
+    max_turns: int = 8  # of one attempt
+
+    origin: ClassVar[Origin] = Origin.GUIDED
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1 or self.max_turns < 1:
+            raise ConfigurationError(
+                f"HelpAtRandom needs 0 <= share <= 1 and max_turns >= 1, got {self.share} and {self.max_turns}"
+            )
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        answers = await where_it_stands(task, dialogue, environment)
+        chances = np.random.default_rng(dialogue.key).random(self.max_turns)
+        while len(answers) < self.max_turns and not (answers and answers[-1].done) and not dialogue.is_cut:
+            is_helped = bool(chances[len(answers)] < self.share)
+            answers.append(await environment.step(await _said(dialogue, is_helped)))
+            if not answers[-1].done:
+                dialogue.hear(answers[-1].messages)
+        return tuple(answer.reward or 0.0 for answer in answers)
+
+
+async def _said(dialogue: Dialogue, is_helped: bool) -> Message:
+    if not is_helped:
+        return await dialogue.reply()
+    message = Message("assistant", HELP)
+    dialogue.say(message)
+    return message
+
+
+# When is help worth its price? A table of what followed each decision, and the best plan under a budget (2502.04576).
+#
+# J(s) = max(E[J(s') | act], E[J(s') | help] - price), at the end J is the success; a tie is an act. U(s) is the number
+# of helps to expect under that plan. U falls in steps as the price rises, so the price is the smallest with U <=
+# budget.
+
+Counts: TypeAlias = dict[str, dict[str, dict[str, float]]]  # times by state, decision, and what came next
+
+ACT, ASK = "act", "help"
+_RIGHT, _WRONG = "right", "wrong"  # ends
+_HALVINGS = 50
+
+
+@dataclass(frozen=True)
+class HelpPlan:
+    """By state: whether to ask, what it is worth and how many helps to expect."""
+
+    asks: Mapping[str, bool]
+    worth: Mapping[str, float]
+    helps: Mapping[str, float]
+
+
+@dataclass
+class HelpTable:
+    """Transitions of attempts; a state is a kind of task and the number of turns taken: no plan runs in circles."""
+
+    counts: Counts = field(default_factory=dict)
+
+    def add(self, kind: str, decisions: list[bool], success: float) -> None:
+        """An attempt: whether help was asked for in each turn, and how right it was in the end, from 0 to 1."""
+        for number, is_help in enumerate(decisions):
+            is_last = number == len(decisions) - 1
+            ends = {_RIGHT: success, _WRONG: 1.0 - success} if is_last else {state_of(kind, number + 1): 1.0}
+            row = self.counts.setdefault(state_of(kind, number), {}).setdefault(ASK if is_help else ACT, {})
+            for name, times in ends.items():
+                row[name] = row.get(name, 0.0) + times
+
+    def plan(self, price: float) -> HelpPlan:
+        """From the last turn to the first; a decision that was never seen is never taken."""
+        asks = dict[str, bool]()
+        worth, helps = {_RIGHT: 1.0, _WRONG: 0.0}, {_RIGHT: 0.0, _WRONG: 0.0}
+        for state in sorted(self.counts, key=_turn_of, reverse=True):
+            rows = self.counts[state]
+            values = {each: _mean(row, worth) - (price if each == ASK else 0.0) for each, row in rows.items()}
+            asks[state] = values.get(ASK, float("-inf")) > values.get(ACT, float("-inf"))
+            chosen = ASK if asks[state] else ACT
+            worth[state] = values[chosen]
+            helps[state] = _mean(rows[chosen], helps) + float(asks[state])
+        return HelpPlan(asks, worth, helps)
+
+    def price(self, budget: float) -> float:
+        """The smallest price at which no more than `budget` helps are expected of an attempt, to 50 binary places."""
+        if budget < 0:
+            raise ConfigurationError(f"a budget of helps is at least 0, got {budget}")
+        low, high = 0.0, 1.0  # help is worth 1 at most
+        if self.expected(self.plan(low)) <= budget:
+            return low
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if self.expected(self.plan(middle)) <= budget:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def expected(self, plan: HelpPlan) -> float:
+        """Helps of an attempt, over all first states as often as they were seen."""
+        first = {state: _times(self.counts[state]) for state in self.counts if _turn_of(state) == 0}
+        total = sum(first.values())
+        return sum(times * plan.helps[state] for state, times in first.items()) / total if total else 0.0
+
+
+def state_of(kind: str, turn: int) -> str:
+    return f"{kind}/{turn}"
+
+
+def _turn_of(state: str) -> int:
+    return int(state.rpartition("/")[2])
+
+
+def _times(rows: Mapping[str, Mapping[str, float]]) -> float:
+    return sum(sum(row.values()) for row in rows.values())
+
+
+def _mean(row: Mapping[str, float], values: Mapping[str, float]) -> float:
+    return sum(times * values[name] for name, times in row.items()) / sum(row.values())
+
+
+# Imitate the decisions that a plan would make (2502.04576): ask where the label says help, act where it says act.
+#
+# Reading: the paper trains a helper apart, offline, on labels of a process reward model; here the policy decides by its
+# own next reply, and chances are those counted in all attempts so far. Credit 1 for a turn whose decision is its label
+# and 0 for others makes a likelihood a supervised loss on labels: among acts it prefers none.
+
+
+@dataclass
+class HelpLabels(Advantage):
+    """Labels of the best plan within `budget` helps of an attempt, over all attempts that were ever credited."""
+
+    budget: float = 1.0  # helps of an attempt, in the mean
+
+    _table: HelpTable = field(default_factory=HelpTable, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.budget < 0:
+            raise ConfigurationError(f"HelpLabels needs budget >= 0, got {self.budget}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        for attempt in attempts:
+            self._table.add(kind(attempt.task), _decisions(attempt), success(attempt))
+        labels = self._table.plan(self._table.price(self.budget)).asks
+        for attempt in attempts:
+            states = [state_of(kind(attempt.task), number) for number in range(len(attempt.turns))]
+            pairs = zip(states, _decisions(attempt), strict=True)
+            credit_turns(attempt, [float(labels[state] == is_help) for state, is_help in pairs])
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """The price of help, how much is planned, how often it was asked for, and by the policy itself."""
+        price = self._table.price(self.budget)
+        plan = self._table.plan(price)
+        asked = [turn for group in groups for attempt in group.scored for turn in attempt.turns if asks(turn.message)]
+        count = max(sum(len(group.scored) for group in groups), 1)
+        return {
+            "help_price": price,
+            "helps_planned": self._table.expected(plan),
+            "help_states": sum(plan.asks.values()) / max(len(plan.asks), 1),
+            "helps": len(asked) / count,
+            "helps_own": sum(bool((turn.versions >= 0).any()) for turn in asked) / count,
+        }
+
+    def state(self) -> dict[str, Any]:
+        return {"counts": self._table.counts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._table = HelpTable(state["counts"])
+
+
+def _decisions(attempt: Trajectory) -> list[bool]:
+    return [asks(turn.message) for turn in attempt.turns]
 
 
 def self_regulation(

@@ -17,20 +17,115 @@ Acts: fact/needless > 0 and fact/first_right > 0 and fact/searched > 0 and fact/
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from strop.environments.bundled.search import Search
-from strop.environments.tools.rechecked import Rechecked
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.demonstrations import demonstrating
+from strop.environments.format.think_tags import final_answer
 from strop.environments.tools.search_tool import Retrieval
-from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
+from strop.environments.tools.toolbox import Toolbox, ToolboxEnvironment, calling
+from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.recipes.wrapped_environments import wrap_worlds
-from strop.roles import World
+from strop.roles import Reward, World
 from strop.run import Run
+from strop.text.token_f1 import token_f1
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Message, Outcome, Trajectory
+
+# Tools in a world whose demonstrations look some answers up though they have just said them.
+#
+# It is what a policy must have learned before a reward can take it away again (SEM, 2505.07903): demonstrations that
+# call a tool only where it is needed leave no needless call to be punished.
+
+_DIGITS = 8  # of a task's id, which is a hash: the share is the same whenever and in whatever order tasks are shown
+
+
+@dataclass(frozen=True)
+class Rechecked(Toolbox):
+    """A `share` of the demonstrations answers, calls the first tool with the question, and answers again."""
+
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.share <= 1:
+            raise ConfigurationError(f"Rechecked needs a share from 0 to 1, got {self.share:g}")
+
+    def environment(self) -> RecheckedEnvironment:
+        return RecheckedEnvironment(self.inner.environment(), self.tools, self.longest, self.seconds, share=self.share)
+
+
+@dataclass
+class RecheckedEnvironment(ToolboxEnvironment):
+    """Its tools and its world as they are; only what is shown differs."""
+
+    share: float = 0.5
+
+    def demonstrate(self) -> Message:
+        shown = demonstrating(
+            self.inner
+        ).demonstrate()  # with its working each time: small models find it again by that
+        if self.heard or int(self.task.id[:_DIGITS], 16) >= self.share * 16**_DIGITS:
+            return shown
+        return calling(self.tools[0], shown.content, query=prompt_of(self.task))
+
+
+# What a reply says beside its calls.
+
+# how calls open in the chat templates of the families that are known
+_MARKS = ("<call>", "<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<function_call>")
+
+
+def before_calls(message: Message) -> str:
+    """What stands before the first call; all, where nothing is called."""
+    text = message.content
+    if message.tool_calls:
+        text = text[: min((at for mark in _MARKS if (at := text.find(mark)) >= 0), default=len(text))]
+    return text.strip()
+
+
+# SEM's reward (2505.07903): who knows the answer says so and does not search; who does not searches first.
+#
+# An attempt gives a first answer in its first reply, before any call, and may then search. Readings (the paper's
+# constants were not found): an answer is known where its F1 is at least a half; a reply without a first answer, or an
+# attempt without a last one, is of bad form.
+
+
+@dataclass(frozen=True)
+class SearchOrAnswer(Reward):
+    """S(first) where it is known and nothing was searched; S(last) where it is not and something was; else 0."""
+
+    known: float = 0.5  # F1 from which on an answer is known
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.known <= 1:
+            raise ConfigurationError(f"SearchOrAnswer needs known above 0 and at most 1, got {self.known:g}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self._mark(attempt) for attempt in group.trajectories]
+
+    def _mark(self, attempt: Trajectory) -> float:
+        if not attempt.turns:
+            return 0.0
+        replies, right = [turn.message for turn in attempt.turns], attempt.task.answer
+        first, last = final_answer(before_calls(replies[0])), final_answer(before_calls(replies[-1]))
+        has_searched = any(reply.tool_calls for reply in replies)
+        knows = token_f1(first, right) >= self.known
+        # a policy may say something wrong on purpose, to be paid for a search: this figure would fall
+        facts = {"first_right": knows, "searched": has_searched, "needless": knows and has_searched}
+        attempt.facts |= {name: float(is_so) for name, is_so in facts.items()}
+        is_whole = bool(first and last) and attempt.outcome is Outcome.FINISHED and not replies[-1].tool_calls
+        if not is_whole or knows == has_searched:
+            return 0.0
+        return token_f1(first if knows else last, right)
 
 
 def sem(

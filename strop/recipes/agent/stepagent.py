@@ -13,23 +13,235 @@ Acts: kept_share < 1 and margin != 0 and share/branched > 0
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.concurrency import together
+from strop.environments.format.demonstrations import demonstrating
+from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.one_demonstration import OneDemonstration
 from strop.generate.agents.single_action import OneAction
-from strop.generate.strategies.beside_expert import BesideExpert
-from strop.generate.strategies.expert_steps import ExpertSteps
+from strop.generate.agents.support.episode_replay import where_it_stands
+from strop.generate.interfaces import Dialogue, Player
+from strop.generate.tree_search.branch import branch_of
+from strop.generate.turn_ops import given
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Agent, Environment, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.discriminated import Discriminated
+from strop.training.arithmetic.td_traces import whitened
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import HIDDEN_AFTER, Note
+from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+
+# StepAgent's expert (2411.03817): what the world would do where the attempt stands, and nothing more.
+
+
+@dataclass(frozen=True)
+class OneDemonstration(Agent):
+    """Says one demonstration behind the turns that are there, and is paid `worth` for it."""
+
+    worth: float = 2.0  # of the expert's action, as `OneAction` pays it
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        expert = demonstrating(environment)
+        before = await where_it_stands(task, dialogue, environment, must_go_on=True)
+        if dialogue.is_cut:
+            return (0.0,) * len(before)
+        shown = expert.demonstrate()
+        dialogue.say(shown)
+        await environment.step(shown)
+        return (*(0.0 for _ in before), self.worth)
+
+
+# One turn behind those that are given (StepAgent, 2411.03817): the policy's own, or one that is said in its place.
+
+
+@dataclass(frozen=True)
+class OneStep(Agent):
+    """The world is brought to where the given turns lead, and one more is taken; what comes of it is not asked.
+
+    Where the given turns fill the context, there is no room for one more.
+    """
+
+    said: str | None = None  # in place of the policy's reply
+
+    origin: ClassVar[Origin] = Origin.BRANCHED
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await where_it_stands(task, dialogue, environment)
+        if dialogue.is_cut:
+            return ()
+        if self.said is None:
+            await dialogue.reply()
+        else:
+            dialogue.say(Message("assistant", self.said))
+        return ()
+
+
+# StepAgent's inspection (2411.03817): behind an expert's own past, what he did next and what the policy would do.
+
+
+@dataclass(frozen=True)
+class BesideExpert(Strategy):
+    """The first attempt of a group is `shower`'s, the others are `actor`'s, all after the same turns of `expert`.
+
+    How many turns, from none to all but the last, the group's first key says; they are read and never trained. Where
+    the world fails the expert, nothing is brought.
+    """
+
+    expert: Agent
+    shower: Agent
+    actor: Agent
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if len(starts) < 2:
+            raise ConfigurationError(f"BesideExpert needs group_size >= 2, one for the expert, got {len(starts)}")
+        whole = await play(play.another(), self.expert)
+        if not whole.is_scored or not whole.turns:
+            return []
+        before = int(np.random.default_rng(starts[0].key).integers(len(whole.turns)))
+        at = sum(len(turn.tokens) for turn in whole.turns[:before])
+        chosen = [branch_of(whole, at, start) if at else start for start in starts]
+        chosen[0] = replace(chosen[0], origin=Origin.TEACHER)  # a branch, too, holds his tokens
+        agents = [self.shower] + [self.actor] * (len(starts) - 1)
+        return await together(play(start, agent) for start, agent in zip(chosen, agents, strict=True))
+
+
+# StepAgent's inspection (2411.03817): behind each step of an expert the policy says what it would do there itself.
+#
+# The history is the expert's, so mistakes that add up are never seen, as in the paper. Reading: which steps are
+# compared is left to chance, as many as there are starts; steps that say the same are a pair too, of which nobody can
+# be told.
+
+WORTH = "noted"  # the fact of whose step it is: 1 the expert's, 0 the policy's
+
+
+@dataclass(frozen=True)
+class ExpertSteps(Strategy):
+    """Pairs of the expert's step and the policy's, each a family, behind the steps before it, which are given."""
+
+    expert: Agent
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        shown = await play(play.another(), self.expert)
+        if not shown.is_scored or not shown.turns:
+            return [shown]
+        count = min(len(starts), len(shown.turns))
+        chance = np.random.default_rng(starts[0].key)
+        steps = sorted(chance.choice(len(shown.turns), count, replace=False).tolist())
+        pairs = await together(self._pair(shown, at, start, play) for at, start in zip(steps, starts, strict=False))
+        return [attempt for pair in pairs for attempt in pair]
+
+    async def _pair(self, shown: Trajectory, at: int, start: Start, play: Player) -> tuple[Trajectory, Trajectory]:
+        told = replace(start, turns=given(shown.turns[:at]), parent=shown.id, family=f"{shown.id}@{at}")
+        another = play.another()
+        taught = replace(told, id=another.id, key=another.key, origin=Origin.TEACHER)
+        expert = await play(taught, OneStep(shown.turns[at].message.content))
+        own = await play(replace(told, origin=Origin.BRANCHED), OneStep())
+        return _noted(expert, 1.0), _noted(own, 0.0)
+
+
+def _noted(attempt: Trajectory, worth: float) -> Trajectory:
+    return replace(attempt, facts=attempt.facts | {WORTH: worth})
+
+
+# StepAgent's inverse form (2411.03817, as in GAIL): who cannot be told from the expert is paid, step by step.
+#
+# D(h, a) = P(expert), a logistic regression on the state after the step; its loss is -log D of the expert's steps and
+# -log(1 - D) of the policy's. A step of the policy is paid -log(1 - D), D within 0.001 and 0.999: log D is never above
+# 0
+# and would pay for ending early. Reading: credit is that, standardised over the draw; D learns after it was asked, a
+# few
+# steps of descent on the draw. The expert's steps get no credit.
+
+_EDGE = 1e-3  # D stays so far from 0 and 1
+_SMALLEST = 1e-9  # length of a state
+
+
+@dataclass
+class Discriminated(Advantage):
+    """One D for the whole run; at first it cannot tell anybody apart, and nobody has credit."""
+
+    rate: float = 0.5  # of its descent
+    steps: int = 20  # of descent on each draw
+
+    needs: ClassVar[frozenset[Note]] = frozenset({HIDDEN_AFTER})
+
+    _slopes: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False, repr=False, compare=False)
+    _level: float = field(default=0.0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0 or self.steps < 1:
+            raise ConfigurationError(f"Discriminated needs rate > 0 and steps >= 1, got {self.rate} and {self.steps}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        own = [attempt for attempt in attempts if not is_expert(attempt)]
+        for attempt in attempts:
+            attempt.credit(0.0)
+        paid = [np.array([-np.log1p(-self.told(attempt))]) for attempt in own]
+        for attempt, (credit,) in zip(own, whitened(paid), strict=True):
+            attempt.credit(float(credit))
+
+    def told(self, attempt: Trajectory) -> float:
+        """D of an attempt's last step; 1/2 as long as nothing was learned."""
+        if not len(self._slopes) or not attempt.num_tokens:
+            return 0.5
+        sure = _sigmoid(features(attempt) @ self._slopes + self._level)
+        return float(np.clip(sure, _EDGE, 1 - _EDGE))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Tell them better apart next time; how many were told apart this time, and D of the policy's steps."""
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        if not attempts:
+            return {}
+        is_taught = np.array([is_expert(attempt) for attempt in attempts])
+        before = np.array([self.told(attempt) for attempt in attempts])
+        self._fit(np.stack([features(attempt) for attempt in attempts]), is_taught.astype(np.float64))
+        right = np.where(is_taught, before > 0.5, before < 0.5)
+        passed = {"imitation": float(before[~is_taught].mean())} if not is_taught.all() else {}
+        return {"discriminated": float(right.mean()), **passed}
+
+    def _fit(self, table: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
+        """Descend on the mean of -y log D - (1 - y) log(1 - D): [R, F], [R]."""
+        if not len(self._slopes):
+            self._slopes = np.zeros(table.shape[1])
+        for _ in range(self.steps):
+            missed = _sigmoid(table @ self._slopes + self._level) - targets  # [R]
+            self._slopes = self._slopes - self.rate * (missed @ table) / len(targets)
+            self._level -= self.rate * float(missed.mean())
+
+    def state(self) -> dict[str, Any]:
+        return {"slopes": self._slopes.tolist(), "level": self._level}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._slopes, self._level = np.array(state["slopes"], dtype=np.float64), float(state["level"])
+
+
+def is_expert(attempt: Trajectory) -> bool:
+    return attempt.origin is Origin.TEACHER
+
+
+def features(attempt: Trajectory) -> NDArray[np.float64]:
+    """The state after the last token, of length 1: [F]."""
+    state: NDArray[np.float64] = HIDDEN_AFTER.of(attempt)[-1].astype(np.float64)
+    return state / max(float(np.linalg.norm(state)), _SMALLEST)
+
+
+def _sigmoid(values: Any) -> Any:
+    return 1 / (1 + np.exp(-np.clip(values, -50, 50)))
 
 
 def stepagent(

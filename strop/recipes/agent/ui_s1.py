@@ -13,12 +13,152 @@ Acts: steps_mended > 0 and credit_within > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.environments.format.actions import action_in
+from strop.environments.format.demonstrations import demonstrating
+from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.generate.agents.patched import Patched
+from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Agent, Environment
 from strop.run import Run
-from strop.training.advantages.steps.step_and_episode import StepAndEpisode
+from strop.training.arithmetic.turn_returns import credit_turns
 from strop.training.losses.clip import Clip
+from strop.types import Group, Message, Metrics, Origin, Task, Trajectory
+
+# UI-S1's semi-online attempts (2509.11543): where a reply leaves the expert's path, the expert's own takes its place.
+
+_FORM, _ACTION = 0.1, 0.9  # what format and action are worth
+_KIND, _READ = 0.5, 0.1  # of the action's worth: the right kind, any other that can be read
+
+
+@dataclass(frozen=True)
+class Patched(Agent):
+    """Every reply is paid by how it compares with what the world would do; the first `patches` mismatches are mended.
+
+    From a mended step on the policy reads its own replies with the expert's in place of the wrong one, in a context of
+    its own: what was wrong is trained, what was put there never. The next mismatch ends the attempt.
+    """
+
+    patches: int = 2  # mismatches that do not end an attempt
+    repairs: bool = True  # False: the wrong reply stays and the world is told of it, for a control
+    max_turns: int = 16  # of one attempt
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    def __post_init__(self) -> None:
+        if self.patches < 0 or self.max_turns < 1:
+            raise ConfigurationError(f"Patched needs patches >= 0 and max_turns >= 1, got {self}")
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        expert = demonstrating(environment)
+        await environment.reset(task)
+        heard, paid, left, is_open = list(task.messages), list[float](), self.patches, True
+        while is_open and len(paid) < self.max_turns and not dialogue.is_cut:
+            wanted = expert.demonstrate()
+            reply = await dialogue.reply()
+            paid.append(step_reward(reply, wanted))
+            is_right = action_in(reply) == action_in(wanted)
+            left -= not is_right
+            if left < 0:
+                break
+            taken = reply if is_right or not self.repairs else wanted
+            answer = await environment.step(taken)
+            heard += [taken, *answer.messages]
+            is_open = not answer.done
+            if is_open:
+                _tell(dialogue, answer.messages, heard, is_mended=taken is not reply)
+        return tuple(paid)
+
+
+def _tell(dialogue: Dialogue, answer: Sequence[Message], heard: Sequence[Message], is_mended: bool) -> None:
+    """The next reply reads the answer, behind another past where that was mended."""
+    if is_mended:
+        dialogue.restart(heard)
+    else:
+        dialogue.hear(answer)
+
+
+def step_reward(reply: Message, wanted: Message) -> float:
+    """A tenth for the format; nine for the action, half of them for its kind, a tenth for any other; 1 is a match."""
+    own, right = action_in(reply), action_in(wanted)
+    if not own.is_formed:
+        return 0.0
+    return _FORM + _ACTION * (1.0 if own == right else _KIND if own.kind == right.kind else _READ)
+
+
+# UI-S1's credit (2509.11543): a step against the same step of siblings, plus the attempt against its siblings.
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class StepAndEpisode(Advantage):
+    """A of turn k = step * standardised return of turn k + episode * standardised reward of the attempt.
+
+    The return of a turn with its full pay (1: the expert's action) reaches on to the next one's, discounted; that of
+    any other is its own pay, and nothing of it or of what follows reaches back. Steps are compared with those of the
+    same number; one that nobody else has gets 0. Each attempt counts once in the mean of rewards.
+    """
+
+    discount: float = 0.5  # from turn to turn
+    step: float = 1.0  # weight of step credit
+    episode: float = 1.0  # weight of the attempt's
+
+    min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount <= 1:
+            raise ConfigurationError(f"StepAndEpisode needs a discount from 0 to 1, got {self.discount}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            attempts = group.scored
+            returns = [step_returns(attempt, self.discount) for attempt in attempts]
+            longest = max(map(len, returns), default=0)
+            steps = [_standardised([each[k] for each in returns if len(each) > k]) for k in range(longest)]
+            columns = [iter(column.tolist()) for column in steps]
+            for attempt, own, whole in zip(attempts, returns, _standardised(group.rewards), strict=True):
+                credits = [self.step * next(columns[k]) + self.episode * float(whole) for k in range(len(own))]
+                credit_turns(attempt, credits)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How many steps of an attempt were the expert's, and after how many it was put back on the path."""
+        attempts = [attempt for group in groups for attempt in group.scored]
+        matched = sum(_is_match(paid) for attempt in attempts for paid in attempt.turn_rewards)
+        mended = sum(turn.fresh for attempt in attempts for turn in attempt.turns)
+        count = max(len(attempts), 1)
+        return {"steps_matched": matched / count, "steps_mended": mended / count}
+
+
+def step_returns(attempt: Trajectory, discount: float) -> list[float]:
+    """What each turn and those after it were paid, as far as the expert was followed."""
+    if len(attempt.turn_rewards) != len(attempt.turns):
+        raise ConfigurationError(f"StepAndEpisode needs pay for each turn of attempt {attempt.id}: use an agent's")
+    later, found = 0.0, list[float]()
+    for paid in reversed(attempt.turn_rewards):
+        found.append(paid + discount * later if _is_match(paid) else paid)
+        later = found[-1] if _is_match(paid) else 0.0
+    return found[::-1]
+
+
+def _is_match(paid: float) -> bool:
+    return paid >= 1 - _ROUNDING
+
+
+def _standardised(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """In units of the sample spread; zeros where all are equal or there is one."""
+    centred = np.asarray(values, dtype=np.float64)
+    centred = centred - centred.mean() if len(centred) else centred
+    spread = centred.std(ddof=1) if len(centred) > 1 else 0.0
+    return centred / (spread + _ROUNDING) if spread > _ROUNDING else np.zeros(len(centred))
 
 
 def ui_s1(

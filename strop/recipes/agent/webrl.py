@@ -16,20 +16,177 @@ Acts: written > 0 and written_share > 0 and replayed_share > 0 and moved > 0 and
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
 from strop.control.estimators.prompt_value_head import PromptValue
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.from_failed import FromFailed
+from strop.control.task_generators.support.prompts import rewritten
+from strop.errors import ConfigurationError
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
-from strop.replay.confident_successes import ConfidentSuccesses
+from strop.replay.memory.held_groups import Replaying
+from strop.roles import Advantage, Adviser, Loss, Writer
 from strop.run import Run
-from strop.training.advantages.turn_progress import TurnProgress
-from strop.training.losses.advantage_regression import AdvantageRegression
+from strop.success import successes
+from strop.training.arithmetic.turn_returns import on_written, turn_bounds, turn_payments
+from strop.training.arithmetic.turns import over_turns
+from strop.training.batch import Batch, Output
 from strop.training.reductions.equal_turns import EqualTurns
+from strop.training.requirements import Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
 from strop.training.values.turn_success import TurnSuccess
+from strop.types import Group, Metrics, Task, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# WebRL's curriculum (2411.02337): tasks that nobody solved are the seeds of new ones.
+#
+# Which of those are within reach is the critic's to say: `WithWritten(band=...)` asks the run's belief before a draw.
+
+_WANTED = ("similar", "easier")
+
+
+@dataclass(frozen=True)
+class FromFailed(Writer):
+    """`tasks` new ones from each task that no attempt solved: as hard as it, or with a step less."""
+
+    adviser: Adviser | None = None  # who writes; None: the policy itself
+    tasks: int = 2  # that follow from one failure
+
+    def __post_init__(self) -> None:
+        if self.tasks < 1:
+            raise ConfigurationError(f"FromFailed needs tasks >= 1, got {self.tasks}")
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        right, count = successes(group)
+        if not count or right > 0:
+            return []
+        streams = [np.random.default_rng(play.another().key) for _ in range(self.tasks)]
+        wanted = [_WANTED[int(stream.integers(len(_WANTED)))] for stream in streams]
+        return [await rewritten(self.adviser, each, group.task, play) for each in wanted]
+
+
+# WebRL's replay (2411.02337): past successes that the policy is neither sure of nor surprised by, beside what is new.
+#
+# Reading: how likely an attempt was is taken from when it was written; the release asks the newest policy again.
+
+_RIGHT = 0.5  # a reward above is a success
+_KEPT = 1000  # old groups, those trained last
+
+
+@dataclass
+class ConfidentSuccesses(Replaying):
+    """New groups once, the oldest first; on top at most `most` times as many old ones, trimmed to such successes.
+
+    Kept are attempts with low < exp(mean log-probability) <= high: a perplexity of at least 1 / high and below 1 / low.
+    """
+
+    low: float = 0.5  # probability of a token, in the geometric mean
+    high: float = 0.95
+    most: float = 2.0  # old groups for each new one
+    seed: int = 0  # of the choice of old ones
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 1 or self.most < 0:
+            raise ConfigurationError(
+                f"ConfidentSuccesses needs 0 <= low < high <= 1 and most >= 0, got {self.low}, {self.high}, {self.most}"
+            )
+
+    def draw(self, count: int, step: int) -> list[Group] | None:
+        held = self._held
+        if len(held) < count:
+            return None
+        known = sorted(held.old)
+        chosen = np.random.default_rng([self.seed, step]).permutation(len(known))[: int(self.most * count)]
+        again = [held.old[known[place]] for place in sorted(chosen.tolist())]
+        fresh = held.take(count, again)
+        for group in fresh:
+            if not self._kept(group):
+                del held.old[group.number]
+        held.forget(_KEPT)
+        return [*fresh, *(replace(group, trajectories=self._kept(group)) for group in again)]
+
+    def _kept(self, group: Group) -> list[Trajectory]:
+        return [attempt for attempt in group.own if attempt.reward > _RIGHT and self._is_between(attempt)]
+
+    def _is_between(self, attempt: Trajectory) -> bool:
+        logprobs = np.concatenate([*(turn.logprobs for turn in attempt.turns), np.zeros(0)])
+        return len(logprobs) > 0 and self.low < math.exp(float(logprobs.mean())) <= self.high
+
+
+# WebRL's credit (2411.02337): how much a turn brought the end nearer, half by the critic, half by the outcome.
+#
+# Reading: the paper's form; its release adds both, takes 0.05 off, cuts at 1 and keeps the sign.
+
+
+@dataclass(frozen=True)
+class TurnProgress(Advantage):
+    """A_t = trace * (r_t + V_(t+1) - V_t) + (1 - trace) * (sum of r from t on - V_t); V before a turn's first token."""
+
+    trace: float = 0.5  # 1 trusts the critic from turn to turn, 0 what was paid in the end
+
+    needs_values: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.trace <= 1:
+            raise ConfigurationError(f"TurnProgress needs 0 <= trace <= 1, got {self.trace}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            self._credit(attempt)
+
+    def _credit(self, attempt: Trajectory) -> None:
+        if attempt.values is None or len(attempt.values) != attempt.num_tokens:
+            raise ConfigurationError(f"TurnProgress needs a value for each token of attempt {attempt.id}: add a critic")
+        first, _ = turn_bounds(attempt)
+        values = np.append(attempt.values.astype(np.float64)[first], 0.0)  # [U + 1]
+        paid = np.array(on_written(attempt, turn_payments(attempt)))  # [U]
+        later = np.cumsum(paid[::-1])[::-1]
+        credit = self.trace * (paid + values[1:] - values[:-1]) + (1 - self.trace) * (later - values[:-1])
+        lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]
+        attempt.advantages = np.repeat(credit, lengths).astype(np.float32)
+
+
+# WebRL's loss (2411.02337): beta * log(policy / reference) is regressed onto the advantage.
+#
+# It is 0 at policy ~ reference * exp(A / beta), whoever wrote the attempt, so that old successes may be trained on
+# again; the reference is the policy of the phase before. An action is a turn, with an advantage of its own. Reading:
+# the paper's square with one beta; log-ratios are means over an action's tokens as in the release, which further weighs
+# by how sure the reference was, and drops what is negative.
+
+
+@dataclass(frozen=True)
+class AdvantageRegression(Loss):
+    """(beta * mean log(policy / reference) - mean A)^2 of each turn; every token of it carries that."""
+
+    beta: float = 1.0  # the policy goes to reference * exp(A / beta)
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
+    contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
+
+    def __post_init__(self) -> None:
+        if self.beta <= 0:
+            raise ConfigurationError(f"AdvantageRegression needs beta > 0, got {self.beta}")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        sizes = over_turns(torch.ones_like(output.logprobs), batch).clamp(min=1)  # [T], tokens of a token's turn
+        moved = over_turns(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")), batch) / sizes  # [T]
+        wanted = over_turns(batch.advantages.to(moved.dtype), batch) / sizes  # [T]
+        loss = torch.where(batch.trainable, (self.beta * moved - wanted).square(), 0.0)
+        return loss, {"regression_error": batch.figure(loss), "moved": batch.figure(moved.abs())}
 
 
 def webrl(

@@ -11,23 +11,121 @@ Acts: reward/short_chain < 0 and fact/plain_tokens > 0 and tokens_advised > 0 wi
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from strop.filter.rewards.short_chain import ShortChain
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
-from strop.generate.agents.relayed import Relayed
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.local_model import Local
+from strop.generate.policy_names import REFERENCE
 from strop.generate.strategies.independent import Independent
-from strop.generate.strategies.measured_by_plain import MeasuredByPlain
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Agent, Environment, Reward, Strategy
 from strop.run import Run
+from strop.success import PLAIN
+from strop.text.sanitize import quoted
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Message, Origin, Sampling, Start, Task, Trajectory
+
+# Hawkeye's price of a long chain of thought (2504.00424): the square of what exceeds a share of the plain one.
+#
+# Reading: lengths are shares of the plain chain's, with a price of 1; the paper's square of raw tokens would explode.
+# Where the plain attempt has no token, because its world failed before it began, nothing is compared and nothing costs.
+
+
+@dataclass(frozen=True)
+class ShortChain(Reward):
+    """-max(0, tokens / plain tokens - free)^2."""
+
+    free: float = 0.3  # share of the plain chain that costs nothing
+    weight: float = 1.0  # of this reward beside others
+
+    is_inline: ClassVar[bool] = True
+    name: ClassVar[str] = "short_chain"
+
+    def __post_init__(self) -> None:
+        if self.free < 0:
+            raise ConfigurationError(f"ShortChain needs free >= 0, got {self.free}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [-(max(0.0, self._length(attempt) - self.free) ** 2) for attempt in group.trajectories]
+
+    def _length(self, attempt: Trajectory) -> float:
+        if PLAIN not in attempt.facts:
+            raise ConfigurationError(f"attempt {attempt.id} has no {PLAIN}: use the strategy MeasuredByPlain")
+        plain = attempt.facts[PLAIN]
+        return attempt.num_tokens / plain if plain else 0.0
+
+
+# Hawkeye's two models (2504.00424): the policy writes a short chain of thought, a small model the answer from it.
+
+
+@dataclass(frozen=True)
+class Relayed(Agent):
+    """The world hears the small model's answer to the question with the chain behind it, and pays the policy for it.
+
+    What the small model writes is in no attempt: neither trained nor counted as the policy's. It answers greedily.
+    """
+
+    answerer: Adviser
+    max_tokens: int = 64  # of an answer
+    asks: str = "{question} hint: {chain}"  # what the small model reads
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    def __post_init__(self) -> None:
+        if "{chain}" not in self.asks or self.max_tokens < 1:
+            raise ConfigurationError(
+                f"Relayed needs {{chain}} in asks and max_tokens >= 1, got {self.asks!r} and {self.max_tokens}"
+            )
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError(
+                "Relayed begins at the beginning: use a strategy that does not go on from a middle"
+            )
+        await environment.reset(task)
+        chain = await dialogue.reply()
+        sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
+        said = await self.answerer.ask(self._question(task, chain.content), sampling, dialogue.key)
+        answer = await environment.step(Message("assistant", said))
+        return () if answer.reward is None else (answer.reward,)
+
+    def _question(self, task: Task, chain: str) -> tuple[Message, ...]:
+        *before, last = task.messages
+        words = quoted(chain.replace(OPEN, " ").replace(CLOSE, " ")).strip()
+        return (*before, replace(last, content=self.asks.format(question=last.content, chain=words)))
+
+
+# Hawkeye's yardstick (2504.00424): how long the model's own full chain of thought for the same question is.
+#
+# Reading: that of the model training began with, sampled once for each group; it is not brought, and its length stands
+# beside every attempt as a fact.
+
+
+@dataclass(frozen=True)
+class MeasuredByPlain(Strategy):
+    """What `inner` makes, with the length of what `plain` makes in the reference's voice; needs `WithReference`."""
+
+    inner: Strategy
+    plain: Agent
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        made = await self.inner(group, starts, play)
+        known = [attempt.facts[PLAIN] for attempt in group.trajectories if PLAIN in attempt.facts]
+        size = known[0] if known else (await play(play.another(voice=REFERENCE), self.plain)).num_tokens
+        for attempt in made:
+            attempt.facts[PLAIN] = float(size)
+        return made
 
 
 def hawkeye(

@@ -11,12 +11,70 @@ Acts: guessed_share < 1
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.imitation.intuitive import Intuitive
+from strop.training.arithmetic.siblings import num_tokens
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Metrics
+
+# Intuitive fine-tuning (IFT, 2405.11870): imitate while reading a little of one's own guesses, early tokens first.
+
+
+@dataclass(frozen=True)
+class Intuitive(Loss):
+    """w_n * u_n, u = -log policy read with embeddings (1 - share) * true + share * the policy's own greedy guess.
+
+    w_n ~ sum over i >= n of decay^(i - n) u_i, with mean 1 over the attempt: an error counts for all that follows it.
+    As in the release the gradient flows through w, too, unless `is_detached`; and embeddings do not learn from what is
+    read. Decay 0 weighs nothing; with share 0 as well it is plain imitation.
+    """
+
+    share: float = 0.2  # of its own guess in what the policy reads
+    decay: float = 0.95  # how far an error counts for what follows it
+    is_detached: bool = False  # no gradient through the weights
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "attempt"
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.share <= 1 and 0 <= self.decay <= 1):
+            raise ConfigurationError(f"Intuitive needs share and decay in [0, 1], got {self.share} and {self.decay}")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        with torch.no_grad():
+            guess = output.over_logits(lambda logits, tokens: logits.argmax(-1).to(logits.dtype))  # [T]
+        others = torch.where(batch.trainable, guess.long(), batch.tokens)
+        read = output.reread(others, self.share) if self.share else output
+        error = torch.where(batch.trainable, -read.logprobs, 0.0)  # [T]
+        weights = self._propagated(error, batch)
+        loss = (weights.detach() if self.is_detached else weights) * error
+        hits = (others == batch.tokens).to(loss.dtype)
+        return loss, {"nll": batch.figure(error), "guessed_share": batch.figure(hits)}
+
+    def _propagated(self, error: Tensor, batch: Batch) -> Tensor:
+        """N * c_n / sum c with c_n = sum over later tokens of the attempt of decay^(i - n) u_i: [T]."""
+        if self.decay == 0:
+            return torch.ones_like(error)
+        ahead = torch.zeros_like(error)
+        for index in range(batch.num_attempts):
+            rows = (batch.trainable & (batch.attempts == index)).nonzero().squeeze(1)
+            order = torch.arange(len(rows), device=rows.device)
+            distance = order.unsqueeze(0) - order.unsqueeze(1)  # [N, N], i - n
+            powers = torch.where(distance >= 0, self.decay ** distance.clamp(min=0).to(error.dtype), 0.0)
+            ahead = ahead.index_add(0, rows, powers @ error[rows])
+        total = batch.per_attempt(ahead).clamp(min=1e-12)  # [A]
+        return ahead * batch.on_tokens(num_tokens(batch, error) / total)
 
 
 def ift(

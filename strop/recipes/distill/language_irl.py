@@ -10,11 +10,50 @@ Acts: implied_reward != 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.imitation.inverse_soft_q import InverseSoftQ
+from strop.training.arithmetic.siblings import following
+from strop.training.batch import Batch, Output
+from strop.types import Metrics
+
+# Imitation as inverse reinforcement learning (2409.01369): likelihood plus a penalty on the reward the logits imply.
+
+
+@dataclass(frozen=True)
+class InverseSoftQ(Loss):
+    """-log policy + penalty * (Q(s_t, a_t) - discount * V(s_t+1))^2, Q the raw logits and V their logsumexp.
+
+    V is 0 after the last token, and its whole gradient is used. Any family that shifts or caps its logits means another
+    reward. The penalty is set per task in the paper; 0.1 is a re-implementation's.
+    """
+
+    penalty: float = 0.1  # on the reward that the logits imply
+    discount: float = 1.0  # from token to token
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "attempt"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        both = output.over_logits(_action_and_state_value, batch.temperature)  # [T, 2]
+        action, state = both.select(1, 0), both.select(1, 1)  # [T]
+        reward = action - self.discount * following(state, batch)
+        loss = torch.where(batch.trainable, state - action + self.penalty * reward.square(), 0.0)
+        return loss, {"nll": batch.figure(state - action), "implied_reward": batch.figure(reward)}
+
+
+def _action_and_state_value(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
+    """Q of the token and V, of the logits before they were divided by the temperature: [C, 2]."""
+    raw = logits * temperature.unsqueeze(1).to(logits.dtype)
+    return torch.stack([raw.gather(1, tokens.unsqueeze(1)).squeeze(1), raw.logsumexp(-1)], 1)
 
 
 def language_irl(

@@ -14,20 +14,123 @@ Acts: forward_kl > 0 and golden/forward_kl > 0 with teacher=MODEL, oracle=MODEL
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from strop.control.samplers.few import Few
 from strop.errors import ConfigurationError, nearest
 from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.models.names import model_folder
-from strop.observe.trackers.hacking_report import HackingReport
-from strop.observe.watched import Watched
 from strop.recipes.setting import Setting
-from strop.roles import Agent
+from strop.roles import Agent, Loss
 from strop.run import Run
+from strop.storage.run_folder import RunFolder, read_rows
 from strop.training.advantages.constant import Constant
+from strop.training.batch import Batch, Output
 from strop.training.losses.exact_kl import ExactKl
+from strop.types import Metrics
+
+# Whether a curve still falls as it began: without hacking, distances fall with a power of the steps (2502.02671).
+
+
+def power_law(steps: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """c and k of values = c * steps^-k, by least squares of their logarithms."""
+    slope, height = np.polyfit(np.log(steps), np.log(values), 1)
+    return float(np.exp(height)), float(-slope)
+
+
+def departs(steps: Sequence[float], values: Sequence[float], early: float = 0.5, tolerance: float = 0.25) -> bool:
+    """Whether the last value lies off the law of the first share `early` by more than a factor e^tolerance."""
+    count = max(int(early * len(steps)), 2)
+    if len(steps) <= count:
+        return False
+    scale, exponent = power_law(steps[:count], values[:count])
+    return bool(abs(np.log(values[-1]) - np.log(scale * steps[-1] ** -exponent)) > tolerance)
+
+
+def turned(proxy: Sequence[float], golden: Sequence[float], window: int) -> int | None:
+    """Where the golden minimum is, if it lies `window` or more behind the end and the proxy fell since; else None."""
+    lowest = int(np.argmin(golden)) if len(golden) else 0
+    is_behind = len(golden) - 1 - lowest >= window
+    return lowest if is_behind and proxy[-1] < proxy[lowest] else None
+
+
+# Says at the end of a distillation whether the student hacked its teacher (2502.02671), in hacking.json.
+#
+# Hacked is a student that still comes nearer to its teacher while it goes away from the oracle that the teacher stands
+# for. Reading: distances are those of each draw before it is trained on, averaged over `window` steps.
+
+_BEHIND = 3  # points: with 10, no run of 100 steps could ever be found hacked
+
+
+@dataclass
+class HackingReport:
+    """Reads the run's own figures, so that a resumed run is judged as a whole."""
+
+    proxy: str  # figure of the distance to the teacher
+    golden: str  # figure of the distance to the oracle
+    window: int = 10  # steps of one point; the golden minimum must lie 3 points behind the last
+    _folder: Path | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ConfigurationError(f"HackingReport needs window >= 1, got {self.window}")
+
+    def open(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._folder = folder
+
+    def stepped(self, step: int, metrics: Metrics, timing: Metrics) -> None:
+        pass  # all steps are read in the end
+
+    def end(self) -> None:
+        assert self._folder is not None
+        rows = [row for row in read_rows(RunFolder(self._folder).metrics) if self.proxy in row and self.golden in row]
+        if rows:
+            (self._folder / "hacking.json").write_text(json.dumps(self.judged(rows), indent=1) + "\n")
+
+    def judged(self, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """Where the golden distance was least, and what followed."""
+        points = [rows[first : first + self.window] for first in range(0, len(rows), self.window)]
+        steps = [float(point[-1]["step"]) for point in points]
+        proxy, golden = ([float(np.mean([row[n] for row in p])) for p in points] for n in (self.proxy, self.golden))
+        lowest = turned(proxy, golden, _BEHIND)
+        is_lawful = min(proxy) > 0 and not departs(steps, proxy)
+        return {
+            "is_hacked": lowest is not None,
+            "golden_minimum_at": None if lowest is None else int(steps[lowest]),
+            "proxy_follows_a_power_law": is_lawful,
+            "proxy": proxy[-1],
+            "golden": golden[-1],
+        }
+
+
+# A loss that is only looked at (the golden measure of teacher hacking, 2502.02671): its figures, and no gradient.
+
+
+@dataclass(frozen=True)
+class Watched(Loss):
+    """0 at every token, with the figures of `inner` under `name/`."""
+
+    inner: Loss
+    name: str = "watched"  # before the names of its figures
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ConfigurationError("Watched needs a name, or its figures would be taken for those of a loss")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        with torch.no_grad():
+            _, figures = self.inner(output, batch)
+        return torch.zeros_like(output.logprobs), {f"{self.name}/{name}": value for name, value in figures.items()}
+
 
 _ANSWERS: dict[str, Agent] = {"fixed": Demonstrate(least=1.0), "fresh": Chat()}
 

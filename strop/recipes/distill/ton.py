@@ -11,19 +11,92 @@ Acts: warmup/dropped_share > 0 and reward/skipped > 0 and reward/formatted > 0 w
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from strop.environments.format.think_tags import CLOSE, OPEN, final_answer
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
+from strop.errors import ConfigurationError
 from strop.filter.rewards.format import Formatted
-from strop.filter.rewards.skipped import Skipped
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.agents.thought_dropout import ThoughtDropout
+from strop.generate.interfaces import Dialogue
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown as taught
+from strop.roles import Agent, Environment, Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Origin, Task
+
+# Whether the policy left its thought empty (TON, 2505.16854): by itself worth nothing, a figure to watch.
+
+
+@dataclass(frozen=True)
+class Skipped(Reward):
+    """1 where the last reply begins with tags around nothing, else 0; skipping spreads without pay, or not at all."""
+
+    weight: float = 0.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(_is_empty(attempt.reply)) for attempt in group.trajectories]
+
+
+def _is_empty(reply: str) -> bool:
+    before, opened, rest = reply.partition(OPEN)
+    thought, closed, _ = rest.partition(CLOSE)
+    return bool(opened and closed) and not before.strip() and not thought.strip()
+
+
+# TON's dropout of thoughts (2505.16854): of some demonstrations the working is left out and its tags stay, empty.
+#
+# Reading: which ones, the task's name decides, so that a task is shown the same way each time.
+
+_PLACES = 2**32
+
+
+@dataclass(frozen=True)
+class ThoughtDropout(Agent):
+    """`inner` shows what the world demonstrates, without working at a share of the tasks.
+
+    Every answer has tags, or nobody could learn to leave a thought empty.
+    """
+
+    inner: Agent
+    share: float = 0.5  # of tasks whose working is left out
+    seed: int = 0  # of the choice
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise ConfigurationError(f"ThoughtDropout needs 0 <= share <= 1, got {self.share}")
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        rewrite = _emptied if self.is_dropped(task) else _tagged
+        return await self.inner.attempt(task, dialogue, Rewritten(environment, rewrite))
+
+    def is_dropped(self, task: Task) -> bool:
+        name = hashlib.sha256(f"{self.seed}/{task.id}".encode()).digest()
+        return int.from_bytes(name[:4], "big") < self.share * _PLACES
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How many tasks of the draw were shown without a thought."""
+        dropped = [self.is_dropped(group.task) for group in groups]
+        return {"dropped_share": sum(dropped) / max(len(dropped), 1)}
+
+
+def _emptied(reply: str) -> str:
+    return f"{OPEN}{CLOSE}{final_answer(reply)}"
+
+
+def _tagged(reply: str) -> str:
+    return reply if OPEN in reply else _emptied(reply)
 
 
 def ton(

@@ -13,18 +13,154 @@ Acts: mu != 0.5 and meta_gradient != 0 with taught=1
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from strop.backends import Objective as Aim
+from strop.backends import Trainer
+from strop.errors import CheckpointError, ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.batch import Batch, Output
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.likelihood import Likelihood
-from strop.training.trainers.meta_mixed import MetaMixed
+from strop.training.objective import Objective
+from strop.training.requirements import Need, Note
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Origin
+from strop.types import Group, Metrics, Origin
+
+# AMFT's balance (2508.06944): how much is imitated and how much explored is learned from what helps other tasks.
+#
+# Readings: other tasks are every few groups of a draw, which are not trained on; how expected reward changes with the
+# weights is estimated from their attempts, against their mean. Gradients are divided by their norms. By the paper's
+# words more is imitated where entropy is above its first value; its printed rule says the opposite (`printed`).
+
+_FILE = "meta_mixed.json"
+
+
+@dataclass
+class MetaMixed(Trainer):
+    """Minimizes (1 - mu) * the first loss + mu * the second, of two.
+
+    After each step mu <- mu + rate * (-u * (s - r)) + entropy_rate * (H - H at first), held within bounds: u, s and r
+    are unit vectors along the gradients of expected reward on groups not trained on, of imitation and of RL.
+    """
+
+    inner: TorchTrainer
+    mu: float = 0.5  # share of imitation, at first
+    rate: float = 0.1  # of what other tasks say
+    entropy_rate: float = 0.01  # of what entropy says
+    bounds: tuple[float, float] = (0.05, 0.95)  # of mu
+    every: int = 4  # one of so many groups is not trained on
+    printed: bool = False  # the sign of entropy as printed
+
+    _now: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)  # mu and first entropy
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bounds[0] <= self.mu <= self.bounds[1] <= 1 or self.every < 2:
+            raise ConfigurationError(
+                f"MetaMixed needs 0 <= bounds <= 1 around mu and every >= 2, got {self.bounds}, {self.mu}, {self.every}"
+            )
+
+    def problems(self, run: Run) -> list[str]:
+        few = run.groups_per_step < self.every * run.minibatches
+        problem = f"one of {self.every} groups is held back: need groups_per_step >= {self.every * run.minibatches}"
+        wrong = f"MetaMixed mixes exactly 2 losses, got {len(run.losses)}"
+        return [wrong] * (len(run.losses) != 2) + [f"{problem}, got {run.groups_per_step}"] * few
+
+    @property
+    def max_tokens(self) -> int:
+        return self.inner.max_tokens
+
+    def open(self, model: Path, seed: int) -> None:
+        self.inner.open(model, seed)
+        self._now = {"mu": self.mu}
+
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        self.inner.note(groups, needs)
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        self.inner.annotate(batches, needs)
+
+    def step(self, batches: Sequence[Batch], objective: Aim) -> Metrics:
+        assert isinstance(objective, Objective)
+        explore, imitate = (Objective((loss,), objective.correction) for loss in objective.losses)
+        trained, held = ([_part(batch, self.every, is_held) for batch in batches] for is_held in (False, True))
+        count = sum(int(batch.trainable.sum()) for batch in trained)
+        trained, says = [replace(batch, step_tokens=count) for batch in trained], 0.0  # or figures count held ones in
+        if any(bool(batch.trainable.any()) for batch in held):
+            reward, copied, explored = (
+                unit(self.inner.gradient(*each)) for each in ((held, _reward), (trained, imitate), (trained, explore))
+            )
+            says = meta_gradient(reward, copied, explored)
+        mu = self._now["mu"]
+        metrics = self.inner.step(trained, _mixed(explore, imitate, mu))
+        self._learn(says, metrics["entropy"])
+        return metrics | {"mu": mu, "meta_gradient": says}
+
+    def _learn(self, says: float, entropy: float) -> None:
+        more = entropy - self._now.setdefault("entropy", entropy)
+        mu = self._now["mu"] + self.rate * says + self.entropy_rate * (-more if self.printed else more)
+        self._now["mu"] = min(max(mu, self.bounds[0]), self.bounds[1])
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.inner.weights()
+
+    def save(self, folder: Path) -> None:
+        self.inner.save(folder)
+        (folder / _FILE).write_text(json.dumps(self._now) + "\n")
+
+    def resume(self, folder: Path) -> None:
+        self.inner.resume(folder)
+        try:
+            self._now = {name: float(value) for name, value in json.loads((folder / _FILE).read_text()).items()}
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise CheckpointError(f"cannot read the balance in {folder}: {error}") from error
+
+
+def meta_gradient(
+    loss: Mapping[str, Tensor], imitation: Mapping[str, Tensor], exploration: Mapping[str, Tensor], rate: float = 1.0
+) -> float:
+    """dU / dmu = -rate * grad U . (grad imitation - grad exploration), `loss` being the gradient of -U."""
+    found = [(loss[name] * (imitation[name] - exploration[name])).sum() for name in loss]
+    return rate * float(torch.stack(found).sum())
+
+
+def unit(gradient: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Divided by its norm; nothing stays nothing."""
+    norm = torch.stack([each.square().sum() for each in gradient.values()]).sum().sqrt().clamp(min=1e-12)
+    return {name: each / norm for name, each in gradient.items()}
+
+
+def _part(batch: Batch, every: int, is_held: bool) -> Batch:
+    """Of the groups whose number is a multiple of `every`, or of all others."""
+    held = torch.tensor([number % every == 0 for number in batch.group_numbers], device=batch.groups.device)
+    return replace(batch, trainable=batch.trainable & (batch.on_tokens(held[batch.groups]) == is_held))
+
+
+def _reward(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+    """Minus the expected reward of the policy's own attempts, as far as its gradient goes."""
+    own = batch.trainable & batch.on_tokens(batch.is_of(Origin.POLICY))
+    pushed = -batch.advantages * output.logprobs
+    return (batch.share * pushed.where(own, pushed.new_zeros(()))).sum(), {}
+
+
+def _mixed(explore: Aim, imitate: Aim, mu: float) -> Aim:
+    def loss(output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        (first, figures), (second, others) = explore(output, batch), imitate(output, batch)
+        return (1 - mu) * first + mu * second, figures | others
+
+    return loss
 
 
 def amft(

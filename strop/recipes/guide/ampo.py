@@ -12,13 +12,22 @@ Acts: teacher/shaped > 0 and fact/comprehended > 0 with world=arithmetic:7
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.errors import AdviserError, ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
+from strop.generate.interfaces import Player
 from strop.generate.llm_clients.procedural import Procedural
-from strop.generate.strategies.helped.teachers_when_lost import TeachersWhenLost
+from strop.generate.policy import Policy
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
-from strop.roles import Agent
+from strop.roles import Agent, Strategy
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.among import Among
@@ -26,7 +35,102 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.outside.shaped_probability import ShapedProbability
 from strop.training.reductions.constant_length import ConstantLength
-from strop.types import Origin
+from strop.training.requirements import LOGPROBS
+from strop.types import FloatArray, Group, Origin, Outcome, Start, Trajectory
+
+# AMPO's teachers (2510.02227): where no attempt is right, some make room for what the policy understands best.
+#
+# Readings: a trace is understood as well as the policy, after its working, expects the right answer: the mean
+# probability of that answer's tokens, and a little for its form. Traces that the world does not pay are not taken; the
+# release pays each of them 1. A teacher that does not answer brings none. Failed rewards are no evidence, neither way.
+
+COMPREHENDED = "comprehended"  # the fact of how well the policy understands a trace, from 0 to 1
+_ANSWER, _FORM = 0.9, 0.1  # what the answer's probability and the form weigh in it
+_TOLERANCE = 0.001  # of a reward of 0
+
+
+@dataclass
+class TeachersWhenLost(Strategy):
+    """Where all attempts of the first wave failed, `count` of them are replaced by the best understood traces."""
+
+    teachers: tuple[Agent, ...]
+    count: int = 2  # traces in a group, at most
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.teachers or self.count < 1:
+            raise ConfigurationError(
+                f"TeachersWhenLost needs teachers and count >= 1, got {len(self.teachers)} and {self.count}"
+            )
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        own = await together(play(start) for start in starts)
+        if group.trajectories or not await self._is_lost(own, play):
+            return own
+        traces = await self._understood(await self._traces(play), play)
+        count = min(self.count, len(traces), len(own) - 1)
+        leaving = set(np.random.default_rng(starts[0].key).choice(len(own), count, replace=False).tolist())
+        return [*(each for place, each in enumerate(own) if place not in leaving), *traces[:count]]
+
+    async def _is_lost(self, attempts: Sequence[Trajectory], play: Player) -> bool:
+        paid = [reward for reward in await play.score(attempts) if reward is not None]
+        return bool(paid) and max(paid) <= _TOLERANCE
+
+    async def _traces(self, play: Player) -> list[Trajectory]:
+        """What teachers bring that the world pays for, in their order."""
+        tried = await together(_brought(play.another(), teacher, play) for teacher in self.teachers)
+        found = [attempt for attempt in tried if attempt is not None and attempt.is_scored]
+        paid = await play.score(found)
+        return [each for each, reward in zip(found, paid, strict=True) if reward is not None and reward > _TOLERANCE]
+
+    async def _understood(self, traces: Sequence[Trajectory], play: Player) -> list[Trajectory]:
+        """The traces with how well they are understood, the best first; of equals the earlier teacher's."""
+        if not traces:
+            return []
+        ends = [self._with_answer(trace) for trace in traces]
+        looks = await play.look([end for end, _ in ends], frozenset({LOGPROBS}))
+        scores = [
+            _ANSWER * _mean_probability(look[LOGPROBS.name], place) + _FORM * _is_formed(trace.reply)
+            for trace, look, (_, place) in zip(traces, looks, ends, strict=True)
+        ]
+        told = [replace(each, facts={**each.facts, COMPREHENDED: s}) for each, s in zip(traces, scores, strict=True)]
+        return sorted(told, key=lambda each: -each.facts[COMPREHENDED])
+
+    def _with_answer(self, trace: Trajectory) -> tuple[Trajectory, slice]:
+        """The trace's working with the right answer behind it, and where that stands among its tokens."""
+        if self._policy is None:
+            raise ConfigurationError("TeachersWhenLost does not know how replies are written: call meet(policy) first")
+        template, last = self._policy.template, trace.turns[-1]
+        working, closed, _ = trace.reply.rpartition(CLOSE)
+        before, behind = template.encode_reply(working + closed), template.encode(trace.task.answer)
+        tokens = np.concatenate([before, behind])
+        count = len(tokens)
+        turn = replace(last, tokens=tokens, logprobs=np.zeros(count, np.float32), versions=np.full(count, -1), aux={})
+        at = sum(len(each.tokens) for each in trace.turns[:-1]) + len(before)
+        whole = replace(trace, turns=(*trace.turns[:-1], turn), outcome=Outcome.FINISHED)
+        return whole, slice(at, at + len(behind))
+
+
+async def _brought(start: Start, teacher: Agent, play: Player) -> Trajectory | None:
+    try:
+        return await play(start, teacher)
+    except AdviserError:
+        return None
+
+
+def _mean_probability(logprobs: FloatArray, place: slice) -> float:
+    """Of the answer's tokens; an empty answer is not understood."""
+    answer = np.exp(logprobs[place].astype(np.float64))
+    return float(answer.mean()) if len(answer) else 0.0
+
+
+def _is_formed(reply: str) -> bool:
+    return reply.startswith(OPEN) and reply.count(CLOSE) == 1 and not reply.endswith(CLOSE)
+
 
 _WAYS = ("backward", "largest_first", "brief")
 _DUAL = 10.0  # the loss of a token with A < 0 is at most so many times |A|

@@ -15,18 +15,136 @@ Acts: shared_token_share > 0 and reward/plan_quality > 0 with taught=12, world=a
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
-from strop.filter.rewards.in_parts import InParts
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE, OPEN, between
+from strop.environments.wrappers.rewritten_demonstrations import Rewritten
+from strop.errors import ConfigurationError
 from strop.filter.rewards.plan_quality import PlanQuality
-from strop.generate.agents.demonstrate_plan import DemonstratePlan
-from strop.generate.strategies.plans import Plans
+from strop.generate.interfaces import Dialogue, Player
+from strop.generate.policy import Policy
+from strop.generate.tree_search.branch import branch_of, branched
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Agent, Environment, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Origin, Start, Task, Trajectory
+
+# Plans: how a reply's working will go, without its results, between <plan> and </plan> before it.
+
+PLAN, PLANNED = "<plan>", "</plan>"
+
+
+def planned(reply: str) -> str:
+    """A reply with its plan before it; where it shows no working there is none to plan."""
+    plan = plan_of(reply)
+    return f"{PLAN}{plan}{PLANNED}{reply}" if plan else reply
+
+
+def plan_of(reply: str) -> str:
+    """The left side of each step of the working, with ? for the result of the step before: `47+12 ?+30`."""
+    working = between(reply, OPEN, CLOSE)
+    before, found = "", list[str]()
+    for step in working[0].split() if working else ():
+        left, _, result = step.partition("=")
+        found.append(re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", "?", left, count=1) if before else left)
+        before = result
+    return " ".join(found)
+
+
+# A reward for replies of several tagged parts: a plan, then a thought, then the answer (PTA-GRPO, 2510.01833).
+
+
+@dataclass(frozen=True)
+class InParts(Reward):
+    """1 where the last reply is `<tag>...</tag>` for each of the tags, each once, and then an answer; else 0."""
+
+    tags: tuple[str, ...] = ("plan", "think")  # of the parts, in order
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.tags or not all(self.tags):
+            raise ConfigurationError(f"InParts needs the names of tags, got {self.tags}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(self._is_laid_out(attempt.reply)) for attempt in group.trajectories]
+
+    def _is_laid_out(self, reply: str) -> bool:
+        left = reply.strip()
+        for tag in self.tags:
+            opening, closing = f"<{tag}>", f"</{tag}>"
+            if not left.startswith(opening) or (reply.count(opening), reply.count(closing)) != (1, 1):
+                return False
+            left = left.partition(closing)[2].strip()
+        return bool(left)
+
+
+# Let the world show its solution with a plan before it (PTA-GRPO, 2510.01833): what the policy imitates at first.
+#
+# Reading: the paper's plans are a larger model's summaries; here they are the steps without their results.
+
+
+@dataclass(frozen=True)
+class DemonstratePlan(Agent):
+    """`inner` shows what the world demonstrates, each reply with its plan."""
+
+    inner: Agent
+
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        return await self.inner.attempt(task, dialogue, Rewritten(environment, planned))
+
+
+# PTA-GRPO's plans (2510.01833): each attempt begins with a plan, and others work it out anew.
+#
+# Readings: a plan is written once, in the first attempt of its kind, and given to the others; so it is trained once. An
+# attempt without a plan, or that says nothing behind it, stays alone.
+
+
+@dataclass
+class Plans(Strategy):
+    """Every start writes a plan and works it out; `chains` - 1 more attempts work out the same one.
+
+    M starts make up to M * chains attempts.
+    """
+
+    chains: int = 3  # attempts of each plan
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.chains < 2:
+            raise ConfigurationError(f"Plans needs chains >= 2, or a plan is tried once, got {self.chains}")
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        roots = await together(play(start) for start in starts)
+        ends = [(root, self._end(root)) for root in roots if root.is_scored and len(root.turns) == 1]
+        forks = [branch_of(root, end, play.another()) for root, end in ends if end for _ in range(self.chains - 1)]
+        return [*roots, *await together(branched(start, play) for start in forks)]
+
+    def _end(self, root: Trajectory) -> int:
+        """Tokens of the plan; 0 where there is none, or nothing behind it."""
+        if self._policy is None:
+            raise ConfigurationError("Plans does not know how replies are written: call meet(policy) first")
+        tokens, template = root.turns[0].tokens, self._policy.template
+        at = template.text(tokens).find(PLANNED)
+        if at < 0:
+            return 0
+        size = int((template.places(tokens) <= at + len(PLANNED)).sum())
+        return size if size < len(tokens) else 0
 
 
 def pta_grpo(

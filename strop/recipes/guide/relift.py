@@ -16,12 +16,17 @@ Acts: demonstrations > 0 and teacher/nll > 0 with collected=2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from strop.concurrency import together
 from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
+from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.replay.interleaved import Interleaved
+from strop.roles import Agent, Reduction, Strategy
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.aipo import Aipo
@@ -29,10 +34,42 @@ from strop.training.losses.among import Among
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.taught_apart import TaughtApart
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.trainers.torch import TorchTrainer
-from strop.types import Origin
+from strop.types import FloatArray, Group, Origin, Start, Trajectory
+
+# ReLIFT's demonstrations (2506.07527): where a whole wave failed, the next one is an expert's.
+
+FAMILY = "shown"
+
+
+@dataclass(frozen=True)
+class ShownWhenLost(Strategy):
+    """The first wave is the policy's own; every later one is played by `expert`, and is a family of its own."""
+
+    expert: Agent
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if not group.trajectories:
+            return await together(play(start) for start in starts)
+        return await together(play(replace(start, family=FAMILY), self.expert) for start in starts)
+
+
+# One reduction for steps of demonstrations, another for all others (ReLIFT, 2506.07527).
+
+
+@dataclass(frozen=True)
+class TaughtApart(Reduction):
+    """`taught` where every attempt that counts is a teacher's, else `own`."""
+
+    own: Reduction
+    taught: Reduction
+
+    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        is_taught = all(attempt.origin is Origin.TEACHER for attempt in attempts)
+        return self.taught(groups) if is_taught else self.own(groups)
+
 
 _NORM = 0.7  # of a step's gradient, at most
 _UNBOUNDED = 1e9  # a ratio never gets there: its logarithm is held within 20

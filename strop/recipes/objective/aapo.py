@@ -10,15 +10,102 @@ Acts: share/teacher > 0 and credit_beside_rewards > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from strop.concurrency import together
 from strop.control.budgets.fixed import Fixed
-from strop.filter.gates.paired_with_reference import PairedWithReference
+from strop.errors import ConfigurationError
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.strategies.beside_reference import BesideReference
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Gate, Strategy
 from strop.run import Run
-from strop.training.advantages.reference_momentum import ReferenceMomentum
 from strop.training.losses.reinforce import Reinforce
+from strop.types import Group, Origin, Start, Trajectory, Verdict
+
+# AAPO's comparison (2505.14264): each attempt keeps the reward of the reference's attempt, which is then let go.
+
+
+@dataclass(frozen=True)
+class PairedWithReference(Gate):
+    """Pair the policy's attempts with the reference's by their places; the fact `reference` is the partner's reward.
+
+    All attempts of the reference are let go. One of the policy's whose partner does not count has no such fact, and
+    stays for the mean and spread of its group.
+    """
+
+    def __call__(self, group: Group) -> Verdict:
+        own = [attempt for attempt in group.trajectories if attempt.origin is not Origin.TEACHER]
+        theirs = [attempt for attempt in group.trajectories if attempt.origin is Origin.TEACHER]
+        known = {mine.id: other.reward for mine, other in zip(own, theirs, strict=False) if other.is_scored}
+        kept = [_beside(mine, known.get(mine.id)) for mine in own if mine.is_scored]
+        pairs = sum(mine.id in known for mine in kept)
+        if not pairs:
+            return Verdict(None, f"{len(own)} attempts of the policy and {len(theirs)} of the reference make no pair")
+        reason = f"kept {len(kept)} attempts, {pairs} of them with the reference's reward"
+        return Verdict(replace(group, trajectories=kept), reason)
+
+
+def _beside(mine: Trajectory, reference: float | None) -> Trajectory:
+    return mine if reference is None else replace(mine, facts=mine.facts | {"reference": reference})
+
+
+# AAPO's attempts (2505.14264): for each of the policy's one by the model it began as, at the same task.
+
+
+@dataclass(frozen=True)
+class BesideReference(Strategy):
+    """The first half of the starts is the policy's, the second the reference's; needs the engine `WithReference`."""
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        half = len(starts) // 2
+        if len(starts) != 2 * half or not half:
+            raise ConfigurationError(
+                f"BesideReference pairs attempts: need an even number per group, got {len(starts)}"
+            )
+        theirs = [replace(each, voice=REFERENCE, origin=Origin.TEACHER) for each in starts[half:]]
+        return await together(play(start) for start in (*starts[:half], *theirs))
+
+
+# AAPO's credit (2505.14264): GRPO's, plus how far each attempt is ahead of the model training began with.
+#
+# The paper's "momentum" is no moving average: it is the improvement over one sample of the reference model at the same
+# task. Its loss, cross-entropy weighted by this credit, is `Reinforce`.
+
+
+@dataclass(frozen=True)
+class ReferenceMomentum(Advantage):
+    """A = (r - mean) / (std + epsilon) + clip(r - reference's r, low, high); a group without contrast still trains.
+
+    The strategy `BesideReference` and the gate `PairedWithReference` make the pairs and leave the reference's reward as
+    a fact; an attempt whose partner failed has none, and no second term.
+    """
+
+    low: float = -0.2  # of the lead over the reference, which is cut there
+    high: float = 0.28  # of the lead over the reference
+    epsilon: float = 1e-4
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            if group.scored and not any("reference" in attempt.facts for attempt in group.scored):
+                raise ConfigurationError(
+                    f"ReferenceMomentum needs the reference's reward for attempts of group {group.number}: add the "
+                    "gate PairedWithReference"
+                )
+            rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+            rewards = rewards - rewards[:1]
+            spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
+            for attempt, reward in zip(group.scored, rewards, strict=True):
+                attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(attempt))
+
+    def _ahead(self, attempt: Trajectory) -> float:
+        expected = attempt.facts.get("reference", attempt.reward)
+        return float(np.clip(attempt.reward - expected, self.low, self.high))
 
 
 def aapo(

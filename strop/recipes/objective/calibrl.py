@@ -11,13 +11,84 @@ Acts: guided_share > 0 and above_expert != 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.calibrated import Calibrated
+from strop.training.arithmetic.siblings import group_mean, is_right, is_taught
+from strop.training.arithmetic.surrogate import clipped
+from strop.training.batch import Batch, Output
 from strop.training.reductions.own_token_mean import OwnTokenMean
+from strop.training.requirements import Logprobs, Need
+from strop.types import Metrics
+
+# CalibRL (2602.20197): explore around an expert's confidence; what is right should be said as surely as he would.
+
+
+@dataclass(frozen=True)
+class Calibrated(Loss):
+    """PPO's clip on own attempts + guidance * |A| * LeakyReLU(-z (log policy - g)), z = 1 where right, else -1.
+
+    g is the old policy's log-probability of the token at the same place of the group's demonstration (an attempt of
+    version -1), which itself is never trained on; own tokens beyond its end are not guided. A = R - mean of the own
+    attempts, whatever the run's advantage says. Slope and guidance are the release's.
+    """
+
+    guidance: float = 0.1  # weight of the comparison with the expert
+    slope: float = 0.5  # of the push where the policy is already on the right side
+    clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
+    dual: float = 3.0  # for A < 0 the loss is at most dual * |A|
+    threshold: float = 1.0  # the reward of a right attempt
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 3  # two own attempts to compare, one demonstration
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        is_own = ~is_taught(batch)  # [A]
+        rewards = batch.rewards.to(output.logprobs.dtype)
+        advantages = batch.on_tokens((rewards - group_mean(rewards, batch, is_own)) * is_own)  # [T]
+        ratio = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
+        surrogate = -clipped(ratio, advantages, self.clip, self.clip, self.dual)
+        level, is_guided = _expert(batch.logprobs_of("proximal"), is_own, batch)  # [T], [T]
+        sign = batch.on_tokens(torch.where(is_right(batch, self.threshold), 1.0, -1.0)).to(ratio.dtype)
+        distance = torch.where(is_guided, batch.log_ratio(output.logprobs, level), 0.0)  # [T]
+        guide = advantages.abs() * functional.leaky_relu(-sign * distance, self.slope)
+        is_counted = batch.trainable & batch.on_tokens(is_own)
+        loss = torch.where(is_counted, surrogate + self.guidance * guide, 0.0)
+        return loss, {"guided_share": batch.figure(is_guided.to(loss.dtype)), "above_expert": batch.figure(distance)}
+
+
+def _expert(logprobs: Tensor, is_own: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """At each own token the log-probability at the same place of the demonstration, and whether there is one: [T]."""
+    rows = batch.trainable.nonzero().squeeze(1)  # [R]
+    owner = batch.attempts[rows]
+    counts = torch.zeros_like(batch.groups).index_add(0, owner, torch.ones_like(owner))  # [A]
+    starts = counts.cumsum(0) - counts
+    place = torch.arange(len(rows), device=rows.device) - starts[owner]
+    theirs = _demonstrations(is_own, batch)[owner]  # [R]
+    exists = (theirs >= 0) & is_own[owner] & (place < counts[theirs.clamp(min=0)])
+    source = torch.where(exists, starts[theirs.clamp(min=0)] + place, 0)
+    level = torch.zeros_like(logprobs).index_copy(0, rows, logprobs[rows][source])
+    return level, torch.zeros_like(batch.trainable).index_copy(0, rows, exists)
+
+
+def _demonstrations(is_own: Tensor, batch: Batch) -> Tensor:
+    """For each attempt the index of its group's last demonstration, -1 where there is none: [A]."""
+    index = torch.arange(batch.num_attempts, device=batch.groups.device)
+    last = index.new_full((len(batch.group_numbers),), -1)
+    return last.scatter_reduce(0, batch.groups, index.where(~is_own, index.new_full((), -1)), "amax")[batch.groups]
 
 
 def calibrl(

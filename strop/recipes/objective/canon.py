@@ -9,11 +9,100 @@ Acts: credit_beside_rewards > 0
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.conditional import Conditional
 from strop.training.losses.clip import Clip
 from strop.training.reductions.constant_length import ConstantLength
+from strop.training.requirements import ENTROPY, Note
+from strop.types import Group, Trajectory
+
+# CANON's credit (2509.23962): attempts of high and low entropy (or length) are compared with the other half, too.
+#
+# Which half is better is left to the rewards: no direction is set in advance unless `direction` differs from 1.
+# Reading: a group of which one attempt counts gets 0, where the release gives the bare reward.
+
+_METRICS = ("entropy", "length")
+
+
+@dataclass
+class Conditional(Advantage):
+    """A = mix * (r - mean of the other half) + (1 - mix) * (r - mean of the own half), halves by rank of the metric.
+
+    The low half is the first floor(G / 2) in a stable order. With an even group, mix 0.5 is the group mean's credit.
+    With `cycles` the mix rises to its value over a fifth of the `steps`, then falls to 0 along a cosine so many times.
+    `direction` a weighs one half: r - a * low and a * r - high by entropy, a * r - short and r - a * long by length.
+    """
+
+    metric: str = "entropy"  # entropy or length
+    mix: float = 1.0  # share of the comparison with the other half
+    direction: float = 1.0  # weight of one half; 1: neither is favoured
+
+    cycles: int = 0  # cosine restarts of the mix; 0: it stays
+    steps: int = 0  # of the run, over which the mix goes
+
+    min_group: ClassVar[int] = 2
+    _draws: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.metric not in _METRICS:
+            raise ConfigurationError(f"Conditional knows no metric {self.metric!r}: {nearest(self.metric, _METRICS)}")
+        if self.cycles < 0 or (self.cycles and self.steps < 1):
+            raise ConfigurationError(f"Conditional needs cycles >= 0, steps for them, got {self.cycles}, {self.steps}")
+
+    @property
+    def needs(self) -> frozenset[Note]:
+        return frozenset({ENTROPY} if self.metric == "entropy" else ())
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            attempts = sorted(group.scored, key=self._measure)  # stable: ties stay in order
+            for attempt, credit in zip(attempts, self._credits(attempts), strict=True):
+                attempt.credit(float(credit))
+        self._draws += 1
+
+    def mix_at(self, step: int) -> float:
+        """The share of the comparison with the other half, at a step from 0."""
+        warmup = self.steps // 5
+        if not self.cycles:
+            return self.mix
+        if step < warmup:
+            return self.mix * step / warmup
+        progress = self.cycles * (step - warmup) / max(self.steps - warmup, 1)
+        return self.mix * 0.5 * (1 + math.cos(math.pi * (progress % 1.0)))
+
+    def state(self) -> dict[str, Any]:
+        return {"draws": self._draws}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._draws = int(state["draws"])
+
+    def _measure(self, attempt: Trajectory) -> float:
+        if self.metric == "length" or not attempt.num_tokens:
+            return float(attempt.num_tokens if self.metric == "length" else 0.0)
+        return float(ENTROPY.of(attempt).mean())
+
+    def _credits(self, attempts: Sequence[Trajectory]) -> NDArray[np.float64]:
+        """Of attempts in the metric's order: [G]."""
+        rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
+        half = len(rewards) // 2
+        if not half:
+            return np.zeros(len(rewards))
+        low, high = rewards[:half].mean(), rewards[half:].mean()
+        of_low, of_high = (1.0, self.direction) if self.metric == "length" else (self.direction, 1.0)
+        inter = np.concatenate([of_low * rewards[:half] - of_high * high, of_high * rewards[half:] - of_low * low])
+        intra = np.concatenate([rewards[:half] - low, rewards[half:] - high])
+        mix = self.mix_at(self._draws)
+        return mix * inter + (1 - mix) * intra
 
 
 def canon(

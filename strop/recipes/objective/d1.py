@@ -15,13 +15,43 @@ Acts: clipped_share > 0 and kl > 0 and warmup/nll > 0 with shown=120, world=arit
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.backends import View
+from strop.errors import ConfigurationError
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
+from strop.training.canvases import Glance, WrittenCanvas
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.views.all_hidden import AllHidden
+
+# d1's estimate (2504.12216): every token of a reply hidden at once, and some of the prompt, by chance.
+#
+# One look says how likely each token is where none of the others is known: a product of marginals, not the chance with
+# which the reply was drawn. Hiding some of the prompt, other tokens in every epoch, keeps many steps on one draw from
+# fitting one estimate.
+
+
+@dataclass(frozen=True)
+class AllHidden(View):
+    """The whole canvas behind the prompt is hidden."""
+
+    prompt_share: float = 0.15  # of the prompt's tokens that are hidden as well
+
+    is_random: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.prompt_share < 1:
+            raise ConfigurationError(f"AllHidden needs 0 <= prompt_share < 1, got {self.prompt_share}")
+
+    def __call__(self, canvas: WrittenCanvas) -> list[Glance]:
+        is_behind = np.arange(len(canvas.tokens)) >= canvas.start
+        return [Glance(is_behind | (canvas.chances() < self.prompt_share), canvas.is_reply)]
 
 
 def d1(

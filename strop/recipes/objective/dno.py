@@ -12,16 +12,95 @@ Acts: win_rate != 0.5 and share/teacher > 0 and lag > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from strop.control.admission.periodic import Periodic
+from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.dno import Dno
+from strop.training.arithmetic.ratios import check_policy
+from strop.training.arithmetic.siblings import is_taught
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Logprobs, Need
 from strop.training.trainers.torch import TorchTrainer
+from strop.types import Metrics
+
+# Direct Nash optimization (2404.03715): siblings' preferences, fitted against the policy that wrote them.
+
+
+@dataclass(frozen=True)
+class Dno(Loss):
+    """-[z log s(D) + (1 - z) log s(-D)] over all pairs of siblings, D = eta * difference of their log(policy / old).
+
+    z = s(r_1 - r_2), r the share of the policy's own attempts among the siblings that an attempt beats, a tie counting
+    half; with `is_rated` r is the reward
+    itself, where a judge already gives win rates. With `margin` only pairs whose r differ by that much count, and the
+    better one is certain (z = 1): the practical variant, which ranks among all siblings, demonstrations included: DPO
+    against the weights that wrote the pair. Every token carries its group's whole loss.
+    """
+
+    eta: float = 0.1  # scale of the log-ratios
+    margin: float | None = None  # of win rates, from which a pair is certain
+    is_rated: bool = False  # rewards are win rates already
+    against: str = "old"
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        check_policy(self.against, ("old", "proximal", "reference"), self)
+        if self.margin is not None and self.margin <= 0:
+            raise ConfigurationError(f"Dno needs a margin > 0 or none, got {self.margin}")
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Logprobs(self.against)})
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        theirs = batch.logprobs_of(self.against)
+        gains = self.eta * batch.per_attempt(batch.log_ratio(output.logprobs, theirs))  # [A]
+        opponents = ~is_taught(batch) if self.margin is None else torch.ones_like(batch.groups, dtype=torch.bool)
+        rates = (batch.rewards if self.is_rated else win_rates(batch, opponents)).to(gains.dtype)  # [A]
+        first, second = self._pairs(rates, batch)  # [P]
+        gap = rates[first] - rates[second]
+        wanted = torch.sigmoid(gap) if self.margin is None else torch.ones_like(gap)
+        each = functional.binary_cross_entropy_with_logits(gains[first] - gains[second], wanted, reduction="none")
+        loss = torch.where(batch.trainable, batch.on_tokens(_mean(each, batch.groups[first], batch)), 0.0)
+        return loss, {"win_rate": batch.figure(batch.on_tokens(rates))}
+
+    def _pairs(self, rates: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Siblings of which the first is the better one; or each pair once, where ties count: [P], [P]."""
+        same = batch.groups.unsqueeze(1) == batch.groups
+        gap = rates.unsqueeze(1) - rates
+        chosen = same.triu(1) if self.margin is None else same & (gap >= self.margin - 1e-6)
+        first, second = chosen.nonzero(as_tuple=True)
+        return first, second
+
+
+def win_rates(batch: Batch, opponents: Tensor) -> Tensor:
+    """The share of the siblings among `opponents` [A] bool that an attempt beats, itself as a tie: [A]."""
+    beats = (torch.sign(batch.rewards.unsqueeze(1) - batch.rewards) + 1) / 2  # [A, A]
+    met = (batch.groups.unsqueeze(1) == batch.groups) & opponents
+    return (beats * met).sum(1) / met.sum(1).clamp(min=1)
+
+
+def _mean(losses: Tensor, groups: Tensor, batch: Batch) -> Tensor:
+    """Over each group's pairs, on all its attempts: [A]."""
+    empty = losses.new_zeros(len(batch.group_numbers))
+    counts = empty.index_add(0, groups, torch.ones_like(losses)).clamp(min=1)
+    return (empty.index_add(0, groups, losses) / counts)[batch.groups]
 
 
 def dno(

@@ -11,11 +11,53 @@ Acts: world_nll > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
-from strop.training.losses.echo import Echo
+from strop.training.requirements import Aux, Need
+from strop.types import Metrics
+
+# ECHO (2605.24517): learn to foresee what the world answers, from attempts that are read anyway.
+
+
+@dataclass(frozen=True)
+class Echo(Loss):
+    """-log policy of what the world said, a mean over all observed tokens of the attempt, whatever its reward.
+
+    Tokens marked in `Turn.aux["hints"]` (a harness's warnings and format hints) are not learned but still counted.
+    Above 0.05 the release saw learning stall, at 0.2 it turned to dull, predictable answers. A gate that drops groups
+    without contrast drops what they teach here.
+    """
+
+    weight: float = 0.05
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Aux("hints")})
+    scope: ClassVar[str] = "attempt"
+    covers: ClassVar[str] = "observed"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.observed is None or batch.observed_share is None:
+            raise ConfigurationError("Echo learns what the world said, and the batch does not say where that stands")
+        surprise = output.over_logits(_surprise, where=batch.observed)  # [T]
+        if "hints" in batch.aux:
+            surprise = torch.where(batch.aux["hints"] > 0, 0.0, surprise)
+        loss = torch.where(batch.observed, surprise, 0.0)
+        return loss, {"world_nll": float((batch.observed_share * loss.detach()).sum())}
+
+
+def _surprise(logits: Tensor, tokens: Tensor) -> Tensor:
+    """[C, V], [C] -> [C]."""
+    return -logits.log_softmax(-1).gather(1, tokens.unsqueeze(1)).squeeze(1)
 
 
 def echo_env(

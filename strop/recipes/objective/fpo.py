@@ -12,12 +12,85 @@ Acts: margin != 0 and feature_drift > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pairs.feature_dpo import FeatureDpo
+from strop.training.arithmetic.siblings import margins, num_tokens, sides
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Logits, Logprobs, Need
+from strop.types import Metrics
+
+# FPO (2411.07618): DPO by the token, kept near the reference in a sparse feature space instead of in every word.
+
+
+@dataclass(frozen=True)
+class FeatureDpo(Loss):
+    """-log s(beta * (S - alpha * (D(rejected) - sg D(chosen)))), S the margin of log(policy / reference) per token.
+
+    D is 1 / `top` times the squared difference of the attempt's features between both models, summed over the union of
+    their `top` strongest. Features are pooled over the attempt's own tokens: ReLU(states @ encoder + bias) of a sparse
+    autoencoder in a safetensors file (`encoder` [H, F], `bias` [F]), or the positive parts of the last states
+    themselves. The paper takes an inner layer; this is the last one, as released.
+    """
+
+    beta: float = 0.1  # of the reward that log(policy / reference) stands for
+    alpha: float = 0.5  # weight of the distance in feature space
+    top: int = 50  # strongest features that are compared
+    features: str | None = None  # a sparse autoencoder's file; None: the last states
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference"), Logits("reference")})
+    scope: ClassVar[str] = "group"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if "reference" not in batch.frozen:
+            raise ConfigurationError("FeatureDpo needs states of the reference, the batch has none")
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))
+        gains = gains / num_tokens(batch, output.logprobs)  # [A]
+        drift = self._drift(output.states[batch.trainable], batch.frozen["reference"].hidden, batch)  # [A]
+        held = torch.where(sides(batch, self) > 0, drift.detach(), drift)  # the chosen one's drift pulls nothing
+        margin = self.beta * margins(gains + self.alpha * held, batch, self)  # [G]
+        margin = batch.on_tokens(margin[batch.groups])  # [T]
+        loss = torch.where(batch.trainable, functional.softplus(-margin), 0.0)
+        return loss, {"margin": batch.figure(margin), "feature_drift": batch.figure(batch.on_tokens(drift))}
+
+    def _drift(self, states: Tensor, reference: Tensor, batch: Batch) -> Tensor:
+        """Squared difference over the strongest features of either model: [A]."""
+        encoder = None if self.features is None else load_file(Path(self.features))
+        own, other = (_pooled(_encoded(each, encoder), batch) for each in (states, reference))  # [A, F]
+        count = min(self.top, own.shape[1])
+        strong = torch.zeros_like(own)
+        for pooled in (own, other):
+            strong = strong.scatter(1, pooled.detach().topk(count, 1).indices, 1.0)
+        return (strong * (own - other).square()).sum(1) / count
+
+
+def _encoded(states: Tensor, encoder: dict[str, Tensor] | None) -> Tensor:
+    """[R, H] -> [R, F]."""
+    states = states.float()
+    if encoder is None:
+        return states.relu()
+    return (states @ encoder["encoder"].to(states) + encoder["bias"].to(states)).relu()
+
+
+def _pooled(features: Tensor, batch: Batch) -> Tensor:
+    """The mean over each attempt's written tokens: [A, F]."""
+    owner = batch.attempts[batch.trainable]
+    sums = features.new_zeros(batch.num_attempts, features.shape[1]).index_add(0, owner, features)
+    return sums / num_tokens(batch, batch.share).unsqueeze(1).to(sums)
 
 
 def fpo(

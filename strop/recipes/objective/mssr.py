@@ -12,12 +12,124 @@ Acts: known_share > 0 and credit_within > 0 with tasks=32
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
 from strop.control.samplers.few import Few
+from strop.errors import ConfigurationError, nearest
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.beta_baseline import BetaBaseline
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.training.requirements import ENTROPY, LOGPROBS, REFERENCE_LOGPROBS, Note
+from strop.types import Group, Metrics, Trajectory
+
+# MSSR's credit (2512.18215): one attempt per task, against a running success rate of that task, shaped by entropy.
+#
+# Reading: the entropy is that of the whole distribution, as the paper means it, and not of the sampled token alone; the
+# published rule of forgetting is not monotone in the KL, so it can be exchanged.
+
+_RULES = ("published", "rising", "constant")
+_FLAT = 1e-6  # of a variance
+_RECENT = 10  # draws whose KL is averaged
+_KNOWN = 10_000  # tasks remembered, the latest
+
+
+@dataclass
+class BetaBaseline(Advantage):
+    """A = r - v(task), standardised over the draw; then A_t + min(entropy_weight * H_t, |A_t| / bound).
+
+    v = a / (a + b) is read before a <- rho * a + o, b <- rho * b + 1 - o, o = (r > 0.5). A task that was never tried is
+    expected to go either way, and its first outcome is its first v, with the weight of 1 / (1 - fastest) attempts. rho
+    follows the mean KL to the reference of recent draws: `published` rises up
+    to the target and falls beyond it, `rising` forgets the more the larger the KL, `constant` stays at `fastest`.
+    """
+
+    entropy_weight: float = 0.4  # of the bonus for undecided tokens
+    bound: float = 2.0  # above 1 no sign can change
+    fastest: float = 0.875  # rho, the least that is kept
+    slowest: float = 0.96  # largest rho
+    target_kl: float = 0.01  # at which rho is largest
+    rule: str = "published"  # published, rising or constant: how rho follows the KL
+
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, LOGPROBS, REFERENCE_LOGPROBS})
+
+    _counts: dict[str, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kls: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _known: float = field(default=0.0, init=False, repr=False, compare=False)  # share of the last draw
+
+    def __post_init__(self) -> None:
+        if self.rule not in _RULES:
+            raise ConfigurationError(f"BetaBaseline has no rule {self.rule!r}: {nearest(self.rule, _RULES)}")
+        if not 0 < self.fastest <= self.slowest < 1 or self.bound <= 1 or self.target_kl <= 0:
+            raise ConfigurationError(
+                f"BetaBaseline needs 0 < fastest <= slowest < 1, bound > 1 and target_kl > 0, got {self}"
+            )
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        self._known = float(np.mean([attempt.task.id in self._counts for attempt in attempts] or [False]))
+        credits = np.array([attempt.reward - self.expected(attempt.task.id) for attempt in attempts], dtype=np.float64)
+        if len(credits):
+            credits = (credits - credits.mean()) / np.sqrt(max(float(credits.var()), _FLAT))
+        for attempt, credit in zip(attempts, credits, strict=True):
+            entropy = attempt.notes.get(ENTROPY.name, np.zeros(attempt.num_tokens))
+            attempt.advantages = self.shaped(float(credit), entropy).astype(np.float32)
+        self._learn(attempts)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing more; says how many attempts were at tasks it had seen before: at others it expects one half."""
+        return {"known_share": self._known}
+
+    def expected(self, task: str) -> float:
+        right, wrong = self._counts.get(task, (1.0, 1.0))
+        return right / (right + wrong)
+
+    def shaped(self, credit: float, entropy: NDArray[Any]) -> NDArray[np.float64]:
+        """One attempt's credit per token: [N]."""
+        return credit + np.minimum(self.entropy_weight * entropy.astype(np.float64), abs(credit) / self.bound)
+
+    def keeping(self, kl: float) -> float:
+        """rho at a mean KL."""
+        share, span = min(kl / self.target_kl, 1.0), self.slowest - self.fastest
+        if self.rule == "constant":
+            return self.fastest
+        if self.rule == "rising" or kl > self.target_kl:
+            return self.slowest - share * span
+        return self.fastest + share * span
+
+    def _learn(self, attempts: Sequence[Trajectory]) -> None:
+        names = {note.name for note in self.needs}
+        found = [_kl(attempt) for attempt in attempts if attempt.num_tokens and names <= set(attempt.notes)]
+        if found:
+            self._kls = [*self._kls, float(np.mean(np.concatenate(found)))][-_RECENT:]
+        rho = self.keeping(float(np.mean(self._kls)) if self._kls else 0.0)
+        for attempt in attempts:
+            outcome, first = float(attempt.reward > 0.5), 1 / (1 - self.fastest)
+            if (known := self._counts.pop(attempt.task.id, None)) is None:
+                self._counts[attempt.task.id] = (first * outcome, first * (1 - outcome))
+            else:
+                self._counts[attempt.task.id] = (rho * known[0] + outcome, rho * known[1] + 1 - outcome)
+        while len(self._counts) > _KNOWN:
+            del self._counts[next(iter(self._counts))]
+
+    def state(self) -> dict[str, Any]:
+        return {"counts": {task: list(pair) for task, pair in self._counts.items()}, "kls": self._kls}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._counts = {task: (float(right), float(wrong)) for task, (right, wrong) in state["counts"].items()}
+        self._kls = [float(kl) for kl in state["kls"]]
+
+
+def _kl(attempt: Trajectory) -> NDArray[np.float64]:
+    """KL(policy || reference) per token on the policy's own tokens, never negative: [N]."""
+    difference = (REFERENCE_LOGPROBS.of(attempt).astype(np.float64) - LOGPROBS.of(attempt)).clip(-20, 20)
+    return np.expm1(difference) - difference  # type: ignore[no-any-return]
 
 
 def mssr(

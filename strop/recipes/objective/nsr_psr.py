@@ -9,12 +9,65 @@ Acts: credit_mean != 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 from strop.errors import ConfigurationError, nearest
-from strop.filter.gates.one_sided import OneSided
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Gate
 from strop.run import Run
-from strop.training.advantages.signed import Signed
+from strop.success import ROUNDING
 from strop.training.losses.clip import Clip
+from strop.types import Group, Verdict
+
+# Learn from right attempts alone, or from wrong ones alone (2506.01347): the other side never reaches the loss.
+
+_REWARD = {"right": 1.0, "wrong": 0.0}
+
+
+@dataclass(frozen=True)
+class OneSided(Gate):
+    """Keep the attempts whose total reward is 1 (`right`) or 0 (`wrong`); drop the group if there is none."""
+
+    side: str  # right or wrong: which attempts stay
+
+    def __post_init__(self) -> None:
+        if self.side not in _REWARD:
+            raise ConfigurationError(f"OneSided needs side right or wrong, got {self.side!r}")
+
+    def __call__(self, group: Group) -> Verdict:
+        kept = [attempt for attempt in group.scored if abs(attempt.reward - _REWARD[self.side]) <= ROUNDING]
+        if not kept:
+            return Verdict(None, f"no attempt is {self.side}")
+        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} of {len(group.trajectories)} attempts")
+
+
+# Positive and negative reinforcement apart (2506.01347): right attempts pushed up, wrong ones down, by own weights.
+#
+# No baseline and no spread. Leaving one side out altogether (PSR, NSR) is the gate `OneSided`, before any average is
+# taken: a zero weight here would keep those attempts in the loss's denominator.
+
+
+@dataclass(frozen=True)
+class Signed(Advantage):
+    """A = positive where the reward is 1, -negative where it is 0, and 0 for a reward between: neither right nor wrong.
+
+    The defaults are the paper's W-REINFORCE: a tenth of the weight on what was right.
+    """
+
+    positive: float = 0.1  # credit of a right attempt
+    negative: float = 1.0  # debit of a wrong one
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for attempt in group.scored:
+                attempt.credit(self._credit(attempt.reward))
+
+    def _credit(self, reward: float) -> float:
+        if abs(reward - 1.0) <= ROUNDING:
+            return self.positive
+        return -self.negative if abs(reward) <= ROUNDING else 0.0
+
 
 _SIDES = {"both": (), "negative": (OneSided("wrong"),), "positive": (OneSided("right"),)}
 

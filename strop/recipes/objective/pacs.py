@@ -10,11 +10,62 @@ Acts: classified_right > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.pacs import Pacs
+from strop.training.arithmetic.siblings import group_mean, is_right, per_group
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Metrics
+
+# PACS (2509.02522): reinforcement learning as a classification of attempts by their own log-ratios.
+
+_NOISE = 1e-3  # a score of 0 as two engines round it tells nothing apart
+
+
+@dataclass(frozen=True)
+class Pacs(Loss):
+    """c * BCE(q - mean of the siblings' q, right), q = beta * log(policy / behaviour) of the whole attempt.
+
+    c = G / (2 * siblings with the same label) where a group has both labels, else 1. Every token carries its attempt's
+    whole term, so it belongs with the sequence-mean reduction.
+    """
+
+    beta: float = 1.0  # scale of the log-ratios
+    threshold: float = 1.0  # the reward of a right attempt
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2  # one attempt has no siblings to stand out from
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        proxy = self.beta * batch.per_attempt(batch.log_ratio(output.logprobs, batch.behavior_logprobs))  # [A]
+        sizes = per_group(torch.ones_like(proxy), batch)[batch.groups]  # [A]
+        score = (proxy - group_mean(proxy, batch)) * sizes / (sizes - 1).clamp(min=1)  # [A], leave-one-out
+        right = is_right(batch, self.threshold).to(proxy.dtype)
+        each = _balance(right, sizes, batch) * functional.binary_cross_entropy_with_logits(
+            score, right, reduction="none"
+        )
+        loss = torch.where(batch.trainable, batch.on_tokens(each), 0.0)
+        agrees = ((2 * right - 1) * score > _NOISE).to(loss.dtype)
+        return loss, {"classified_right": batch.figure(batch.on_tokens(agrees))}
+
+
+def _balance(right: Tensor, sizes: Tensor, batch: Batch) -> Tensor:
+    """Both labels of a group weigh the same: [A]."""
+    num_right = per_group(right, batch)[batch.groups]
+    same = torch.where(right > 0, num_right, sizes - num_right)
+    return torch.where((num_right > 0) & (num_right < sizes), sizes / (2 * same.clamp(min=1)), 1.0)
 
 
 def pacs(

@@ -9,13 +9,63 @@ Acts: tempered_kl > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
-from strop.training.losses.tempered_kl import TemperedKl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Logits, Need
+from strop.types import Metrics
+
+# RAPO's leash (2510.03865): a forward KL to a reference that is the flatter, the less an attempt was worth.
+
+
+@dataclass(frozen=True)
+class TemperedKl(Loss):
+    """KL(tempered || policy), tempered ~ reference^phi per token, phi = floor + (1 - floor) * reward (held in [0, 1]).
+
+    phi is our reading: the sources do not print it. On own samples u = tempered / policy; the loss -u log policy with u
+    detached has the gradient of the forward KL, which differentiating its sampled value u log u - u + 1 has not.
+    """
+
+    floor: float = 0.5  # exponent of the reference where nothing was earned
+    cap: float = 10.0  # on u, which is unbounded where the policy is small
+    weight: float = 0.01
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("reference")})
+    scope: ClassVar[str] = "attempt"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.floor <= 1:
+            raise ConfigurationError(f"TemperedKl needs 0 <= floor <= 1, got {self.floor}")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        worth = batch.rewards.to(output.logprobs.dtype).clamp(0, 1)
+        power = batch.on_tokens(self.floor + (1 - self.floor) * worth)  # [T]
+        target = output.over_both(_tempered, "reference", power)  # [T]
+        log_ratio = batch.log_ratio(target, output.logprobs).detach()  # [T]
+        ratio = log_ratio.exp()
+        loss = torch.where(batch.trainable, -ratio.clamp(max=self.cap) * output.logprobs, 0.0)
+        return loss, {
+            "tempered_kl": batch.figure(ratio * log_ratio - ratio + 1),
+            "capped_share": batch.figure((ratio > self.cap).to(loss.dtype)),
+        }
+
+
+def _tempered(logits: Tensor, reference: Tensor, tokens: Tensor, power: Tensor) -> Tensor:
+    """log reference^power, normalised, of the token: [C]."""
+    flat = (power.unsqueeze(1) * reference.log_softmax(-1)).log_softmax(-1)
+    return flat.gather(1, tokens.unsqueeze(1)).squeeze(1)
 
 
 def rapo(

@@ -12,13 +12,83 @@ Acts: clipped_share > 0 and masked_kl > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.gae import Gae
+from strop.training.arithmetic.surrogate import clipped
+from strop.training.batch import Batch, Output
 from strop.training.losses.kl import Kl
-from strop.training.losses.nucleus_clip import NucleusClip
+from strop.training.requirements import Logits, Need
 from strop.training.values.critic import Critic
-from strop.types import Sampling
+from strop.types import Metrics, Sampling
+
+# NLPO's masked clip (RL4LMs, 2210.01241): PPO within the nucleus that the attempt was sampled from.
+
+
+@dataclass(frozen=True)
+class NucleusClip(Loss):
+    """PPO's clip of pi^ / pi^_old, both renormalised over the fewest tokens that reach `top_p` of the old policy.
+
+    The masking policy is the one that sampled, refreshed with every version (the paper's mu = 1; its release kept the
+    first copy by mistake), so the engine's own nucleus sampling is NLPO's, and its logprobs are those of pi^_old. The
+    mask is found again from the weights before the step. top_p 1 is PPO.
+    """
+
+    top_p: float = 0.9  # mass of the nucleus
+    clip: float = 0.2  # a token whose ratio left 1 by more gets no gradient
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
+    scope: ClassVar[str] = "attempt"
+    anchor: ClassVar[str] = "behavior"  # and not contains_ratio: its ratio to the truncated distribution begins at 1
+    needs_distance: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.top_p <= 1:
+            raise ConfigurationError(f"NucleusClip needs 0 < top_p <= 1, got {self.top_p}")
+
+    def problems(self, run: Run) -> list[str]:
+        """The mask is that of the weights that sampled, or there is no ratio."""
+        lag, sampled = run.pace.lag, (run.sampling.top_p, run.sampling.top_k)
+        found = [f"its mask is that of the current version, so need lag 0, got {lag}"] if lag else []
+        if sampled != (self.top_p, 0):
+            found.append(f"attempts must be sampled with top_p={self.top_p} top_k=0, got {sampled[0]} and {sampled[1]}")
+        return found
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        logprobs = output.over_both(partial(_masked_logprob, top_p=self.top_p), "proximal")  # [T]
+        log_ratio = batch.log_ratio(logprobs, batch.behavior_logprobs)
+        ratio = log_ratio.exp()
+        gain = clipped(ratio, batch.advantages, self.clip, self.clip)
+        loss = torch.where(batch.trainable, -gain, 0.0)
+        return loss, {
+            "clipped_share": batch.figure((gain != ratio * batch.advantages).to(loss.dtype)),
+            "masked_kl": batch.figure(ratio - 1 - log_ratio),  # k3 of KL(old || policy) within the nucleus
+        }
+
+
+def _masked_logprob(logits: Tensor, proximal: Tensor, tokens: Tensor, top_p: float) -> Tensor:
+    """Of the token within the nucleus of the proximal policy: [C]."""
+    kept = nucleus(proximal, top_p).scatter(1, tokens.unsqueeze(1), True)  # what was sampled was allowed
+    masked = logits.masked_fill(~kept, float("-inf"))
+    return masked.log_softmax(-1).gather(1, tokens.unsqueeze(1)).squeeze(1)
+
+
+def nucleus(logits: Tensor, top_p: float) -> Tensor:
+    """The likeliest tokens, up to the one with which `top_p` is reached: [C, V] bool."""
+    ordered, order = logits.log_softmax(-1).sort(dim=-1, descending=True, stable=True)
+    chance = ordered.double().exp()
+    kept = (chance.cumsum(-1) - chance < top_p) | (top_p >= 1)
+    return torch.empty_like(kept).scatter_(1, order, kept)
 
 
 def rl4lms(

@@ -11,14 +11,68 @@ Acts: outside_share > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
+from strop.training.batch import Batch, Output
 from strop.training.losses.entropy import Entropy
-from strop.training.losses.rl_plus import RlPlus
 from strop.training.reductions.constant_length import ConstantLength
+from strop.training.requirements import Logprobs, Need
+from strop.types import Metrics
+
+# RL-PLUS (2508.00222): own and outside attempts in one policy gradient, the latter by a guess at their author.
+
+
+@dataclass(frozen=True)
+class RlPlus(Loss):
+    """-policy / behaviour * A for own tokens, -2 policy / (w + old) * A * (1 - policy)^focus for others' (version -1).
+
+    w = (old + guess) / 2 stands for the unknown author. Without a guess it is uniform, 1 / vocabulary, as in the paper;
+    its release takes 1, with which the push on a rare token vanishes. `focus` favours what is not yet known. Nothing is
+    clipped.
+    """
+
+    guess: float | None = None  # probability that an unknown author gives any token
+    focus: float = 0.5  # how much more an unknown token counts
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("proximal")})
+    scope: ClassVar[str] = "attempt"
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+
+    def __post_init__(self) -> None:
+        if self.guess is not None and not 0 < self.guess <= 1:
+            raise ConfigurationError(f"RlPlus needs 0 < guess <= 1, a probability, got {self.guess}")
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        before, is_outside = batch.logprobs_of("proximal"), batch.trainable & (batch.versions < 0)  # [T]
+        own = batch.log_ratio(output.logprobs, batch.behavior_logprobs).exp()  # [T]
+        guess = output.over_logits(_uniform, where=is_outside) if self.guess is None else self.guess
+        ratio = torch.where(is_outside, self._outside(output.logprobs, before, guess), own)
+        loss = torch.where(batch.trainable, -ratio * batch.advantages, 0.0)
+        return loss, {"outside_share": batch.figure(is_outside.to(loss.dtype)), "ratio": batch.figure(ratio)}
+
+    def _outside(self, logprobs: Tensor, old: Tensor, guess: Tensor | float) -> Tensor:
+        """The weight of an outside token; bounded by 4 / guess: [T]."""
+        policy = logprobs.exp()
+        known = old.exp().nan_to_num(nan=0.0)  # prompt tokens may hold anything
+        focus = (1 - policy.detach()).clamp(min=0) ** self.focus
+        return 2 * policy / (1.5 * known + 0.5 * guess) * focus
+
+
+def _uniform(logits: Tensor, tokens: Tensor) -> Tensor:
+    """The probability of each token for an author who knows nothing: [C]."""
+    return logits.new_full((len(tokens),), 1 / logits.shape[-1])
 
 
 def rl_plus(

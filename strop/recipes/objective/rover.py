@@ -11,10 +11,54 @@ Acts: q != 0 and next_q != 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.losses.rover import Rover
+from strop.training.arithmetic.siblings import following
+from strop.training.batch import Batch, Output
+from strop.training.requirements import Logits, Need
+from strop.types import Metrics
+
+# ROVER (2509.24981): value a uniformly random policy and act greedily on it; Q is a log-ratio to the old policy.
+#
+# In theory Q(s, a) = r + mean over all a' of Q(s', a'), whose greedy choice is right on a tree of 0/1 rewards. In
+# practice the centred reward of the attempt stands on every token, as released.
+
+
+@dataclass(frozen=True)
+class Rover(Loss):
+    """(Q(s_t, y_t) - A - mean over the vocabulary of Q(s_t+1, .))^2, Q = scale * (log policy - log proximal).
+
+    Only Q(s_t, y_t) carries a gradient; after the last token the mean is 0. A is the attempt's centred reward.
+    """
+
+    scale: float = 1.0  # of the log-ratio that is Q
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logits("proximal")})
+    scope: ClassVar[str] = "attempt"
+    contains_ratio: ClassVar[bool] = True  # a regression, not an expectation under the policy: nothing to weigh
+    needs_distance: ClassVar[bool] = True
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        both = self.scale * output.over_both(_advance, "proximal")  # [T, 2]
+        value, mean = both.select(1, 0), both.select(1, 1).detach()  # [T]
+        target = batch.advantages + following(mean, batch)
+        loss = torch.where(batch.trainable, (value - target).square(), 0.0)
+        return loss, {"q": batch.figure(value), "next_q": batch.figure(following(mean, batch))}
+
+
+def _advance(logits: Tensor, proximal: Tensor, tokens: Tensor) -> Tensor:
+    """log(policy / proximal) of the token, and its mean over the vocabulary: [C, 2]."""
+    difference = logits.log_softmax(-1) - proximal.log_softmax(-1)
+    return torch.stack([difference.gather(1, tokens.unsqueeze(1)).squeeze(1), difference.mean(-1)], 1)
 
 
 def rover(

@@ -9,14 +9,161 @@ Acts: turns_updated > 1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.backends import Objective, Trainer
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.sequence_standard import SequenceStandard
+from strop.training.arithmetic.turns import turn_numbers
+from strop.training.batch import Batch
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Logprobs, Need, Note
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.trainers.turn_by_turn import TurnByTurn
+from strop.types import Group, Metrics
+
+# SeeUPO's credit (2602.06554): the group's mean is taken off, the draw's spread divides, and outliers are held.
+#
+# Dividing by a group's own spread is what the paper shows to lose convergence. The other half of SeeUPO, one update per
+# turn from the last to the first, is the trainer `TurnByTurn`.
+
+_FLAT = 1e-6  # a spread below it is not divided by
+
+
+@dataclass(frozen=True)
+class SequenceStandard(Advantage):
+    """a = R - mean of the group; A = (a - mean) / std over the attempts of the draw (n - 1), held within +-limit."""
+
+    limit: float = 3.0  # credit is held within it
+
+    min_group: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise ConfigurationError(f"SequenceStandard needs a limit > 0, got {self.limit}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        centred = np.concatenate([*(_centred(group) for group in groups), np.zeros(0)])
+        spread = float(centred.std(ddof=1)) if len(centred) > 1 else 0.0
+        centred -= centred.mean() if len(centred) else 0.0
+        for attempt, value in zip(attempts, centred, strict=True):
+            scaled = value / spread if spread > _FLAT else value
+            attempt.credit(float(np.clip(scaled, -self.limit, self.limit)))
+
+
+def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """[G]."""
+    rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+    rewards -= rewards[:1].copy()
+    return rewards - rewards.mean() if len(rewards) else rewards
+
+
+# SeeUPO's updates (2602.06554): one optimizer step per turn, from the last turn to the first.
+#
+# After each, what the step did to a turn's probability weighs the credit of the turns before it. Reading: the ratio is
+# the geometric mean over a turn's tokens, as released; attempts without a turn keep their weight.
+
+_BEFORE = frozenset({Logprobs("proximal")})
+
+
+@dataclass
+class TurnByTurn(Trainer):
+    """Splits a step into one per turn index and lets `inner` make each; the last turn always has weight 1.
+
+    Every turn's behaviour policy is the weights just before its step, and every attempt's tokens of that turn are
+    averaged, so `loss` should hold a sequence's ratio (`Gspo`).
+    """
+
+    inner: Trainer
+    clip: float = 0.2  # of a turn's ratio, and of the product over turns
+
+    makes_several: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.clip < 1:
+            raise ConfigurationError(f"TurnByTurn needs 0 < clip < 1, got {self.clip}")
+
+    @property
+    def max_tokens(self) -> int:
+        return self.inner.max_tokens
+
+    def open(self, model: Path, seed: int) -> None:
+        self.inner.open(model, seed)
+
+    def note(self, groups: Sequence[Group], needs: frozenset[Note]) -> None:
+        self.inner.note(groups, needs)
+
+    def annotate(self, batches: Sequence[Batch], needs: frozenset[Need]) -> None:
+        self.inner.annotate(batches, needs)
+
+    def step(self, batches: Sequence[Batch], objective: Objective) -> Metrics:
+        numbers = [turn_numbers(batch) for batch in batches]
+        weights = [batch.share.new_ones(batch.num_attempts) for batch in batches]  # [A] each
+        num_turns = 1 + max(int(number.max()) for number in numbers)
+        attempts = sum(
+            int((number >= 0).any()) and batch.num_attempts for batch, number in zip(batches, numbers, strict=True)
+        )
+        rows: list[Metrics] = []
+        for turn in reversed(range(num_turns)):
+            parts = [
+                turn_of(batch, number == turn, weight, attempts)
+                for batch, number, weight in zip(batches, numbers, weights, strict=True)
+            ]
+            written = [part for part in parts if bool(part.trainable.any())]
+            self._as_behavior(written)
+            rows.append(self.inner.step(written, objective))
+            for index, part in enumerate(parts):
+                if bool(part.trainable.any()):
+                    weights[index] = self._reweighed(weights[index], part)
+        metrics = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+        return metrics | {"turns_updated": float(num_turns)}
+
+    def _as_behavior(self, parts: Sequence[Batch]) -> None:
+        self.inner.annotate(parts, _BEFORE)
+        for part in parts:
+            part.behavior_logprobs = part.logprobs["proximal"]
+
+    def _reweighed(self, weights: Tensor, part: Batch) -> Tensor:
+        """[A] times what the step did to each attempt's turn."""
+        again = replace(part)
+        self.inner.annotate([again], _BEFORE)
+        moved = part.log_ratio(again.logprobs["proximal"], part.behavior_logprobs)  # [T]
+        return reweighed(weights, part.per_attempt(moved), part.per_attempt(torch.ones_like(moved)), self.clip)
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.inner.weights()
+
+    def save(self, folder: Path) -> None:
+        self.inner.save(folder)
+
+    def resume(self, folder: Path) -> None:
+        self.inner.resume(folder)
+
+
+def turn_of(batch: Batch, mask: Tensor, weights: Tensor, attempts: int) -> Batch:
+    """A batch in which only the masked tokens are trained: a mean over each attempt's turn, then over all attempts."""
+    part = replace(batch, trainable=mask, advantages=batch.advantages * batch.on_tokens(weights))
+    sizes = part.per_attempt(torch.ones_like(batch.share)).clamp(min=1)  # [A]
+    part.share = 1 / (max(attempts, 1) * part.on_tokens(sizes))
+    part.step_tokens = int(mask.sum())
+    return part
+
+
+def reweighed(weights: Tensor, moved: Tensor, sizes: Tensor, clip: float) -> Tensor:
+    """weight * exp(mean log ratio of the turn), both held within 1 +- clip; no tokens, no change: [A]."""
+    ratio = (moved / sizes.clamp(min=1)).exp().clamp(1 - clip, 1 + clip)
+    return (weights * ratio).clamp(1 - clip, 1 + clip)
 
 
 def seeupo(

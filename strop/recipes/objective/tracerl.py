@@ -17,18 +17,137 @@ Acts: credit_within > 0 and value_grad_norm > 0 and proximal_kl != 0 and warmup/
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.backends import View
+from strop.errors import ConfigurationError
 from strop.filter.gates.accuracy_band import AccuracyBand
+from strop.models.optimizer import Optimizer
+from strop.models.scalar_head import Headed
 from strop.recipes.diffusion import ALL_ALIKE, filling, reading, taught_to_fill
 from strop.recipes.setting import Setting
-from strop.roles import Advantage
+from strop.roles import Advantage, ValueModel
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.advantages.trace_returns import TraceReturns
+from strop.training.arithmetic.calibration import calibration
+from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.training.machine.masked_views import Reading, Viewed, reading_of
+from strop.training.pack import pack
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.values.canvas_critic import CanvasCritic
 from strop.training.views.in_order import InOrder
+from strop.types import FloatArray, Group, Metrics, Trajectory
+
+# A critic for models that fill masks (TraceRL, 2509.06949): what a canvas is worth at each place, before it is filled.
+
+_FILE = "canvas_critic"
+
+
+@dataclass
+class CanvasCritic(ValueModel):
+    """A copy of the model with a linear head, which reads replies by the same view as the policy is trained with.
+
+    Each of its steps on a draw minimizes half the larger of two squared errors: its value's, and that of its value held
+    within `clip` of what was foretold before the first of them.
+    """
+
+    view: View
+    learning_rate: float = 5e-5  # of Adam
+    steps: int = 2  # on each draw
+    clip: float = 0.2  # how far a value may go from what was foretold
+    max_tokens: int = 4096  # of one micro-batch
+    device: str = "cpu"  # cpu or cuda
+    _model: Headed | None = field(default=None, init=False, repr=False, compare=False)
+    _optimizer: Optimizer | None = field(default=None, init=False, repr=False, compare=False)
+    _reading: Reading | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.clip <= 0:
+            raise ConfigurationError(f"CanvasCritic needs steps >= 1 and clip > 0, got {self.steps} and {self.clip}")
+
+    def open(self, model: Path, seed: int) -> None:
+        self._model = Headed.open(model, 1, self.device)
+        self._optimizer = Optimizer(self._model.parameters, (0.9, 0.999), 0.0, 1.0)
+        self._reading = reading_of(self.view, model, seed)
+
+    @torch.no_grad()
+    def predict(self, groups: Sequence[Group]) -> None:
+        """Fill `values` of every attempt that counts."""
+        attempts = {attempt.id: attempt for group in groups for attempt in group.scored}
+        for attempt in attempts.values():
+            attempt.values = np.zeros(attempt.num_tokens, dtype=np.float32)
+        for batch in pack(groups, None, 0, self.max_tokens):
+            found = self._read(batch).cpu().numpy()
+            owners = batch.attempts[batch.trainable].numpy()
+            for place, name in enumerate(batch.attempt_ids):
+                attempts[name].values = found[owners == place]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Some steps on the returns; always says how well they were foreseen before the first."""
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        if not attempts or self._optimizer is None:
+            raise ConfigurationError("CanvasCritic needs an open model and at least 1 written token to learn from")
+        before = np.concatenate([_numbers(attempt, "values") for attempt in attempts])
+        returns = np.concatenate([_numbers(attempt, "returns") for attempt in attempts])
+        batches = pack(groups, None, 0, self.max_tokens)
+        losses: list[list[float]] = []
+        for _ in range(self.steps):
+            losses.append([])
+            parts = (self._loss(batch, before, returns, at, losses[-1]) for batch, at in _with_places(batches))
+            norm = self._optimizer.descend(parts, self.learning_rate, "CanvasCritic")
+        moved = {"value_loss_first": sum(losses[0]), "value_loss_last": sum(losses[-1])}
+        return {**calibration(before, returns), **moved, "value_grad_norm": norm}
+
+    def _loss(self, batch: Batch, before: FloatArray, returns: FloatArray, at: slice, losses: list[float]) -> Tensor:
+        values = self._read(batch)  # [R]
+        old, target = (torch.from_numpy(each[at]).to(values) for each in (before, returns))
+        held = old + (values - old).clamp(-self.clip, self.clip)
+        each = 0.5 * torch.maximum((values - target).square(), (held - target).square())
+        total = each.sum() / len(returns)
+        losses.append(float(total.detach()))
+        return total
+
+    def save(self, folder: Path) -> None:
+        self._ready()[1].save_whole(folder, _FILE)
+
+    def resume(self, folder: Path) -> None:
+        model, optimizer, _ = self._ready()
+        model.load(folder / f"{_FILE}_weights.safetensors")
+        optimizer.resume(folder, _FILE)
+
+    def _read(self, batch: Batch) -> Tensor:
+        """A value for each written token: [R]."""
+        model, _, reading = self._ready()
+        viewed = Viewed(batch, reading, self.device)
+        rows = batch.trainable.nonzero().squeeze(1).to(self.device)
+        states = viewed.computed(model.body).index_select(0, viewed.before(rows))
+        return model.head(states).squeeze(1)  # type: ignore[no-any-return]
+
+    def _ready(self) -> tuple[Headed, Optimizer, Reading]:
+        if self._model is None or self._optimizer is None or self._reading is None:
+            raise ConfigurationError("CanvasCritic has no model yet: call open(model, seed) first")
+        return self._model, self._optimizer, self._reading
+
+
+def _with_places(batches: Sequence[Batch]) -> list[tuple[Batch, slice]]:
+    """Each batch with the places of its written tokens among all."""
+    ends = np.cumsum([0, *(int(batch.trainable.sum()) for batch in batches)]).tolist()
+    return [(batch, slice(low, high)) for batch, low, high in zip(batches, ends[:-1], ends[1:], strict=True)]
+
+
+def _numbers(attempt: Trajectory, name: str) -> FloatArray:
+    found = attempt.values if name == "values" else attempt.returns
+    if found is None or len(found) != attempt.num_tokens:
+        raise ConfigurationError(f"CanvasCritic needs {attempt.num_tokens} {name} of {attempt.id}, one for each token")
+    return found
 
 
 def tracerl(

@@ -9,13 +9,84 @@ Acts: lag > 0
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.minimum_variance import MinimumVariance
+from strop.training.arithmetic.ratios import sequence_log_weights
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Need, ScoreNorms
 from strop.training.step_scales.effective_sample_size import EffectiveSampleSize
 from strop.training.trainers.torch import TorchTrainer
+from strop.types import Metrics
+
+# VCPO's policy gradient (2602.17616): whole attempts weighed, against the baseline of least variance off-policy.
+#
+# With w = policy / behaviour of an attempt and g the gradient of its log-probability, the variance of the estimate is
+# least for b = sum w^2 |g|^2 R / sum w^2 |g|^2 over siblings. w and g exist only in the trainer, so credit is given
+# here.
+
+
+@dataclass(frozen=True)
+class MinimumVariance(Loss):
+    """-min(w, cap) * (R - b) / std(R) * log policy; for the sequence-mean reduction and one optimizer step per draw.
+
+    The baseline takes the untruncated w. It is made of the very attempts it serves, a small bias, and a capped w adds
+    one for any b.
+    """
+
+    cap: float = 8.0  # largest importance weight of an attempt
+    epsilon: float = 1e-8
+    weight: float = 1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({ScoreNorms()})
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2  # a single attempt is its own baseline
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        if batch.score_norms is None:
+            raise ConfigurationError(
+                "MinimumVariance needs score_norms, the batch has none: the trainer must fill them"
+            )
+        total = sequence_log_weights("current", batch, output.logprobs)  # [A]
+        advantages = self._advantages(total, batch.score_norms.to(total.dtype), batch)  # [A]
+        capped = total.clamp(max=math.log(self.cap)).exp()  # [A]
+        credit = batch.on_tokens(capped * advantages)  # [T]
+        loss = torch.where(batch.trainable, -credit * output.logprobs, 0.0)
+        is_capped = (total > math.log(self.cap)).to(loss.dtype)
+        return loss, {"capped_share": batch.figure(batch.on_tokens(is_capped))}
+
+    def _advantages(self, total: Tensor, norms: Tensor, batch: Batch) -> Tensor:
+        """(R - b) / std(R): [A]."""
+        count, groups = len(batch.group_numbers), batch.groups
+
+        def summed(values: Tensor) -> Tensor:
+            return values.new_zeros(count).index_add(0, groups, values)[groups]
+
+        def extreme(values: Tensor, kind: str) -> Tensor:
+            return values.new_zeros(count).scatter_reduce(0, groups, values, kind, include_self=False)[groups]
+
+        # equal rewards become exact zeros, which the division by a tiny deviation cannot blow up
+        rewards = batch.rewards.to(total.dtype) - extreme(batch.rewards.to(total.dtype), "amin")  # [A]
+        # only relative weights matter to b, and the largest would overflow
+        weights = (2 * (total - extreme(total, "amax"))).exp() * norms  # [A]
+        sizes = summed(torch.ones_like(total))
+        mean = summed(rewards) / sizes
+        mass = summed(weights)
+        baseline = torch.where(mass > 0, summed(weights * rewards) / mass.where(mass > 0, mass.new_ones(())), mean)
+        deviation = (summed((rewards - mean).square()) / sizes).sqrt()
+        return (rewards - baseline) / (deviation + self.epsilon)
 
 
 def vcpo(

@@ -13,17 +13,79 @@ Acts: replayed_share > 0 and reward/formatted > 0 with world=arithmetic:6, tasks
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from strop.control.samplers.few import Few
-from strop.filter.gates.borrowed_success import BorrowedSuccess
+from strop.errors import ConfigurationError
+from strop.filter.gates.support.success_cache import Lending, lent
 from strop.filter.rewards.format import Formatted
 from strop.recipes.setting import Setting
+from strop.roles import Gate
 from strop.run import Run
+from strop.success import paid
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.truncated import Truncated
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Trajectory, Turn, Verdict
+
+# ARPO's replay (2505.16282): a group in which all failed alike gets one of the task's former successes in exchange.
+#
+# Reading: what counts is what the world paid, whatever a reward for the format adds; a group's spread is that of the
+# population. The release trains what it replays as if the policy before the step had written it, so here no weights
+# wrote it (version -1) and no correction weighs its age; its old logprobs stay with it. A task's successes are kept
+# under one name; the release writes them under one and reads them under another. No group is dropped.
+
+_RIGHT = 0.1  # pay above which an attempt is a success
+_LOW = 0.2  # mean pay below which a group has failed
+_ALIKE = 0.05  # spread of pay below which its attempts differ in nothing
+_NOBODY = -1  # the version of tokens that no weights of now wrote
+
+
+@dataclass
+class BorrowedSuccess(Gate):
+    """The first attempt of such a group makes room for one of the last `size` successes at its task, by chance.
+
+    Its own successes are kept after that: no group borrows from itself, nor what it borrowed again.
+    """
+
+    size: int = 8  # successes kept of each task
+    seed: int = 0  # of the choice among them
+    _lending: Lending = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigurationError(f"BorrowedSuccess needs size >= 1, got {self.size}")
+        self._lending = Lending(self.size)
+
+    def __call__(self, group: Group) -> Verdict:
+        known = self._lending.known(group.task.id)
+        solved = [attempt for attempt in group.own if paid(attempt) > _RIGHT]
+        self._lending.keep(group.task.id, solved)
+        if not known or not _is_lost(group.scored):
+            return Verdict(group)
+        index = int(np.random.default_rng([self.seed, group.number]).integers(len(known)))
+        borrowed = lent(known[index], group)
+        borrowed.turns = tuple(map(_by_nobody, borrowed.turns))
+        return Verdict(replace(group, trajectories=[borrowed, *group.scored[1:]]), "borrowed a success")
+
+    def state(self) -> dict[str, Any]:
+        return {"successes": self._lending.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._lending.restore(state["successes"])
+
+
+def _is_lost(attempts: list[Trajectory]) -> bool:
+    pay = np.array([paid(attempt) for attempt in attempts])
+    return bool(pay.std() < _ALIKE and pay.mean() < _LOW)
+
+
+def _by_nobody(turn: Turn) -> Turn:
+    return replace(turn, versions=np.full_like(turn.versions, _NOBODY))
 
 
 def arpo_gui(

@@ -15,16 +15,160 @@ Acts: credit_of/extractor > 0 and entropy_of/extractor > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.lookup import world_of
+from strop.environments.format.think_tags import final_answer
+from strop.errors import ConfigurationError
 from strop.filter.rewards.from_strategy import Noted
-from strop.generate.strategies.memory.extract_and_solve import EXTRACTOR, ExtractAndSolve
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.ask_policy import OneReply
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Loss, Strategy, World
 from strop.run import Run
-from strop.training.advantages.family_weighted import FamilyWeighted
+from strop.text.rouge_l import rouge_l
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
-from strop.training.losses.role_entropy import RoleEntropy
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Aux, Need
+from strop.types import Group, Message, Metrics, Origin, Outcome, Start, Task, Trajectory
+
+# Evolving-RL's two roles (2605.10663): one policy writes skills from an episode, and solves related tasks with each.
+#
+# Reading: related tasks are those of the same world whose questions share most with the source's, in place of an
+# embedding model's. A skill stands before the question, as a system message.
+
+EXTRACTOR = "extractor"  # the family of skills, and what their turns are marked with
+_LOOKED_AT = 8  # candidates for each related task
+_LONGEST = 200  # characters of a skill
+_ASKED = "Write down in one line what of this helps with other tasks of its kind."
+
+
+@dataclass(frozen=True)
+class ExtractAndSolve(Strategy):
+    """An attempt at the task is the source; each start is a skill from it, tried on the same `related` tasks.
+
+    Skills are compared with each other, and solvers with those of the same task. A skill is worth, as the fact `noted`,
+    what its solvers earn on average, and 0 where it is empty or too long.
+    """
+
+    worlds: tuple[World, ...]
+    related: int = 2  # tasks on which each skill is tried, never the source
+
+    def __post_init__(self) -> None:
+        if self.related < 1:
+            raise ConfigurationError(f"ExtractAndSolve needs related >= 1, got {self.related}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        source = await play(play.another(family="source"))
+        if not source.is_scored:
+            return [source]
+        asked = (Message("user", _question(source)),)
+        written = [replace(start, messages=asked, family=EXTRACTOR) for start in starts]
+        skills = [_marked(each) for each in await together(play(start, OneReply()) for start in written)]
+        tasks = related(world_of(self.worlds, group.task), group.task, self.related, starts[0].key)
+        formed = [skill for skill in skills if is_formed(skill)]
+        begun = [(task, _begun(task, skill, play)) for task in tasks for skill in formed]
+        solvers = await together(play(start, task=task) for task, start in begun)
+        scores = await play.score(solvers)
+        for place, skill in enumerate(formed):
+            _worth(skill, [score for score in scores[place :: len(formed)] if score is not None])
+        return [source, *skills, *solvers]
+
+
+def related(world: World, task: Task, count: int, key: int) -> list[Task]:
+    """Of some train tasks of the world, those whose questions share most with this one's, itself left out."""
+    places = np.random.default_rng(key).choice(1_000_000, count * _LOOKED_AT, replace=False)
+    drawn = {each.id: each for each in (world.task(int(place)) for place in places) if each.id != task.id}
+    if not drawn:
+        raise ConfigurationError(f"world {world.name} has no task beside {task.id}: nothing to try a skill on")
+    ranked = sorted(drawn.values(), key=lambda each: -rouge_l(prompt_of(each), prompt_of(task)))
+    return ranked[:count]
+
+
+def is_formed(skill: Trajectory) -> bool:
+    """Whether there is something to show, and not too much of it."""
+    return skill.is_scored and 0 < len(final_answer(skill.reply)) <= _LONGEST
+
+
+def _question(source: Trajectory) -> str:
+    said = "\n".join(turn.message.content for turn in source.turns)
+    return f"{prompt_of(source.task)}\n{said}\n{_ASKED}"
+
+
+def _marked(skill: Trajectory) -> Trajectory:
+    turns = tuple(replace(turn, aux={**turn.aux, EXTRACTOR: np.ones(1, np.float32)}) for turn in skill.turns)
+    return replace(skill, turns=turns, facts={"noted": 0.0})
+
+
+def _worth(skill: Trajectory, told: Sequence[float]) -> None:
+    """The mean of its solvers; where the world failed them all, nobody knows it, and it is no 0."""
+    if told:
+        skill.facts["noted"] = sum(told) / len(told)
+    else:
+        skill.outcome, skill.error = Outcome.FAILED, "the world failed all attempts that tried this skill"
+
+
+def _begun(task: Task, skill: Trajectory, play: Player) -> Start:
+    messages = (Message("system", final_answer(skill.reply)), *task.messages)
+    return play.another(messages=messages, family=f"solver {task.id}", parent=skill.id, origin=Origin.GUIDED)
+
+
+# Credit of one family of siblings times a factor, after it was compared: roles of one policy that weigh differently.
+
+
+@dataclass(frozen=True)
+class FamilyWeighted(Advantage):
+    """What `inner` gives, times `factor` for attempts of this family."""
+
+    inner: Advantage
+    family: str = "extractor"  # whose credit is weighed
+    factor: float = 0.2  # of that family's credit
+
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            if attempt.family == self.family and attempt.advantages is not None:
+                attempt.advantages = attempt.advantages * np.float32(self.factor)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much credit the family has, of a token."""
+        own = [attempt for group in groups for attempt in group.scored if attempt.family == self.family]
+        given = [np.abs(attempt.advantages) for attempt in own if attempt.advantages is not None]
+        tokens = np.concatenate([np.zeros(0, np.float32), *given])
+        return {f"credit_of/{self.family}": float(tokens.mean()) if len(tokens) else 0.0}
+
+
+# A price on the entropy of one role: turns that a strategy marked (Evolving-RL, 2605.10663: the extractor's).
+
+
+@dataclass(frozen=True)
+class RoleEntropy(Loss):
+    """The entropy at tokens of turns whose `aux` holds 1 under the role's name; a weight below 0 is a bonus."""
+
+    role: str
+    weight: float = 0.03
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Aux(self.role)})
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        is_role = batch.aux[self.role].to(output.entropy.dtype)  # [T]
+        loss = torch.where(batch.trainable, output.entropy * is_role, 0.0)
+        return loss, {f"entropy_of/{self.role}": batch.figure(loss)}
 
 
 def evolving_rl(

@@ -13,17 +13,135 @@ Acts: lessons > 0 and fact/memory > 0 and fact/least_calls > 0 and fact/examples
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from strop.concurrency import together
 from strop.control.samplers.few import Few
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
+from strop.filter.calls import LEAST, RIGHT, calls_of
 from strop.filter.rewards.fewest_calls import FewestCalls
-from strop.generate.memory.store import Library
-from strop.generate.strategies.memory.experiential_memory import ExperientialMemory
+from strop.generate.memory.inject import fitting, topic, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import Change, Lesson, Library, add
 from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Strategy
 from strop.run import Run
+from strop.success import is_right, success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics, Start, Task, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# LightSearcher's memory (2512.06653): good attempts are contrasted with bad ones, and a text of what to do is read.
+#
+# Every few versions it is written anew; attempts read it with one good attempt as an example. Readings: the example is
+# of another task, chosen by chance; those kept are the newest. What was learned from a version is read by later ones;
+# where the text is due, the first group of a version writes it. How few calls have been enough for a task is noted on
+# its attempts, for the reward (`FewestCalls`); successes of their own version do not count yet.
+
+MEMORY, GOOD, BAD = "memory", "good", "bad"
+_CONTRASTED = 4  # good ones, and as many bad ones, that are shown at once
+
+
+@dataclass
+class ExperientialMemory(Strategy):
+    """Attempts of reward `best` are good, those below `worst` bad; the text is due every `every` versions."""
+
+    library: Library
+    adviser: Adviser | None = None  # who writes the text; None: the policy itself
+    every: int = 5  # versions
+    best: float = 1.0  # reward of a good attempt
+    worst: float = 0.3  # reward below which an attempt is bad
+    longest: int = 200  # characters of all that stands before a task
+
+    # by `every` versions: the group that writes, none at first; once more where it was in flight when a run was killed
+    _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
+    _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
+    # by task: calls of successes, and the version of each
+    _calls: dict[str, list[tuple[int, int]]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or self.worst > self.best:
+            raise ConfigurationError(
+                f"ExperientialMemory needs every >= 1 and worst <= best, got {self.every}, {self.worst} and {self.best}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        self.library.catch_up(group.version)
+        period = group.version // self.every  # a late group may miss the version itself
+        if self._firsts.setdefault(period, group.number) == group.number and group.number not in self._made:
+            self._made[group.number] = await self._written(play)
+        memory, example = self._memory.text, self.example(group.task, starts)
+        texts = fitting([memory, example], self.longest)
+        attempts = await together(play(with_help(start, group.task, texts)) for start in starts)
+        facts = {"memory": float(memory in texts), "examples": float(example in texts)}
+        if (least := self.least(group.task, group.version)) is not None:
+            facts[LEAST] = float(least)
+        return [replace(attempt, facts=attempt.facts | facts) for attempt in attempts]
+
+    def example(self, task: Task, starts: Sequence[Start]) -> str:
+        """A good attempt at another task."""
+        known = [lesson for lesson in self.library.on(GOOD) if lesson.about != topic(task)]
+        if not known or not starts:
+            return ""
+        return known[int(np.random.default_rng(starts[0].key).integers(len(known)))].text
+
+    def least(self, task: Task, version: int) -> int | None:
+        """The fewest calls of a success of an earlier version."""
+        return min((calls for at, calls in self._calls.get(task.id, ()) if at < version), default=None)
+
+    @property
+    def _memory(self) -> Lesson:
+        return next(iter(self.library.on(MEMORY)), Lesson("", "", MEMORY))
+
+    async def _written(self, play: Player) -> list[Change]:
+        """The text anew, where there is something to contrast; bad attempts are contrasted once."""
+        good, bad = self.library.best(GOOD, _CONTRASTED), self.library.best(BAD, _CONTRASTED)
+        if not good or not bad:
+            return []
+        traces = ["\n".join(lesson.text for lesson in kept) for kept in (bad, good)]
+        said = await reflected(self.adviser, "memory", play, ideas=self._memory.text, reply=traces[0], other=traces[1])
+        text = " ".join(said.split())[: self.library.longest]
+        written = [Change("rewrite", replace(self._memory, text=text, support=1))] if text else []
+        return [*written, *(Change("remove", lesson) for lesson in self.library.on(BAD))]
+
+    def observe(self, group: Group) -> None:
+        self._count(group)
+        made, asked = self._made.pop(group.number, []), prompt_of(group.task)
+        good = [attempt for attempt in group.scored if is_right(attempt.reward, self.best)][:1]
+        bad = [attempt for attempt in group.scored if attempt.reward < self.worst][:1]
+        for shelf, attempts in ((GOOD, good), (BAD, bad)):
+            texts = [f"{asked} {trace(attempt)}"[: self.library.longest] for attempt in attempts]
+            made += [add(" ".join(text.split()), topic(group.task), shelf, group.version) for text in texts]
+        self.library.propose(group, made)
+
+    def _count(self, group: Group) -> None:
+        calls = [calls_of(attempt) for attempt in group.scored if success(attempt) >= RIGHT]
+        if calls:
+            self._calls.setdefault(group.task.id, []).append((group.version, min(calls)))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says what the library holds."""
+        return self.library.figures()
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "firsts": [list(each) for each in self._firsts.items()],
+            "calls": {name: [list(row) for row in rows] for name, rows in self._calls.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._firsts = {int(period): int(number) for period, number in state["firsts"]}
+        self._calls = {name: [(int(at), int(calls)) for at, calls in rows] for name, rows in state["calls"].items()}
 
 
 def lightsearcher(

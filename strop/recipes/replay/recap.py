@@ -12,16 +12,130 @@ Acts: share/replayed > 0 and objective_weight/arithmetic:4 != 1 with window=1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
 from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.strategies.by_source import BySource
+from strop.generate.interfaces import Player
 from strop.generate.strategies.independent import Independent
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Agent, Strategy
 from strop.run import Run
+from strop.success import kind, success
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.reweighted import Reweighted
 from strop.training.losses.clip import Clip
 from strop.training.reductions.group_wise import GroupWise
+from strop.training.requirements import LOGPROBS, Note
+from strop.types import Group, Metrics, Origin, Start, Trajectory
+
+# RECAP's two sources (2510.21978): tasks of some worlds are practised, of others worked answers are replayed.
+#
+# A replayed answer is the world's own, REPLAYED: nobody sampled it (version -1), it is trained beside the policy's own
+# attempts in the same optimizer step, and no pass rate counts it.
+
+
+@dataclass(frozen=True)
+class BySource(Strategy):
+    """`expert` gives one answer to each task of a world that `replayed` names; `inner` does all others."""
+
+    inner: Strategy
+    expert: Agent
+    replayed: tuple[str, ...]  # worlds, as name:level
+
+    def __post_init__(self) -> None:
+        if not self.replayed:
+            raise ConfigurationError("BySource needs at least 1 world to replay, as name:level, got 0")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if f"{group.task.source}:{group.task.level}" not in self.replayed:
+            return await self.inner(group, starts, play)
+        if group.trajectories:
+            return []  # one is enough, however many waves a budget allows
+        answer = await play(starts[0], self.expert)
+        answer.origin = Origin.REPLAYED
+        return [answer]
+
+
+# RECAP's weights (2510.21978): objectives that stall or waver gain weight, those that fall fast lose it.
+#
+# With windows of W draws, mu the mean loss of the last one, mu' that of the one before and sd the deviation in the
+# last: s = mu / mu' + sd / (mu + mu'), and K objectives weigh K * softmax(s / T). Reading: an objective is a world at a
+# level; its loss is 1 - success where it is practised, and the negative log-likelihood where answers are replayed: both
+# are positive. Credit is multiplied, which is the weight of the loss for every loss that is linear in it. Weights are 1
+# until every objective has two windows.
+
+_LEAST = 1e-6  # of a mean loss that something is divided by
+
+
+@dataclass
+class Reweighted(Advantage):
+    """The credit of `inner`, and 1 for what is replayed, times the weight of its objective."""
+
+    inner: Advantage
+    window: int = 10  # draws of one window
+    temperature: float = 5.0  # of the softmax; large: all weigh 1
+    _losses: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    needs: ClassVar[frozenset[Note]] = frozenset({LOGPROBS})
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or self.temperature <= 0:
+            raise ConfigurationError(
+                f"Reweighted needs window >= 1 and temperature > 0, got {self.window} and {self.temperature}"
+            )
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        self._observe(groups)
+        weights = self.weights()
+        for group in groups:
+            for attempt in group.scored:
+                if attempt.origin is Origin.REPLAYED:
+                    attempt.credit(1.0)
+                assert attempt.advantages is not None
+                attempt.advantages = (weights[kind(group.task)] * attempt.advantages).astype(np.float32)
+
+    def weights(self) -> dict[str, float]:
+        """Of each objective; their sum is how many there are."""
+        if any(len(losses) < 2 * self.window for losses in self._losses.values()):
+            return dict.fromkeys(self._losses, 1.0)
+        scores = np.array([self._score(losses) for losses in self._losses.values()]) / self.temperature
+        shares = np.exp(scores - scores.max())
+        return dict(zip(self._losses, (len(shares) * shares / shares.sum()).tolist(), strict=True))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """The weights of the last draw."""
+        return {f"objective_weight/{name}": weight for name, weight in self.weights().items()}
+
+    def state(self) -> dict[str, Any]:
+        return {"losses": {name: list(losses) for name, losses in self._losses.items()}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._losses = {name: [float(loss) for loss in losses] for name, losses in state["losses"].items()}
+
+    def _observe(self, groups: Sequence[Group]) -> None:
+        found: dict[str, list[float]] = {}
+        for group in groups:
+            found.setdefault(kind(group.task), []).append(_loss(group))
+        for name in sorted(found):
+            self._losses[name] = [*self._losses.get(name, []), float(np.mean(found[name]))][-2 * self.window :]
+
+    def _score(self, losses: Sequence[float]) -> float:
+        before, late = np.array(losses[: self.window]), np.array(losses[self.window :])
+        convergence = late.mean() / max(before.mean(), _LEAST)
+        instability = late.std() / max(late.mean() + before.mean(), _LEAST)
+        return float(convergence + instability)
+
+
+def _loss(group: Group) -> float:
+    """Positive: the share of attempts that failed, and how unlikely replayed tokens are."""
+    own = [1 - success(attempt) for attempt in group.scored if attempt.origin is not Origin.REPLAYED]
+    written = [each for each in group.scored if each.origin is Origin.REPLAYED and each.num_tokens]
+    return float(np.mean([*own, *(-float(LOGPROBS.of(each).mean()) for each in written)] or [0.0]))
 
 
 def recap(

@@ -13,15 +13,75 @@ Acts: fact/used > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from strop.capabilities import Relates
+from strop.concurrency import together
+from strop.environments.data.lookup import world_of
+from strop.environments.skills import skills_of
+from strop.errors import ConfigurationError
 from strop.filter.rewards.skill_used import SkillUsed
-from strop.generate.strategies.memory.skill_chain import SkillChain
+from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
+from strop.roles import Strategy, World
 from strop.run import Run
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Message, Origin, Start, Task, Trajectory
+
+# SAGE's sequential attempts (2512.17102): a task and one of the same scenario, which finds the skills of the first.
+#
+# Reading: a skill is a step of the working, an equation, and is used where the second working has it word for word.
+# Skills stand behind the second question, as the bundled model has seen hints.
+
+
+@dataclass(frozen=True)
+class SkillChain(Strategy):
+    """Each start is a chain of two attempts; positions are compared apart, as the families `first` and `second`.
+
+    The fact `used` of a second attempt is 1 where it used what its first one made, its parent.
+    """
+
+    worlds: tuple[World, ...]
+    most: int = 1  # skills of a first attempt that are kept
+
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise ConfigurationError(f"SkillChain needs most >= 1, got {self.most}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        world = world_of(self.worlds, group.task)
+        if not isinstance(world, Relates):
+            raise ConfigurationError(_unrelated(world))
+        task = world.relative(group.task, starts[0].key)
+        others = [play.another() for _ in starts]  # ids do not depend on who is done first
+        pairs = zip(starts, others, strict=True)
+        chains = await together(self._chain(start, other, task, play) for start, other in pairs)
+        return [attempt for chain in chains for attempt in chain]
+
+    def problems(self, run: Run) -> list[str]:
+        return [_unrelated(world) for world in self.worlds if not isinstance(world, Relates)]
+
+    async def _chain(self, start: Start, other: Start, task: Task, play: Player) -> list[Trajectory]:
+        first = await play(replace(start, family="first"))
+        if not first.is_scored:
+            return [first]
+        kept = skills_of(first.reply)[: self.most]
+        begun = replace(other, messages=_shown(task, kept), family="second", origin=Origin.GUIDED, parent=first.id)
+        second = await play(begun, task=task)
+        second.facts["used"] = float(bool(set(kept) & set(skills_of(second.reply))))
+        return [first, second]
+
+
+def _shown(task: Task, skills: Sequence[str]) -> tuple[Message, ...]:
+    *before, last = task.messages
+    return (*before, replace(last, content=f"{last.content} hint: {' '.join(skills)}")) if skills else task.messages
+
+
+def _unrelated(world: World) -> str:
+    return f"world {world.name} knows no scenarios: it has no method relative(task, key)"
 
 
 def sage_skills(

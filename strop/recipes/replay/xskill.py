@@ -13,15 +13,186 @@ Acts: lessons > 0 and fact/experiences > 0 and fact/skill_words > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from strop.generate.memory.store import Library
-from strop.generate.strategies.memory.skills_and_experiences import SkillsAndExperiences
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.format.think_tags import final_answer
+from strop.errors import ConfigurationError
+from strop.generate.memory.inject import fitting, topic, with_help
+from strop.generate.memory.reflect import reflected, trace
+from strop.generate.memory.store import Change, Lesson, Library, add, lines, tells, used
 from strop.recipes.llm_clients import parse_reflector
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Strategy
 from strop.run import Run
+from strop.success import is_right, success
 from strop.training.advantages.constant import Constant
 from strop.training.losses.reinforce import Reinforce
+from strop.types import Group, Message, Metrics, Start, Task, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# XSkill's two memories (2603.12056): short experiences of what to do where, and one document of skills.
+#
+# Of each group's attempts a critic says what is to be learned, as at most two operations: add an experience, or modify
+# one. What is added and overlaps with an experience by `library.same` is merged with it. When the shelf is full, the
+# closest pairs are merged, too. Skills of a batch of groups are merged into the document at once, and it is shortened
+# when it is too long. Before a task, experiences are found for each of its parts and adapted to it. Readings: what
+# groups of one version learn is merged when the next one begins, by its first group that finds no other at work on
+# that; overlap is of short pieces of text in place of embeddings, between the part and what an experience is about.
+
+EXPERIENCES, SKILL, FRAGMENTS = "experiences", "skill", "fragments"
+_OPERATION = re.compile(r"^(add|modify (\S+)):\s*(.+)$")
+_PARTS = 4  # of a task, most
+_ROUNDS = 3  # of merging where the shelf is full
+
+
+@dataclass
+class SkillsAndExperiences(Strategy):
+    """Attempts read the document and the experiences; where `learns`, both grow by what is said of the attempts."""
+
+    library: Library
+    adviser: Adviser | None = None  # who compares, merges and adapts; None: the policy itself
+    shown: int = 3  # experiences for each part of a task
+    operations: int = 2  # that follow from one group
+    forced: float = 0.6  # overlap from which two experiences are merged where there is no more room
+    words: int = 1000  # of the document, before it is shortened
+    longest: int = 200  # characters of all that stands before a task
+    learns: bool = True
+
+    # by version: the group that merges, none at first; it does so again where it was in flight when a run was killed
+    _firsts: dict[int, int] = field(default_factory=lambda: {0: -1}, init=False, repr=False, compare=False)
+    _made: dict[int, list[Change]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by group
+    _read: dict[int, list[Lesson]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.shown < 1 or self.operations < 1 or self.words < 1:
+            raise ConfigurationError(
+                f"SkillsAndExperiences needs shown, operations and words >= 1, got {self.shown}, {self.operations} "
+                f"and {self.words}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if not self.learns:
+            texts, _ = await replace(self, library=self.library.foreseen()).recalled(group.task, play)
+            return await together(play(with_help(start, group.task, texts)) for start in starts)
+        self.library.catch_up(group.version)
+        is_merging = any(first in self._made for first in self._firsts.values())  # nor twice what is not carried out
+        made = self._made.setdefault(group.number, [])
+        if not is_merging and self._firsts.setdefault(group.version, group.number) == group.number:
+            made += await self.consolidated(play)
+        texts, read = await self.recalled(group.task, play)
+        self._read.setdefault(group.number, []).extend(read)
+        attempts = await together(play(with_help(start, group.task, texts)) for start in starts)
+        made += await self._compared(attempts, await play.score(attempts), play)
+        facts = {"experiences": float(len(read)), "skill_words": float(len(self._document.text.split()))}
+        return [replace(attempt, facts=attempt.facts | facts) for attempt in attempts]
+
+    # ---- reading
+
+    async def recalled(self, task: Task, play: Player) -> tuple[list[str], list[Lesson]]:
+        """What stands before a task, and the experiences it comes from."""
+        asked, known = prompt_of(task), self._document.text
+        if not self.library.on(EXPERIENCES):
+            return fitting([known], self.longest), []
+        parts = lines(await reflected(self.adviser, "subtasks", play, task=asked), _PARTS) or [asked]
+        topics = [topic(replace(task, messages=(Message("user", part),))) for part in parts]
+        found = [lesson for each in topics for _, lesson in self.library.about(each, EXPERIENCES, self.shown)]
+        read = list({lesson.name: lesson for lesson in found}.values())
+        texts = [lesson.text for lesson in read]
+        said = await reflected(self.adviser, "adapted", play, task=asked, ideas="\n".join(texts))
+        return fitting([known, *(lines(said, len(texts)) or texts)], self.longest), read
+
+    @property
+    def _document(self) -> Lesson:
+        return next(iter(self.library.on(SKILL)), Lesson("", "", SKILL))
+
+    # ---- learning
+
+    async def _compared(
+        self, attempts: Sequence[Trajectory], scores: Sequence[float | None], play: Player
+    ) -> list[Change]:
+        """What a critic says of attempts at one task, as changes."""
+        known = [(attempt, score) for attempt, score in zip(attempts, scores, strict=True) if score is not None]
+        if not known:
+            return []
+        task = attempts[0].task
+        told = "\n".join(f"({'right' if is_right(score) else 'wrong'}) {trace(a)}" for a, score in known)
+        kept = "\n".join(f"{each.name}: {each.text}" for _, each in self.library.about(topic(task), EXPERIENCES, 10))
+        shown = {"task": prompt_of(task), "reply": told}
+        said = await reflected(self.adviser, "experience", play, **shown, ideas=kept)
+        answers = [final_answer(attempt.reply) for attempt, score in known if is_right(score)][:1]
+        found = [_OPERATION.match(line) for line in lines(said, self.operations)]
+        changes = [
+            await self._changed(match, task, play) for match in found if match and not tells(match[3], task, *answers)
+        ]
+        skill = " ".join((await reflected(self.adviser, "skill", play, **shown)).split())
+        if skill and not tells(skill, task, *answers):
+            changes.append(add(skill, "", FRAGMENTS))
+        return [change for change in changes if change is not None]
+
+    async def _changed(self, operation: re.Match[str], task: Task, play: Player) -> Change | None:
+        text = operation[3]
+        if (name := operation[2]) is not None:
+            known = self.library.get(name)
+            return None if known is None else Change("rewrite", replace(known, text=text, support=1))
+        near = self.library.like(text, EXPERIENCES, 1)
+        if not near or near[0][0] < self.library.same:
+            return add(text, topic(task), EXPERIENCES)
+        return await self._merged(near[0][1], Lesson(text, "", EXPERIENCES), play)
+
+    async def _merged(self, one: Lesson, other: Lesson, play: Player) -> Change:
+        """Both as one text under the older name; where nothing is said, the older text."""
+        said = await reflected(self.adviser, "merged", play, ideas=one.text, other=other.text)
+        text = " ".join(said.split())[: self.library.longest] or one.text
+        return Change("rewrite", replace(one, text=text, support=other.support + 1))
+
+    async def consolidated(self, play: Player) -> list[Change]:
+        """Merge the closest where the shelf is full, three times if as many are close, and skills into the document."""
+        scratch, changes = copy.deepcopy(self.library), list[Change]()
+        for _ in range(_ROUNDS if len(scratch.on(EXPERIENCES)) >= scratch.most else 0):
+            pair = scratch.closest(EXPERIENCES)
+            if pair is None or pair[0] < self.forced:
+                break
+            step = [await self._merged(pair[1], pair[2], play), Change("remove", pair[2])]
+            for change in step:
+                scratch.carry_out(change)
+            changes += step
+        return [*changes, *await self._rewritten(play)]
+
+    async def _rewritten(self, play: Player) -> list[Change]:
+        """The document with the fragments of the last batch in it, and no longer than it may be."""
+        fragments, known = self.library.on(FRAGMENTS), self._document
+        if not fragments:
+            return []
+        told = "\n".join(each.text for each in fragments)
+        text = await reflected(self.adviser, "skills", play, ideas=known.text, other=told) or f"{known.text} {told}"
+        if len(text.split()) > self.words:
+            text = await reflected(self.adviser, "shortened", play, ideas=text) or text
+        document = replace(known, text=" ".join(text.split()[: self.words])[: self.library.longest], support=1)
+        return [Change("rewrite", document), *(Change("remove", each) for each in fragments)]
+
+    def observe(self, group: Group) -> None:
+        made, read = self._made.pop(group.number, []), self._read.pop(group.number, [])
+        wins = sum(success(attempt) for attempt in group.scored)
+        self.library.propose(group, [*(used(lesson, len(group.scored), wins) for lesson in read), *made])
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says what the library holds."""
+        return self.library.figures() if self.learns else {}
+
+    def state(self) -> dict[str, Any]:
+        return {"firsts": [list(each) for each in self._firsts.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._firsts = {int(version): int(number) for version, number in state["firsts"]}
 
 
 def xskill(

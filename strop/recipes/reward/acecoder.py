@@ -15,21 +15,113 @@ Acts: reward/passed_tests > 0 and credit > 0 with warmup_steps=0, model=CODER
 
 from __future__ import annotations
 
-from strop.environments.code_execution import Trials
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from strop.concurrency import together
+from strop.environments.code_execution import Trials, cases_of, program_in
+from strop.environments.judging.verdict import BAD, GOOD
+from strop.errors import ConfigurationError
 from strop.filter.rewards.reward_model import Scored
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.engines.select_engine import engine_on
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
+from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.program_pairs import ProgramPairs
+from strop.generate.strategies.support.forced_reply import Saying
+from strop.generate.verdict_tokens import as_verdict, has_verdict, word_ids
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.preferences.bradley_terry import BradleyTerry
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, IntArray, Start, Trajectory
+
+# AceCoder's pairs (2502.01718): a program that passes many tests against one that passes clearly fewer, but some.
+#
+# Reading: pairs are taken in the order of the winners' pass rates, then of the losers', equal ones in the order of the
+# attempts.
+
+_ROUNDING = 1e-9  # 1 - 0.6 is a little less than 0.4
+
+
+@dataclass(frozen=True)
+class PassRatePairs:
+    """The better passes at least `least` of the tests and `gap` more than the other, which passes some.
+
+    A loser that passes nothing crashes, as a rule, and teaches nothing. Equal programs count once.
+    """
+
+    least: float = 0.8  # share of tests that a winner passes
+    gap: float = 0.4  # by which it passes more than the loser
+    most: int = 3  # pairs of one task
+
+    def __post_init__(self) -> None:
+        if not (0 < self.gap <= self.least <= 1 and self.most >= 1):
+            raise ConfigurationError(
+                f"pairs need 0 < gap <= least <= 1 and most >= 1, got {self.gap:g}, {self.least:g} and {self.most}"
+            )
+
+    def __call__(self, programs: Sequence[str], rates: Sequence[float]) -> list[tuple[int, int]]:
+        """Places of winner and loser of each pair."""
+        once = [place for place, text in enumerate(programs) if text not in programs[:place]]
+        ranked = sorted(once, key=lambda place: -rates[place])
+        found = [
+            (winner, loser)
+            for above, winner in enumerate(ranked)
+            for loser in ranked[above + 1 :]
+            if self.is_pair(rates[winner], rates[loser])
+        ]
+        return found[: self.most]
+
+    def is_pair(self, better: float, worse: float) -> bool:
+        is_clear = better - worse >= self.gap - _ROUNDING
+        return better >= self.least - _ROUNDING and is_clear and worse > 0
+
+
+# AceCoder's reward model (2502.01718): programs that the model writes make pairs by the tests they pass, and verdicts
+# on both are recited.
+
+
+@dataclass
+class ProgramPairs(Strategy):
+    """Two verdicts of one token for each pair, a family of their own; the winner's is paid 1, the loser's 0.
+
+    The reference writes the programs, since the policy becomes the reward model: that needs the engine `WithReference`.
+    Programs are made and not brought. A task without a pair brings nothing.
+    """
+
+    pairs: PassRatePairs = field(default_factory=PassRatePairs)
+    trials: Trials = field(default_factory=Trials)
+    _ids: IntArray | None = field(default=None, init=False, repr=False, compare=False)
+
+    def meet(self, policy: Policy) -> None:
+        self._ids = word_ids(policy.template)
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        made = await together(play(replace(start, voice=REFERENCE)) for start in starts)
+        counted = [attempt for attempt in made if attempt.is_scored]
+        tried = await together(self.trials.of(attempt.reply, cases_of(group.task)) for attempt in counted)
+        programs = [program_in(attempt.reply).text for attempt in counted]
+        chosen = self.pairs(programs, [trial.share for trial in tried])
+        told = [
+            (counted[place].reply, word, f"pair {number}")
+            for number, pair in enumerate(chosen)
+            for place, word in zip(pair, (GOOD, BAD), strict=True)
+        ]
+        begun = [
+            (play.another(family=family), Saying(word, float(word == GOOD), reply)) for reply, word, family in told
+        ]
+        said = await together(play(start, agent) for start, agent in begun)
+        # a pair of which one has no room for its verdict in the context is none
+        short = {attempt.family for attempt in said if not has_verdict(attempt)}
+        return [as_verdict(attempt, self._ids) for attempt in said if attempt.family not in short]
 
 
 def acecoder(

@@ -14,22 +14,190 @@ Acts: rating != 1000 and kept_share < 1 and margin != 0 with imitated=1
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from strop.filter.gates.lost_fights import LostFights
-from strop.filter.rewards.judged.fights import Fights
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.concurrency import together
+from strop.errors import AdviserError, ConfigurationError
+from strop.filter.judges.pairwise_criteria import compared
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.strategies.arena import Arena
+from strop.generate.interfaces import Player
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
-from strop.roles import Agent, Loss
+from strop.roles import Adviser, Agent, Gate, Loss, Reward, Strategy
 from strop.run import Run
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Origin, Start, Trajectory, Verdict
+
+# Arena Learning's data (2407.10627): the fights that the policy lost, and nothing else.
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class LostFights(Gate):
+    """Keep families of two in which the rival beat the policy: both, the winner first, or the winner alone."""
+
+    winner_only: bool = False  # for imitation
+
+    def __call__(self, group: Group) -> Verdict:
+        families: dict[str, list[Trajectory]] = {}
+        for attempt in group.scored:
+            families.setdefault(attempt.family, []).append(attempt)
+        lost = [both for each in families.values() if (both := _lost(each))]
+        if not lost:
+            return Verdict(None, f"none of {len(families)} fights was lost")
+        kept = [attempt for both in lost for attempt in (both[:1] if self.winner_only else both)]
+        return Verdict(replace(group, trajectories=kept), f"lost {len(lost)} of {len(families)} fights")
+
+
+def _lost(family: list[Trajectory]) -> list[Trajectory]:
+    """The rival and the policy's attempt, where the first won; a tie is no loss."""
+    rivals = [each for each in family if each.origin is Origin.TEACHER]
+    own = [each for each in family if each.origin is not Origin.TEACHER]
+    if len(rivals) != 1 or len(own) != 1 or rivals[0].reward <= own[0].reward + _ROUNDING:
+        return []
+    return [*rivals, *own]
+
+
+# Ratings from fights by maximum likelihood: P(i beats j) = 1 / (1 + 10^((R_j - R_i) / 400)).
+#
+# One tie is added to every two who fought, or a player without a loss would be rated infinite.
+
+_SCALE = 400.0  # tenfold odds
+_ROUNDS = 10_000
+_ENOUGH = 1e-12
+
+
+def ratings(wins: NDArray[np.float64], anchor: int = 0, at: float = 1000.0) -> list[float]:
+    """Of each player; `wins[i, j]` is how often i beat j, a tie one half each; the anchor's rating is `at`: [K, K]."""
+    fought = (wins + wins.T > 0).astype(np.float64)  # [K, K]
+    held = wins + fought / 2
+    played, won = held + held.T, held.sum(1)
+    strength = np.ones(len(wins))
+    for _ in range(_ROUNDS):  # Zermelo's iteration, which rises to the one maximum
+        share = (played / (strength[:, None] + strength[None, :])).sum(1)
+        after = np.where(share > 0, won / np.maximum(share, 1e-300), strength)
+        after /= np.exp(np.log(after).mean())
+        is_done = np.abs(after - strength).max() < _ENOUGH
+        strength = after
+        if is_done:
+            break
+    return [at + _SCALE * math.log10(each / strength[anchor]) for each in strength.tolist()]
+
+
+def chance(rating: float, other: float) -> float:
+    """That one of this rating beats the other."""
+    return 1 / (1 + 10 ** ((other - rating) / _SCALE))
+
+
+# Who wins a fight (2407.10627): a judge compares both replies in both orders; where it splits, nobody does.
+
+
+@dataclass(frozen=True)
+class Fights(Reward):
+    """1 for the winner, 0 for the loser, 1/2 each for a tie; families of two fight, and others have no reward."""
+
+    judge: Adviser  # who compares two replies
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
+    is_relative: ClassVar[bool] = True
+
+    async def __call__(self, group: Group) -> list[float]:
+        families: dict[str, list[Trajectory]] = {}
+        for attempt in group.trajectories:
+            families.setdefault(attempt.family, []).append(attempt)
+        pairs = [both for both in families.values() if len(both) == 2]
+        found = await asyncio.gather(*(self._share(*both) for both in pairs), return_exceptions=True)
+        errors = [each for each in found if isinstance(each, BaseException)]
+        other = [each for each in errors if not isinstance(each, AdviserError)]
+        if other or (errors and len(errors) == len(found)):
+            raise (other or errors)[0]
+        marks = {attempt.id: math.nan for attempt in group.trajectories}
+        for (first, second), share in zip(pairs, found, strict=True):
+            if not isinstance(share, BaseException):
+                marks |= {first.id: share, second.id: 1 - share}
+        return [marks[attempt.id] for attempt in group.trajectories]
+
+    async def _share(self, first: Trajectory, second: Trajectory) -> float:
+        return 0.5 if first.reply == second.reply else await compared(first.task, first.reply, second.reply, self.judge)
+
+
+# Arena Learning's fights (2407.10627): for each of the policy's attempts one by a stronger model at the same task.
+#
+# Its rating against all rivals is by Bradley-Terry, the first rival standing at 1000.
+
+FIGHT = "fight-"  # before a fight's number: the family of both who fight
+_RIVAL = "rival"  # the fact of who the other one was
+
+
+@dataclass
+class Arena(Strategy):
+    """The first half of the starts is the policy's, the second the rivals' in turn; each pair is a family."""
+
+    rivals: tuple[Agent, ...]
+
+    # by rival: fights that the policy won and lost, a tie one half each
+    _won: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _lost: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.rivals:
+            raise ConfigurationError("Arena needs at least 1 rival, got 0")
+        self._won, self._lost = [0.0] * len(self.rivals), [0.0] * len(self.rivals)
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        half = len(starts) // 2
+        if len(starts) != 2 * half or not half:
+            raise ConfigurationError(f"Arena pairs attempts: need an even number per group, got {len(starts)}")
+        named = [replace(each, family=f"{FIGHT}{number % half}") for number, each in enumerate(starts)]
+        made = await together(
+            [*(play(start) for start in named[:half]), *(self._rival(n, s, play) for n, s in enumerate(named[half:]))]
+        )
+        return [attempt for attempt in made if attempt is not None]
+
+    async def _rival(self, number: int, start: Start, play: Player) -> Trajectory | None:
+        """One who does not answer does not fight."""
+        who = number % len(self.rivals)
+        try:
+            attempt = await play(replace(start, origin=Origin.TEACHER), self.rivals[who])
+        except AdviserError:
+            return None
+        attempt.facts[_RIVAL] = float(who)
+        return attempt
+
+    def observe(self, group: Group) -> None:
+        for attempt in group.scored:
+            if attempt.origin is Origin.TEACHER and _RIVAL in attempt.facts:
+                who = int(attempt.facts[_RIVAL])
+                self._lost[who] += attempt.reward
+                self._won[who] += 1 - attempt.reward
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Over all fights so far."""
+        wins = np.zeros((len(self.rivals) + 1,) * 2)
+        wins[-1, :-1], wins[:-1, -1] = self._won, self._lost
+        total = sum(self._won) + sum(self._lost)
+        return {"rating": ratings(wins)[-1], "fights_lost": sum(self._lost) / total} if total else {}
+
+    def state(self) -> dict[str, Any]:
+        return {"won": self._won, "lost": self._lost}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._won, self._lost = list(state["won"]), list(state["lost"])
+
 
 _JUDGE = "strop.standins.judges.criteria:compared"
 

@@ -13,14 +13,203 @@ Acts: voices > 1 and scored_share > 0 and solution_pay > 0 with steps=1
 
 from __future__ import annotations
 
-from strop.filter.rewards.conversation.interactions import Interactions
-from strop.generate.agents.discussion import Discussion
+import random
+import re
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import ANYTHING, all_of, text_of, verdict
+from strop.filter.paid_text import Paid, Span
+from strop.generate.interfaces import Dialogue
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Adviser, Agent, Environment, Reward
 from strop.run import Run
-from strop.training.advantages.per_voice import PerVoice
+from strop.text.llm_prompt import judgement
+from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, whitened
+from strop.training.arithmetic.turn_returns import token_payments
 from strop.training.losses.clip import Clip
+from strop.training.requirements import Note
+from strop.types import Group, Message, Metrics, Origin, Sampling, Task, Trajectory, Turn
+
+# CoMAS's pay (2510.08529): a solution and the evaluation that looks for its flaws share one point between them.
+#
+# A scorer reads both and says 3 where the solution is right and the evaluation useless, 2 in between, 1 where a fatal
+# error was found. Where its word cannot be read neither of them is a sample: nothing is paid, and nothing marked.
+
+NAME = "scored"  # tokens of turns that were
+_ASKED = (
+    "The reply answers the task, and the other text looks for its flaws. Answer with 3 if the reply is right and the "
+    "other finds nothing, 2 if there is something in both, 1 if the other finds a fatal error."
+)
+_SAMPLING = Sampling(temperature=0.0, max_tokens=8)  # of the scorer
+_SCORE = re.compile(r"\s*(?:score:?\s*)?([1-3])\s*[.]?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Interactions(Reward):
+    """(score - 1) / 2 at the end of a solution, (3 - score) / 2 at the end of its evaluation; turns alternate."""
+
+    scorer: Adviser
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits for its scorer, who has a deadline
+
+    def __call__(self, group: Group) -> Awaitable[Sequence[Paid]]:
+        return all_of(self._paid(attempt) for attempt in group.trajectories)
+
+    async def _paid(self, attempt: Trajectory) -> Paid:
+        rounds = list(zip(attempt.turns[0::2], attempt.turns[1::2], strict=False))
+        scores = await all_of(self._score(attempt, solution, evaluation) for solution, evaluation in rounds)
+        found = [(number, score) for number, score in enumerate(scores) if score is not None]
+        paid = [(2 * number, (score - 1) / 2) for number, score in found]
+        paid += [(2 * number + 1, (3 - score) / 2) for number, score in found]
+        return Paid(0.0, tuple(_span(attempt.turns[turn], turn, value) for turn, value in sorted(paid)))
+
+    async def _score(self, attempt: Trajectory, solution: Turn, evaluation: Turn) -> int | None:
+        parts = {"reply": solution.message.content, "other": evaluation.message.content}
+        asked = judgement(_ASKED, task=text_of(attempt.task), **parts)
+        return score_in(await verdict(self.scorer, asked, ANYTHING, _SAMPLING))
+
+
+def score_in(text: str) -> int | None:
+    """1, 2 or 3 and nothing else; None: it cannot be read."""
+    found = _SCORE.fullmatch(text)
+    return int(found.group(1)) if found else None
+
+
+def _span(turn: Turn, number: int, value: float) -> Span:
+    return Span(number, 0, len(turn.message.content), value, name=NAME)
+
+
+# CoMAS's discussion (2510.08529): in each round one agent solves and another looks for flaws in the solution.
+
+
+@dataclass(frozen=True)
+class Discussion(Agent):
+    """`agents` voices of one policy; who speaks next is drawn uniformly, and every word has a context of its own.
+
+    Turns alternate: a solution, then an evaluation of it. Both read what was said in the last `history` rounds; how
+    they were scored is in no history. The world hears the last solution.
+    """
+
+    agents: int = 4  # voices
+    rounds: int = 8  # of an attempt: two for each agent
+    history: int = 2  # rounds that are read
+
+    origin: ClassVar[Origin] = Origin.POLICY
+
+    def __post_init__(self) -> None:
+        if self.agents < 1 or self.rounds < 1 or self.history < 0:
+            raise ConfigurationError(
+                f"Discussion needs agents >= 1, rounds >= 1 and history >= 0, got {self.agents}, {self.rounds} and "
+                f"{self.history}"
+            )
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        if dialogue.turns:
+            raise ConfigurationError(
+                "Discussion begins at the beginning: use a strategy that does not go on from a middle"
+            )
+        await environment.reset(task)
+        stream, said = random.Random(dialogue.key), list[Message]()
+        while len(said) < 2 * self.rounds:
+            read = self._read(task, said)
+            talk = dialogue.aside(read, f"agent {stream.randrange(self.agents)}")
+            if talk.is_cut:
+                break  # what was said does not fit into a context any more
+            said.append(await talk.reply())
+        solutions = said[0::2]
+        paid = (await environment.step(solutions[-1])).reward if solutions else None
+        return () if paid is None else (*[0.0] * (len(said) - 1), paid)
+
+    def _read(self, task: Task, said: list[Message]) -> tuple[Message, ...]:
+        """The task with the last rounds behind its question; an evaluation also reads the solution it is about."""
+        count = 2 * self.history + len(said) % 2
+        words = " ".join(_plain(each) for each in said[len(said) - min(count, len(said)) :])
+        *before, question = task.messages
+        told = f"{question.content} hint: {words}" if words else question.content
+        return (*before, replace(question, content=told))
+
+
+def _plain(message: Message) -> str:
+    return message.content.replace(OPEN, " ").replace(CLOSE, " ").strip()
+
+
+# CoMAS's credit (2510.08529): REINFORCE++ for each agent by itself, over the tokens that were scored.
+
+_SCORED = "span/scored"  # see `filter/span_rewards.py`
+
+
+@dataclass(frozen=True)
+class PerVoice(Advantage):
+    """A_t = (r - kl * sum of log(policy / reference) from t to its turn's end - mean) / (std + epsilon).
+
+    r is what the turn was paid; mean and population std are over all tokens of the draw that one voice wrote in turns
+    that were scored. Those of other turns get 0.
+    """
+
+    kl: float = 0.01  # price of log(policy / reference)
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.kl < 0:
+            raise ConfigurationError(f"PerVoice needs kl >= 0, got {self.kl}")
+
+    @property
+    def needs(self) -> frozenset[Note]:
+        return KL_NOTES if self.kl else frozenset()
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        by_voice: dict[str, list[tuple[Trajectory, slice, NDArray[np.float64]]]] = {}
+        for attempt in (each for group in groups for each in group.scored):
+            attempt.credit(0.0)
+            for turn, tokens, returns in self._turns(attempt):
+                by_voice.setdefault(turn.sampling.voice, []).append((attempt, tokens, returns))
+        for own in by_voice.values():
+            standard = whitened([returns for _, _, returns in own], self.epsilon)
+            for (attempt, tokens, _), credit in zip(own, standard, strict=True):
+                assert attempt.advantages is not None
+                attempt.advantages[tokens] = credit
+
+    def _turns(self, attempt: Trajectory) -> list[tuple[Turn, slice, NDArray[np.float64]]]:
+        """Each turn that was scored, where its tokens stand, and what they return."""
+        paid, price = token_payments(attempt), kl_payments(attempt, self.kl)
+        found, first = [], 0
+        for turn in attempt.turns:
+            tokens = slice(first, first := first + len(turn.tokens))
+            if _is_scored(turn) and len(turn.tokens):
+                found.append((turn, tokens, paid[tokens].sum() + price[tokens][::-1].cumsum()[::-1]))
+        return found
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Who spoke, how much of it was scored, and what a solution that was scored is paid."""
+        attempts = [attempt for group in groups for attempt in group.scored]
+        turns = [turn for attempt in attempts for turn in attempt.turns]
+        pays = [pay for attempt in attempts for pay in self._solutions(attempt)]
+        return {
+            "voices": float(len({turn.sampling.voice for turn in turns})),
+            "scored_share": float(np.mean([_is_scored(turn) for turn in turns])) if turns else 0.0,
+            "solution_pay": float(np.mean(pays)) if pays else 0.0,
+        }
+
+    def _solutions(self, attempt: Trajectory) -> list[float]:
+        """What was paid for every other turn from the first on."""
+        paid, ends = token_payments(attempt), np.cumsum([0, *(len(turn.tokens) for turn in attempt.turns)])
+        sums = [float(paid[low:high].sum()) for low, high in pairwise(ends)]
+        return [pay for pay, turn in zip(sums[0::2], attempt.turns[0::2], strict=True) if _is_scored(turn)]
+
+
+def _is_scored(turn: Turn) -> bool:
+    return bool(turn.aux.get(_SCORED, np.zeros(1)).any())
 
 
 def comas(

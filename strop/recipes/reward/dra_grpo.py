@@ -10,12 +10,78 @@ Acts: credit_beside_rewards > 0
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.diversity_adjusted import DiversityAdjusted
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.arithmetic.reshaped_rewards import credit_adjusted
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Trajectory
+
+# DRA-GRPO (2505.09655): a reward is shared among attempts that say the same.
+#
+# Reading: the sum of similarities is over the group, not over what happens to lie on one device; token n-grams stand in
+# for the release's sentence embedding, so that no second model is needed.
+
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class DiversityAdjusted(Advantage):
+    """r' = r / (sum_j s_ij + 1e-6), s the cosine of n-gram counts, itself included; `inner` judges r'.
+
+    Counts have no negative cosine, so the sum is never below 1. A reward of 0 stays 0: diversity among wrong attempts
+    is not paid.
+    """
+
+    inner: Advantage
+    size: int = 2  # of an n-gram; shorter ones count as well
+
+    min_group: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ConfigurationError(f"DiversityAdjusted needs n-grams of size >= 1, got {self.size}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        credit_adjusted(groups, self.rewards, self.inner)
+
+    def rewards(self, group: Group) -> NDArray[np.float64]:
+        """[G]."""
+        rewards = np.array([attempt.reward for attempt in group.scored], dtype=np.float64)
+        return rewards / (self._similarity(group).sum(1) + _EPSILON)  # type: ignore[no-any-return]
+
+    def _similarity(self, group: Group) -> NDArray[np.float64]:
+        """[G, G], 1 on the diagonal."""
+        counts = [self._count(attempt) for attempt in group.scored]
+        names = {name: column for column, name in enumerate(sorted({name for count in counts for name in count}))}
+        table = np.zeros((len(counts), len(names)))
+        for row, count in zip(table, counts, strict=True):
+            row[[names[name] for name in count]] = list(count.values())
+        norms = np.linalg.norm(table, axis=1, keepdims=True)
+        unit = table / np.where(norms > 0, norms, 1.0)
+        similarity: NDArray[np.float64] = unit @ unit.T
+        np.fill_diagonal(similarity, 1.0)  # also of an attempt that wrote nothing
+        return similarity
+
+    def _count(self, attempt: Trajectory) -> Counter[tuple[int, ...]]:
+        """How often each run of up to `size` written tokens occurs, within a turn."""
+        found: Counter[tuple[int, ...]] = Counter()
+        for turn in attempt.turns:
+            tokens = turn.tokens.tolist()
+            for size in range(1, self.size + 1):
+                found.update(tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1))
+        return found
 
 
 def dra_grpo(

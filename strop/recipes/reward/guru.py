@@ -14,13 +14,116 @@ Acts: in_band < 1 with weak=RUN, strong=RUN, world=arithmetic:4
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
-from strop.control.samplers.pass_rate_band import PassRateBand
+import numpy as np
+
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler
 from strop.run import Run
+from strop.storage.ledger import Ledger
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import FilePath, Group, Metrics, Task
+
+# Guru's filter (2506.14965): tasks that a strong model solves at times, and a weak one not always.
+#
+# Rates are those of two former runs. In the release a task without a rate counts as never solved, which drops it in
+# silence; here a task counts once both runs tried it, and the figure `unrated` says how many only one of them did.
+
+
+@dataclass
+class PassRateBand(Sampler):
+    """Those tasks with strong > low and weak < high, each text once, in a new order each time all were drawn."""
+
+    weak: FilePath  # ledger.db of a run of a weak model
+    strong: FilePath  # ledger.db of a run of a strong one, over the same tasks
+    low: float = 1e-5  # a task that the strong model solves no more often cannot be learned
+    high: float = 0.9  # a task that the weak model solves as often teaches nothing
+    seed: int = 0  # of the orders
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    repeats: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < 1 or not 0 < self.high <= 1:
+            raise ConfigurationError(
+                f"PassRateBand needs 0 <= low < 1 and 0 < high <= 1, got {self.low} and {self.high}"
+            )
+
+    def next(self, step: int, belief: Belief) -> Task:
+        tasks, _, _ = self._found
+        if not tasks:
+            raise ConfigurationError(self._nothing)
+        epoch, place = divmod(self._num_drawn, len(tasks))
+        self._num_drawn += 1
+        return tasks[int(np.random.default_rng([self.seed, epoch]).permutation(len(tasks))[place])]
+
+    @cached_property
+    def _found(self) -> tuple[list[Task], int, int]:
+        """The tasks in the band, how many have both rates, and how many only one."""
+        weak, strong = (rates(_history(Path(path))) for path in (self.weak, self.strong))
+        both = [name for name in strong if name in weak]
+        fit = [strong[name][0] for name in both if strong[name][1] > self.low and weak[name][1] < self.high]
+        return (
+            list({prompt_of(task): task for task in reversed(fit)}.values())[::-1],
+            len(both),
+            len(weak.keys() ^ strong.keys()),
+        )
+
+    @property
+    def _nothing(self) -> str:
+        _, rated, unrated = self._found
+        return (
+            f"of {rated} tasks that both {self.weak} and {self.strong} tried ({unrated} only one of them), none is "
+            f"solved there more often than {self.low:g} and here less often than {self.high:g}"
+        )
+
+    def problems(self, run: Run) -> list[str]:
+        missing = [path for path in (self.weak, self.strong) if not Path(path).is_file()]
+        if missing:
+            return [f"{path} does not exist: name the folder of a run" for path in missing]
+        tasks, _, _ = self._found
+        known = {(world.name, world.level) for world in run.worlds}
+        strange = {f"{task.source}:{task.level}" for task in tasks if (task.source, task.level) not in known}
+        return [self._nothing] if not tasks else [f"{name} is no world of this run" for name in sorted(strange)]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says which share of the tasks lies in the band, and how many have only one rate."""
+        tasks, rated, unrated = self._found
+        return {"in_band": len(tasks) / max(rated, 1), "unrated": float(unrated)}
+
+    def state(self) -> dict[str, Any]:
+        return {"num_drawn": self._num_drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn = int(state["num_drawn"])
+
+
+def rates(groups: Iterable[Group]) -> dict[str, tuple[Task, float]]:
+    """How often the policy's own attempts at each task were right, over all of its groups."""
+    seen: dict[str, tuple[Task, float, float]] = {}
+    for group in groups:
+        right, count = successes(group)
+        task, before, among = seen.get(group.task.id, (group.task, 0.0, 0.0))
+        seen[group.task.id] = (task, before + right, among + count)
+    return {name: (task, right / count) for name, (task, right, count) in seen.items() if count}
+
+
+def _history(path: Path) -> list[Group]:
+    ledger = Ledger(path, read_only=True)
+    try:
+        return list(ledger.history())
+    finally:
+        ledger.close()
+
 
 _SIX = "arithmetic:4+countdown:3+compose:1+keyvalue:2+guess:2+drill/gcd:1"
 

@@ -15,17 +15,195 @@ Acts: reward/quality_gained > 0 and reward/inverse_specification < 1 and fact/qu
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from strop.errors import AdviserError, ConfigurationError
+from strop.filter.judges.batch_ask import Lines, all_of, text_of, verdict
+from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
-from strop.filter.rewards.judged.inverse_specification import InverseSpecification
-from strop.filter.rewards.judged.quality_gained import QualityGained
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Reward
 from strop.run import Run
+from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Outcome, Trajectory
+
+# Briefs: what a work was asked to be, told from the task or guessed from the work alone, and how well both agree.
+
+_FORM = "Answer in four lines, as in\ntopic: trade by sea\naudience: students\nsize: 5\nthemes: ports, winds, insurance"
+TOLD = f"What does this task ask for? {_FORM}"
+GUESSED = f"You see a work and not what it was asked to be. What was it? {_FORM}"
+_LINE = re.compile(r"[ \t*-]*(topic|audience|size|themes)[ \t]*:[ \t]*(.*)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_TOPIC, _AUDIENCE, _SIZE, _THEMES = 0.40, 0.25, 0.15, 0.20
+_CONTAINED, _OVERLAP = 0.7, 0.4  # for an audience that is part of the other, and for words in common
+_EASE = 1.5  # two thirds of the themes are enough
+
+
+@dataclass(frozen=True)
+class Commission:
+    """What is asked for; empty, or 0, where it is not said."""
+
+    topic: str = ""
+    audience: str = ""
+    size: int = 0
+    themes: str = ""
+
+
+def brief_in(text: str) -> Commission | None:
+    """The brief of an answer; None: it says nothing of one."""
+    found = [_LINE.fullmatch(line.rstrip()) for line in text.splitlines()]
+    said = {each.group(1).lower(): each.group(2).strip() for each in found if each}
+    if not any(said.values()):
+        return None
+    size = re.fullmatch(r"(\d{1,6})\b.*", said.get("size", ""))
+    return Commission(
+        said.get("topic", ""), said.get("audience", ""), int(size[1]) if size else 0, said.get("themes", "")
+    )
+
+
+async def brief_of(adviser: Adviser, wanted: str, **shown: str) -> Commission:
+    """What an adviser says of the task, or of the reply; nothing that can be read is no brief."""
+    said = await verdict(adviser, judgement(wanted, **shown), Lines(_LINE))
+    if (found := brief_in(said)) is None:
+        raise AdviserError(f"need a brief with topic, audience, size and themes, got {said[:80]!r}")
+    return found
+
+
+def agreement(true: Commission, guess: Commission) -> float:
+    """From 0 to 1: words of the topic found again, the audience, the size, and two thirds of the themes' words."""
+    return (
+        _TOPIC * _recall(true.topic, guess.topic)
+        + _AUDIENCE * _same_audience(true.audience, guess.audience)
+        + _SIZE * (min(true.size, guess.size) / max(true.size, guess.size, 1))
+        + _THEMES * min(1.0, _EASE * _recall(true.themes, guess.themes))
+    )
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
+
+
+def _recall(true: str, guess: str) -> float:
+    wanted = _words(true)
+    return len(wanted & _words(guess)) / len(wanted) if wanted else 0.0
+
+
+def _same_audience(true: str, guess: str) -> float:
+    """An audience that nobody named is contained in every other, and still no match."""
+    one, other = true.lower().strip(), guess.lower().strip()
+    if not one or not other:
+        return 0.0
+    if one == other:
+        return 1.0
+    both = _words(one) | _words(other)
+    shared = len(_words(one) & _words(other)) / max(len(both), 1)
+    return _CONTAINED if one in other or other in one else _OVERLAP * shared
+
+
+# Inverse specification (2603.16839): who sees the work alone guesses what it was asked to be; the closer, the better.
+
+
+@dataclass(frozen=True)
+class InverseSpecification(Reward):
+    """0.40 topic + 0.25 audience + 0.15 size + 0.20 themes, each from 0 to 1; a guess that says nothing is none.
+
+    The guesser is shown the last reply and nothing of the task; a reply without a word earns 0.
+    """
+
+    writer: Adviser  # who says what the task asks for
+    guesser: Adviser  # who guesses it from the reply alone
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+
+    async def __call__(self, group: Group) -> list[float]:
+        if not group.trajectories:
+            return []
+        true = await brief_of(self.writer, TOLD, task=text_of(group.task))
+        return await all_of(self._mark(attempt, true) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory, true: Commission) -> float:
+        if not attempt.reply.strip():
+            return 0.0
+        return agreement(true, await brief_of(self.guesser, GUESSED, reply=attempt.reply))
+
+
+# Quality gained by each turn (2603.16839): what a work is worth after a turn minus what it was worth before.
+#
+# Reading: a component that fails fails the attempt, where the release scores it 0 and lets it weigh. A turn failed
+# where the world answered with an error; the last one of an attempt that finished has finished the work.
+
+_WORKED, _FAILED, _FINISHED = 0.01, -0.02, 0.1  # beside the quality, for each turn
+
+
+@dataclass(frozen=True)
+class QualityGained(Reward):
+    """Pays Q(after turn k) - Q(before) at the end of turn k, Q the weighted mean of `components`, and a little beside.
+
+    The gains add up to the quality of the whole attempt, for it begins with nothing.
+    """
+
+    components: tuple[Reward, ...]  # each from 0 to 1; their weights are those of the mean
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where its components are
+
+    def __post_init__(self) -> None:
+        if not self.components or not all(each.weight > 0 for each in self.components):
+            raise ConfigurationError(f"QualityGained needs components with weights > 0, got {self.components}")
+
+    async def __call__(self, group: Group) -> list[Paid]:
+        return [await self._mark(group, attempt) for attempt in group.trajectories]
+
+    async def _mark(self, group: Group, attempt: Trajectory) -> Paid:
+        cut = [_until(attempt, count) for count in range(1, len(attempt.turns) + 1)]
+        worth = await self._quality(replace(group, trajectories=cut)) if cut else []
+        attempt.facts["quality"] = worth[-1] if worth else 0.0
+        gains = [after - before for before, after in zip([0.0, *worth], worth, strict=False)]
+        spans = [
+            Span(number, 0, len(turn.message.content), gain + _beside(attempt, number))
+            for number, (turn, gain) in enumerate(zip(attempt.turns, gains, strict=True))
+        ]
+        written = [span for span in spans if len(attempt.turns[span.turn].whole)]
+        return Paid(sum(span.value for span in spans if span not in written), tuple(written))
+
+    async def _quality(self, group: Group) -> list[float]:
+        """Of each attempt of a group."""
+        told = [(each.weight, await _marks(each, group)) for each in self.components]
+        total = sum(weight for weight, _ in told)
+        return [
+            sum(weight * marks[place] for weight, marks in told) / total for place in range(len(group.trajectories))
+        ]
+
+
+def _until(attempt: Trajectory, count: int) -> Trajectory:
+    """The first turns alone; what is noted about them is not noted about the whole."""
+    return replace(attempt, turns=attempt.turns[:count], turn_rewards=attempt.turn_rewards[:count], facts={})
+
+
+async def _marks(component: Reward, group: Group) -> Sequence[float]:
+    returned = component(group)
+    marks = await returned if inspect.isawaitable(returned) else returned
+    return [mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark for mark in marks]
+
+
+def _beside(attempt: Trajectory, number: int) -> float:
+    """For a turn that worked, failed, or finished the work."""
+    if number + 1 == len(attempt.turns):
+        return _FINISHED if attempt.outcome is Outcome.FINISHED else _FAILED
+    said = " ".join(message.content for message in attempt.turns[number + 1].told)
+    return _FAILED if said.lower().lstrip().startswith("error") else _WORKED
+
 
 _RULES = "strop.standins.judges.inverse_spec"
 

@@ -13,14 +13,73 @@ Acts: reward/rubric_wins > 0 and fact/decided > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.judged.rubric_wins import RubricWins
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from strop.errors import AdviserError
+from strop.filter.judges.pairwise_criteria import compared
+from strop.filter.reward_values import plain_marks
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group
+
+# OpenRS's reward (2602.14069): the share of siblings that an attempt beats by a rubric made from their differences.
+#
+# Its use in training is told in an abstract only; read plainly, it is the win rate within the group, a tie counting
+# half. Who alone passes the programmed check wins without a judge.
+
+_PASSED = 1.0 - 1e-9
+
+
+@dataclass(frozen=True)
+class RubricWins(Reward):
+    """Mean over known comparisons: 1 for a win in both orders, 0 for a loss in both, else 1/2; none: no reward."""
+
+    judge: Adviser  # who compares two replies, in both orders
+    check: Reward | None = None  # a program: who alone reaches 1 has won
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its judge does the work
+    is_relative: ClassVar[bool] = True
+
+    async def __call__(self, group: Group) -> list[float]:
+        pairs = list(combinations(range(len(group.trajectories)), 2))
+        passed = [mark >= _PASSED for mark in plain_marks(self, self.check, group)] if self.check else []
+        works = (self._first_share(group, one, other, passed) for one, other in pairs)
+        found = _known(await asyncio.gather(*works, return_exceptions=True))
+        shares: list[list[float]] = [[] for _ in group.trajectories]
+        for (one, other), share in zip(pairs, found, strict=True):
+            if share is not None:
+                shares[one].append(share)
+                shares[other].append(1 - share)
+        for attempt, known in zip(group.trajectories, shares, strict=True):
+            attempt.facts["decided"] = sum(share != 0.5 for share in known) / max(len(known), 1)
+        return [sum(known) / len(known) if known else math.nan for known in shares]
+
+    async def _first_share(self, group: Group, one: int, other: int, passed: Sequence[bool]) -> float:
+        first, second = group.trajectories[one].reply, group.trajectories[other].reply
+        if passed and passed[one] != passed[other]:
+            return float(passed[one])
+        return 0.5 if first == second else await compared(group.task, first, second, self.judge)
+
+
+def _known(found: Sequence[float | BaseException]) -> list[float | None]:
+    """A judge may fail at some pairs; where it fails at all of them, or something else does, that is raised."""
+    errors = [each for each in found if isinstance(each, BaseException)]
+    other = [each for each in errors if not isinstance(each, AdviserError)]
+    if other or (errors and len(errors) == len(found)):
+        raise (other or errors)[0]
+    return [None if isinstance(each, BaseException) else each for each in found]
 
 
 def openrs(

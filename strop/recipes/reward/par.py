@@ -13,23 +13,61 @@ Acts: reward/preferred != 0.5 and kept_share < 1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from strop.concurrency import together
 from strop.control.budgets.fixed import Fixed
-from strop.filter.gates.own_only import OwnOnly
+from strop.errors import ConfigurationError
 from strop.filter.rewards.env_check import Checked
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.preferred import Preferred
 from strop.filter.rewards.reward_model import Scored
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
 from strop.generate.reward_model import RewardModel
-from strop.generate.strategies.few_references import FewReferences
 from strop.models.names import model_folder
 from strop.recipes.setting import Setting
+from strop.roles import Gate, Strategy
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
+from strop.types import Group, Origin, Start, Trajectory, Verdict
+
+# Let go of attempts that only served to compare with.
+
+
+@dataclass(frozen=True)
+class OwnOnly(Gate):
+    """All attempts but those of origin TEACHER."""
+
+    def __call__(self, group: Group) -> Verdict:
+        kept = [attempt for attempt in group.scored if attempt.origin is not Origin.TEACHER]
+        if not kept:
+            return Verdict(None, f"none of {len(group.scored)} attempts is the policy's own")
+        reason = f"{len(kept)} of {len(group.scored)} attempts are the policy's own"
+        return Verdict(replace(group, trajectories=kept), reason)
+
+
+# Some attempts by the model that training began with, at the same task, for rewards that compare with it.
+
+
+@dataclass(frozen=True)
+class FewReferences(Strategy):
+    """The last `count` attempts of a group are the reference's, TEACHER; needs the engine `WithReference`."""
+
+    count: int = 1
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        own = len(starts) - self.count
+        if own < 1 or self.count < 1:
+            raise ConfigurationError(f"{self.count} of {len(starts)} attempts are the reference's, need 1 of each")
+        theirs = [replace(each, voice=REFERENCE, origin=Origin.TEACHER) for each in starts[own:]]
+        return await together(play(start) for start in (*starts[:own], *theirs))
 
 
 def par(

@@ -13,13 +13,26 @@ Acts: fact/good_lines < 1 and line_labels > 0 and value_grad_norm > 0 with warmu
 
 from __future__ import annotations
 
-from strop.environments.code_execution import Trials
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from strop.concurrency import together
+from strop.environments.code_execution import Trials, cases_of
+from strop.errors import ConfigurationError
+from strop.filter.judges.code_lines import LABEL, label_row, lines_in
 from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.generate.strategies.rewritten_lines import RewrittenLines
+from strop.generate.interfaces import Dialogue, Player
+from strop.generate.policy import Policy
+from strop.generate.turn_ops import noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Agent, Environment, Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
@@ -28,6 +41,95 @@ from strop.training.losses.reinforce import Reinforce
 from strop.training.values.critic import Critic
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
+from strop.types import Group, Message, Origin, Start, Task, Trajectory
+
+# What a teacher does to one line of a program (2502.01715): another spelling of it, or a small mistake; rules here.
+#
+# Whether a program still does what it should is for tests to say: some mistakes change nothing.
+
+_NUMBER = re.compile(r"\d+")
+_SUM = re.compile(r"\bx([+*])(\d+)")
+_WORKED = re.compile(r"(return |x=)(.+)")
+_SWAPPED = {"+": "-", "-": "+", "*": "+", "%": "*", ">": "<"}
+_SIGN = re.compile(r"(?<=[xi])[+\-*%>](?=\d)")
+
+
+def refactored(line: str, stream: random.Random) -> str:
+    """Another spelling that means the same."""
+    turned = _SUM.sub(r"\2\1x", line, count=1)
+    bracketed = _WORKED.sub(r"\1(\2)", line, count=1)
+    return stream.choice([each for each in (turned, bracketed) if each != line] or [line])
+
+
+def mutated(line: str, stream: random.Random) -> str:
+    """A number or an operation that is another one; a line with neither does nothing at all."""
+    ways: list[Callable[[str], str]] = []
+    if _NUMBER.search(line):
+        ways.append(lambda text: _NUMBER.sub(lambda found: str(int(found.group()) + 1), text, count=1))
+    if _SIGN.search(line):
+        ways.append(lambda text: _SIGN.sub(lambda found: _SWAPPED[found.group()], text, count=1))
+    if not ways and _WORKED.search(line):
+        ways.append(lambda text: _WORKED.sub(r"\1x", text, count=1))
+    return stream.choice(ways)(line) if ways else line
+
+
+def rewritten(program: str, key: int) -> tuple[str, int]:
+    """The program with one line behind its head rewritten, and the number of that line; half of them by a mistake."""
+    stream = random.Random(key)
+    lines = program.split("\n")
+    at = stream.randrange(1, len(lines))
+    lines[at] = (mutated if stream.random() < 0.5 else refactored)(lines[at], stream)
+    return "\n".join(lines), at + 1
+
+
+# Labels for lines of known programs (2502.01715): a teacher rewrites one line, and running it says what that did.
+#
+# Readings, since only the abstract was found: the line is good where all tests still pass and bad where they do not.
+# What stands before it is good; what stands behind a bad line has no label.
+
+_GOOD = "good_lines"
+
+
+@dataclass(frozen=True)
+class Recite(Agent):
+    """Says this text, whatever the task, and hears what the world pays for it."""
+
+    text: str
+    origin: ClassVar[Origin] = Origin.TEACHER
+
+    async def attempt(self, task: Task, dialogue: Dialogue, environment: Environment) -> tuple[float, ...]:
+        await environment.reset(task)
+        dialogue.say(message := Message("assistant", self.text))
+        return ((await environment.step(message)).reward or 0.0,)
+
+
+@dataclass
+class RewrittenLines(Strategy):
+    """Each attempt is the task's own program with one line rewritten, and bears labels of its lines in `Turn.aux`."""
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        known = cases_of(group.task).solution
+        told = [rewritten(known, start.key) for start in starts]
+        made = await together(play(start, Recite(text)) for start, (text, _) in zip(starts, told, strict=True))
+        return [self._labelled(attempt, number) for attempt, (_, number) in zip(made, told, strict=True)]
+
+    def _labelled(self, attempt: Trajectory, number: int) -> Trajectory:
+        if self._policy is None:
+            raise ConfigurationError("RewrittenLines does not know where tokens end: call meet(policy) first")
+        if not attempt.is_scored:
+            return attempt
+        has_passed = is_right(sum(attempt.turn_rewards))
+        lines = [line.number for line in lines_in(attempt.reply)]
+        labels = {each: 1.0 for each in lines if has_passed or each < number}
+        labels |= {number: 1.0 if has_passed else -1.0} if number in lines else {}
+        row = label_row(labels, attempt.reply, self._policy.template.places(attempt.turns[-1].whole))
+        good = sum(label > 0 for label in labels.values()) / max(len(labels), 1)
+        return replace(attempt, turns=noted(attempt.turns, LABEL, row), facts=attempt.facts | {_GOOD: good})
 
 
 def prlcoder(

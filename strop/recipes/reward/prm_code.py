@@ -14,20 +14,107 @@ Acts: fact/completed_places > 0 and line_labels > 0 and value_grad_norm > 0 with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from strop.concurrency import together
 from strop.environments.code_execution import Trials
+from strop.errors import ConfigurationError
+from strop.filter.judges.code_lines import LABEL, label_row, last_tokens, lines_in
 from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.generate.strategies.first_bad_line import FirstBadLine
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
+from strop.generate.turn_ops import cut, given, noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
-from strop.training.values.begun_critic import BegunCritic
+from strop.training.values.critic import Critic
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
+from strop.types import FilePath, Group, Origin, Start, Trajectory
+
+# Labels for lines of sampled programs (2410.17621): good as long as some completion of the lines so far passes.
+#
+# Once no completion passes, none of longer beginnings does, so the first bad line is found by halving: a program of n
+# lines is completed `samples` times at no more than log2(n) places, rounded up. Readings: no line at all is good, and a
+# program that failed is bad as a whole. Completions are made and not brought: their tokens count, nobody learns them.
+
+_PLACES, _GOOD = "completed_places", "good_lines"
+
+
+@dataclass
+class FirstBadLine(Strategy):
+    """Plain attempts of one reply, each with labels of its lines in `Turn.aux`."""
+
+    samples: int = 4  # completions of a beginning; too few call what can be mended bad
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ConfigurationError(f"FirstBadLine needs samples >= 1, got {self.samples}")
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        made = await together(play(start) for start in starts)
+        return [await self._labelled(attempt, play) for attempt in made]
+
+    async def _labelled(self, attempt: Trajectory, play: Player) -> Trajectory:
+        if self._policy is None:
+            raise ConfigurationError("FirstBadLine does not know where tokens end: call meet(policy) first")
+        lines = lines_in(attempt.reply)
+        if not attempt.is_scored or not lines:
+            return attempt
+        ends = self._policy.template.places(attempt.turns[-1].whole)
+        tokens = last_tokens(lines, ends)
+        bad, places = len(lines), 0  # lines before number `bad` are good
+        if not _has_passed(attempt):
+            good, bad = 0, len(lines) - 1
+            while good < bad:
+                middle = (good + bad) // 2
+                places += 1
+                if await self._can_pass(attempt, tokens[middle] + 1, play):
+                    good = middle + 1
+                else:
+                    bad = middle
+        labels = {line.number: 1.0 if place < bad else -1.0 for place, line in enumerate(lines)}
+        row = label_row(labels, attempt.reply, ends, attempt.turns[-1].given)
+        facts = {_PLACES: float(places), _GOOD: bad / len(lines)}
+        return replace(attempt, turns=noted(attempt.turns, LABEL, row), facts=attempt.facts | facts)
+
+    async def _can_pass(self, attempt: Trajectory, size: int, play: Player) -> bool:
+        """Whether any completion of so many tokens passes; what the world failed says nothing."""
+        begun = given(cut(attempt.turns, size))
+        starts = [play.another(turns=begun, origin=Origin.BRANCHED, parent=attempt.id) for _ in range(self.samples)]
+        return any(_has_passed(each) for each in await together(play(start) for start in starts))
+
+
+def _has_passed(attempt: Trajectory) -> bool:
+    return attempt.is_scored and is_right(sum(attempt.turn_rewards))
+
+
+# A critic that begins as another run's value model (2410.17621): what judged lines says at first what to expect.
+
+
+@dataclass
+class BegunCritic(Critic):
+    """PPO's critic with the weights of `checkpoints/step-N/values` of another run; empty: as any critic begins."""
+
+    folder: FilePath = ""
+
+    def open(self, model: Path, seed: int) -> None:
+        super().open(model, seed)
+        if self.folder:
+            self._ready().model.load(Path(self.folder) / "critic_weights.safetensors")
 
 
 def prm_code(

@@ -14,13 +14,40 @@ Acts: hidden_share > 0 and reward/thought_blind > 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.like_answer import LikeAnswer
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
 from strop.filter.rewards.thought_blind import ThoughtBlind
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
+from strop.roles import Reward
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group
+
+# A stand-in for a model of preferences: it likes texts that say what the answer says, and nothing else.
+#
+# It reads the whole text that it is shown, as a reward model does, so one that says more than the answer is liked less.
+
+
+@dataclass(frozen=True)
+class LikeAnswer(Reward):
+    """Twice the letters that the last reply and the task's answer have in common, by all letters of both: 0 to 1."""
+
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [likeness(attempt.reply, attempt.task.answer) for attempt in group.trajectories]
+
+
+def likeness(one: str, other: str) -> float:
+    """Order does not count, blanks at the ends neither."""
+    first, second = Counter(one.strip()), Counter(other.strip())
+    return 2 * (first & second).total() / max(first.total() + second.total(), 1)
 
 
 def rlmt(

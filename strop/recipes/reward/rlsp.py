@@ -15,24 +15,89 @@ Acts: reward/search_effort < 0 and credit_within > 0 and warmup/nll > 0 with tau
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError, nearest
+from strop.filter.judges.batch_ask import NUMBER, all_of, text_of, verdict
+from strop.filter.judges.checklist_items import score_in
 from strop.filter.rewards.graded_answer import GradedAnswer
-from strop.filter.rewards.judged.judged_effort import JudgedEffort
-from strop.filter.rewards.search_effort import SearchEffort
 from strop.generate.agents.behavior_injection import Injected
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
-from strop.roles import Reward
+from strop.roles import Adviser, Reward
 from strop.run import Run
+from strop.text.llm_prompt import judgement
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.values.critic import Critic
+from strop.types import Group, Trajectory
+
+# RLSP's reward for search (2502.06773): a judge grades effort and originality, whether or not the answer is right.
+#
+# The release pays 0.5 where its judge fails; here such an attempt has no reward, as with every other judge.
+
+ASKED = (
+    "How much effort and originality does the reply show in its search for an answer, from 0 (none) to 100? It does "
+    "not matter whether it is right. Answer with the number."
+)
+
+
+@dataclass(frozen=True)
+class JudgedEffort(Reward):
+    """What the judge says of each attempt, from 0 to 1; an answer without a number is no reward."""
+
+    judge: Adviser
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+
+    async def __call__(self, group: Group) -> list[float]:
+        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory) -> float:
+        asked = judgement(ASKED, task=text_of(attempt.task), reply=attempt.reply)
+        score = score_in(await verdict(self.judge, asked, NUMBER))
+        return math.nan if score is None else score / 100
+
+
+# RLSP's push towards search (2502.06773), where nobody is asked: a price on short working that vanishes as it grows.
+#
+# It is no bonus per token: doubling the working of n tokens earns price / (2n), less and less.
+
+_CHARACTERS = 4  # of a token, as released
+
+
+@dataclass(frozen=True)
+class SearchEffort(Reward):
+    """-price / n, n being a fourth of the characters before the answer and at least `least`."""
+
+    price: float = 1000.0  # as released, for working of thousands of tokens
+    least: float = 1.0  # tokens that the shortest working counts as, or the price would have no bound
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.price < 0 or self.least <= 0:
+            raise ConfigurationError(f"SearchEffort needs price >= 0 and least > 0, got {self.price} and {self.least}")
+
+    def __call__(self, group: Group) -> list[float]:
+        lengths = [len(_working(attempt.reply)) / _CHARACTERS for attempt in group.trajectories]
+        return [-self.price / max(length, self.least) for length in lengths]
+
+
+def _working(reply: str) -> str:
+    """What stands before the answer; a reply that never comes to one is all working."""
+    before, closed, _ = reply.rpartition(CLOSE)
+    return before if closed else reply
+
 
 _FORMS = ("length", "judge")
 _RULE = "strop.standins.judges.effort:effort"

@@ -14,19 +14,145 @@ Acts: fact/feedback < 1 and credit_within > 0 and teacher/nll > 0 with warmup_st
 
 from __future__ import annotations
 
-from strop.environments.code_execution import Trials
-from strop.filter.rewards.unit_test_feedback import UnitTestFeedback
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from strop.environments.code_execution import Finding, Program, Trial, Trials, cases_of, program_in
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import all_of
+from strop.filter.paid_text import Paid, Span
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.strategies.greedy_beside import GreedyBeside
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
 from strop.generate.strategies.with_demonstrations import Demonstrated
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Advantage, Reward, Strategy
 from strop.run import Run
-from strop.training.advantages.token_feedback import TokenFeedback
+from strop.training.arithmetic.turn_returns import placed_payments
 from strop.training.losses.among import Among
 from strop.training.losses.likelihood import Likelihood
 from strop.training.losses.reinforce import Reinforce
-from strop.types import Origin
+from strop.types import Group, Origin, Start, Trajectory
+
+# What RLTF (2307.04349) says of a program that was tried: a number for all of it, and the place that is to blame.
+#
+# Readings: what takes too much time, memory or output is a runtime error. An error of syntax in the last line is an
+# unexpected end, whatever its message. The price of a marked token is flat; the release divides and multiplies it by
+# the same length.
+
+GREEDY, FEEDBACK = "greedy", "feedback"  # facts: what the greedy attempt was told, and what this one was
+_COARSE = {Finding.RIGHT: 1.0, Finding.WRONG: -0.3, Finding.SYNTAX: -1.0}
+_RUNTIME = -0.6
+_TO_ONE = 1.3  # from -0.3, in proportion to the tests passed
+_NOWHERE = frozenset(("IndentationError", "TabError"))
+_EVERYWHERE = frozenset(("RecursionError",))
+
+
+def coarse(trial: Trial, is_adaptive: bool = True) -> float:
+    """1 where all tests pass, -0.3 where some do not, -0.6 for a runtime error, -1 for one of syntax.
+
+    Adaptive: a program without errors rises from -0.3 towards 1 with the share of tests passed.
+    """
+    raised = _TO_ONE * trial.share if is_adaptive and trial.finding is Finding.WRONG else 0.0
+    return _COARSE.get(trial.finding, _RUNTIME) + raised
+
+
+def blamed(trial: Trial, program: Program, reply: str) -> tuple[int, int] | None:
+    """Characters of the reply that the error is in: a line, or all of it; None where it cannot be said.
+
+    All of it: what takes too long, goes too deep, or ends before it should. None: wrong answers and indentation.
+    """
+    lines = program.text.rstrip().split("\n")
+    is_end = trial.finding is Finding.SYNTAX and trial.line >= len(lines)
+    if trial.error in _NOWHERE or trial.finding in (Finding.RIGHT, Finding.WRONG):
+        return None
+    if trial.finding is Finding.TIME or trial.error in _EVERYWHERE or is_end:
+        return 0, len(reply)
+    return program.line(trial.line) if 0 < trial.line <= len(lines) else None
+
+
+# RLTF's feedback (2307.04349) of several grains: what a program failed of, how many tests it passed, and where.
+
+
+@dataclass(frozen=True)
+class UnitTestFeedback(Reward):
+    """A number for the program at its end (`feedback.coarse`), and `fine` at each token of what is to blame."""
+
+    is_adaptive: bool = True  # the share of tests passed raises a wrong program
+    fine: float = -0.3  # at each token of the line that an error is in, or of all where it is everywhere
+    trials: Trials = field(default_factory=Trials)
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and the box does the work
+
+    async def __call__(self, group: Group) -> list[Paid]:
+        return await all_of(self._mark(attempt) for attempt in group.trajectories)
+
+    async def _mark(self, attempt: Trajectory) -> Paid:
+        trial = await self.trials.of(attempt.reply, cases_of(attempt.task))
+        told = coarse(trial, self.is_adaptive)
+        attempt.facts |= {FEEDBACK: told, **trial.facts}
+        place = blamed(trial, program_in(attempt.reply), attempt.reply)
+        if place is None or place[0] == place[1] or not self.fine:
+            return Paid(told)
+        return Paid(told, (Span(len(attempt.turns) - 1, *place, each=self.fine, name="blamed"),))
+
+
+# RLTF's baseline (2307.04349): beside the attempts one that takes the likeliest tokens, which is judged, not trained.
+
+
+@dataclass
+class GreedyBeside(Strategy):
+    """Attempts of `inner`; each bears as fact `greedy` what the greedy one was told, unless the world failed that."""
+
+    inner: Strategy
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if self._policy is None:
+            raise ConfigurationError("GreedyBeside does not know how tokens are drawn: call meet(policy) first")
+        likeliest = play.another(sampling=replace(self._policy.sampling, temperature=0.0))
+        async with asyncio.TaskGroup() as tasks:
+            alone = tasks.create_task(play(likeliest))
+            made = tasks.create_task(self.inner(group, starts, play))
+        await play.score([alone.result()])
+        told = alone.result().facts.get(FEEDBACK)
+        known = {} if told is None else {GREEDY: told}
+        return [replace(attempt, facts=attempt.facts | known) for attempt in made.result()]
+
+
+# RLTF's credit (2307.04349): what an attempt and each of its tokens were told, less what the greedy one was told.
+
+
+@dataclass(frozen=True)
+class TokenFeedback(Advantage):
+    """A_t = R + p_t - b: R is paid at the end, p_t at token t alone, and b is the fact `greedy`.
+
+    No return: what a token is told says nothing about those before it. Where the greedy attempt failed, the mean R of
+    the policy's own attempts stands for it; one that is shown says nothing about the policy.
+    """
+
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            mean = float(np.mean([_end(attempt) for attempt in group.own or group.scored] or [0.0]))
+            for attempt in group.scored:
+                baseline = attempt.facts.get(GREEDY, mean)
+                credit = _end(attempt) - baseline + placed_payments(attempt)  # [N]
+                attempt.advantages = credit.astype(np.float32)
+
+
+def _end(attempt: Trajectory) -> float:
+    return attempt.reward - float(placed_payments(attempt).sum())
 
 
 def rltf(

@@ -13,18 +13,153 @@ Acts: written_share > 0 and judged_share > 0 with taught=4
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.recycled import Recycled
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.lookup import world_of
+from strop.environments.format.think_tags import CLOSE, OPEN
+from strop.environments.judging.easier_question import asked
 from strop.environments.judging.multiple_choice import Choice
 from strop.environments.judging.true_false import Judged
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.recipes.wrapped_environments import wrap_worlds
+from strop.roles import World, Writer
 from strop.run import Run
+from strop.stats.task_lineage import child, is_written
+from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Metrics, Task, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# SPARK's second use of attempts (2509.22624): what was tried becomes something to judge, or to think over again.
+#
+# Of each group one question about answers: where all were right whether one of them is, where all were wrong whether
+# one of those is; of a mixed group either about one answer, or which of two is right, in an order left to chance. A
+# wrong attempt is shown again and the task asked anew. A judge sees answers and no working; replies without an answer
+# are no item, and neither items nor tasks that were written become items again.
+
+_RIGHT = 1.0 - 1e-9
+_VERSIONS = 16  # of the weights, whose counts are remembered
+
+
+@dataclass
+class Recycled(Writer):
+    """At most `judged` questions about answers and `reflected` second thoughts for each version of the weights.
+
+    The first half of the second thoughts shows the whole wrong reply, the rest its answer alone.
+    """
+
+    worlds: tuple[World, ...]  # whose attempts are used
+    judged: int = 32  # questions about answers, of one version
+    reflected: int = 32  # second thoughts, of one version
+    pointwise: float = 0.3  # chance that a mixed group is asked about one answer and not about two
+    _counts: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by version
+
+    def __post_init__(self) -> None:
+        if self.judged < 0 or self.reflected < 0 or not 0 <= self.pointwise <= 1:
+            told = f"got {self.judged}, {self.reflected} and {self.pointwise}"
+            raise ConfigurationError(f"Recycled needs judged >= 0, reflected >= 0 and pointwise within 0..1, {told}")
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        if is_written(group.task) or all(world.name != group.task.source for world in self.worlds):
+            return []
+        chance = np.random.default_rng(play.another().key)
+        counts = self._of(group.version)
+        judged = self._question(group, chance) if counts[0] < self.judged else None
+        reflected = self._second_thought(group, chance, counts[1]) if counts[1] < self.reflected else None
+        counts[0] += judged is not None
+        counts[1] += reflected is not None
+        return [task for task in (judged, reflected) if task is not None]
+
+    def _of(self, version: int) -> list[int]:
+        """What was written at this version so far; those long past are forgotten."""
+        counts = self._counts.setdefault(version, [0, 0])
+        while len(self._counts) > _VERSIONS:
+            del self._counts[min(self._counts)]
+        return counts
+
+    def _question(self, group: Group, chance: np.random.Generator) -> Task | None:
+        world = world_of(self.worlds, group.task)
+        sides = {"yes": _answers(world, group, True), "no": _answers(world, group, False)}
+        given = [key for key, answers in sides.items() if answers]
+        if not given:
+            return None
+        if len(given) == 2 and chance.random() >= self.pointwise:
+            right, wrong = (_one(sides[key], chance) for key in given)
+            is_first = bool(chance.integers(2))
+            shown = f"a {right} b {wrong}" if is_first else f"a {wrong} b {right}"
+            return _item(group.task, shown, "a" if is_first else "b", Choice(world, 2))
+        key = given[int(chance.integers(len(given)))]
+        return _item(group.task, f"is it {_one(sides[key], chance)}?", key, Judged(world))
+
+    def _second_thought(self, group: Group, chance: np.random.Generator, count: int) -> Task | None:
+        """`count` were written before, which says how much is shown."""
+        world = world_of(self.worlds, group.task)
+        wrong = [attempt for attempt in group.own if success(attempt) < _RIGHT and world.answer(attempt.reply)]
+        if not wrong:
+            return None
+        reply = wrong[int(chance.integers(len(wrong)))].reply
+        shown = reply if 2 * count < self.reflected else world.answer(reply)
+        plain = " ".join(shown.replace(OPEN, " ").replace(CLOSE, " ").split())
+        return child(group.task, f"{prompt_of(group.task)} wrong: {plain}", group.task.answer)
+
+    def problems(self, run: Run) -> list[str]:
+        known = {(world.name, world.level) for world in run.worlds}
+        needed = [made for world in self.worlds for made in (Judged(world), Choice(world, 2))]
+        foreign = [f"answers of {world.name} are not ours to read here" for world in self.worlds if not world.is_inline]
+        absent = [each for each in needed if (each.name, each.level) not in known]
+        return [*foreign, *(f"{each.name}:{each.level} is no world of this run: add it" for each in absent)]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much of the draw is of each kind, and how well the policy does at it."""
+        kinds = [_kind(group.task) for group in groups]
+        found: Metrics = {}
+        for kind in ("judged", "compared", "reflected"):
+            own = [attempt for group, each in zip(groups, kinds, strict=True) if each == kind for attempt in group.own]
+            found[f"{kind}_share"] = kinds.count(kind) / max(len(kinds), 1)
+            found |= {f"{kind}_right": sum(map(success, own)) / len(own)} if own else {}
+        return found
+
+    def state(self) -> dict[str, Any]:
+        return {"counts": [[version, *counts] for version, counts in self._counts.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._counts = {int(version): [int(each) for each in counts] for version, *counts in state["counts"]}
+
+
+def _kind(task: Task) -> str:
+    if task.source.startswith("judged-"):
+        return "judged"
+    return "compared" if task.source.startswith("choice-") else "reflected" if is_written(task) else ""
+
+
+def _answers(world: World, group: Group, is_right: bool) -> list[str]:
+    """Those of the policy's attempts that were right, or wrong; none of replies without an answer."""
+    chosen: list[Trajectory] = [each for each in group.own if (success(each) >= _RIGHT) == is_right]
+    return [answer for attempt in chosen if (answer := world.answer(attempt.reply))]
+
+
+def _one(answers: Sequence[str], chance: np.random.Generator) -> str:
+    return answers[int(chance.integers(len(answers)))]
+
+
+def _item(parent: Task, question: str, key: str, world: World) -> Task:
+    """A task of a world that asks about another one's, which goes back to its parent."""
+    made = asked(parent, question, key, world.name)
+    return replace(made, id=child(replace(parent, source=world.name), prompt_of(made), made.answer).id)
 
 
 def spark(

@@ -9,14 +9,83 @@ Papers: spct
 
 from __future__ import annotations
 
-from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from strop.environments.judging.listwise import question_about, scores_in
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import ANYTHING, NUMBER, all_of, form_for, key_of, text_of, verdict_or_none
+from strop.filter.judges.checklist_items import score_in
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import judge_seconds, parse_judge
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Reward
 from strop.run import Run
+from strop.text.llm_prompt import judgement
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Sampling
+
+# A judge that is asked several times, in another order each time, and whose scores are added up (SPCT, 2504.02495).
+#
+# Another adviser may say how far each of its answers can be trusted; only the best are counted then.
+
+TRUSTED = "How likely is it that the reply scores these right, from 0 to 100? Answer with the number."
+_VOTING = Sampling(temperature=0.5, max_tokens=512)
+_EXACT = Sampling(temperature=0.0, max_tokens=16)
+_HIGHEST = 10
+
+
+@dataclass(frozen=True)
+class ShuffledVotes(Reward):
+    """The mean score of each attempt over all answers that count, from 0 to 1.
+
+    An answer that cannot be read does not count; without any, no attempt has a reward.
+    """
+
+    judge: Adviser
+    votes: int = 8  # answers of the judge about one group
+    meta: Adviser | None = None  # who says how far an answer can be trusted; None: all count
+    kept: int = 4  # answers that count where somebody says so
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its advisers do the work
+    is_relative: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.kept <= self.votes:
+            raise ConfigurationError(f"ShuffledVotes needs 1 <= kept <= votes, got {self.kept} and {self.votes}")
+
+    async def __call__(self, group: Group) -> list[float]:
+        replies = [attempt.reply for attempt in group.trajectories]
+        found = await all_of(self._vote(text_of(group.task), replies, number) for number in range(self.votes))
+        read = [vote for vote in found if vote is not None]
+        if self.meta is not None:
+            read = sorted(read, key=lambda vote: -vote[0])[: self.kept]
+        sums = [sum(scores[place] for _, scores in read) for place in range(len(replies))]
+        return [total / (len(read) * _HIGHEST) if read else math.nan for total in sums]
+
+    async def _vote(self, task: str, replies: Sequence[str], number: int) -> tuple[float, list[int]] | None:
+        """How far an answer can be trusted, and its scores in the order of the attempts."""
+        order = random.Random(f"{key_of(task)}/{number}").sample(range(len(replies)), len(replies))
+        asked = question_about(task, [replies[place] for place in order], form_for(self.judge))
+        said = await verdict_or_none(self.judge, asked, ANYTHING, _VOTING, key_of(f"{asked}/{number}"))
+        scores = scores_in(said, len(replies))
+        if scores is None:
+            return None
+        back = [scores[order.index(place)] for place in range(len(replies))]
+        return await self._trust(asked, said), back
+
+    async def _trust(self, asked: str, said: str) -> float:
+        if self.meta is None:
+            return 0.0
+        text = judgement(TRUSTED, task=asked, reply=said)
+        return score_in(await verdict_or_none(self.meta, text, NUMBER, _EXACT, key_of(text))) or 0.0
+
 
 _RULE = "strop.standins.judges.listwise:scored"
 

@@ -12,12 +12,96 @@ Acts: teacher_regret < 0 and credit_within > 0 with teacher=MODEL
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.models.names import model_folder
 from strop.recipes.environment_metric import measured
 from strop.recipes.setting import Setting
+from strop.roles import Advantage
 from strop.run import Run
-from strop.training.advantages.teacher_forced import TeacherForced
 from strop.training.losses.reinforce import Reinforce
+from strop.training.requirements import Note
+from strop.types import FilePath, Group, Metrics, Trajectory
+
+if TYPE_CHECKING:
+    from strop.training.machine.logprobs import PolicyOutput
+
+
+# Rewards that a teacher's logits imply (2210.08708): read as values of actions, they say what each token earned.
+#
+# A model that was taught to go on with right texts holds, in its logits f, a reward r(s, a) = f(s, a) - max f(s', .)
+# for every token, s' the state after it. No task has to be judged. The release's soft maximum weighs the next state's
+# logits by the distribution of this one; the plain maximum is built.
+
+_TAKEN, _BEST, _EXPECTED = range(3)  # columns of the note
+
+
+@dataclass(frozen=True)
+class TeacherForced(Advantage):
+    """A_t = (r_t + r_(t+1) + ... - b(s_t)) / divisor, held within +-limit; nothing is earned after the last token.
+
+    f are the teacher's logits less their mean over the vocabulary, b(s) is their mean under the teacher itself.
+    """
+
+    teacher: FilePath  # model folder
+    divisor: float = 100.0  # that returns are divided by
+    limit: float = 1.0  # of the credit of a token
+    has_baseline: bool = True  # b; or none
+
+    def __post_init__(self) -> None:
+        if not (self.divisor > 0 and self.limit > 0):
+            raise ConfigurationError(f"TeacherForced needs divisor and limit > 0, got {self.divisor} and {self.limit}")
+
+    @property
+    def needs(self) -> frozenset[Note]:
+        return frozenset({self._note})
+
+    @property
+    def _note(self) -> Note:
+        return Note("teacher_values", _look, self.teacher)
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            values = self._values(attempt)
+            credit = returns_to_go(values) - (values[:, _EXPECTED] if self.has_baseline else 0.0)
+            attempt.advantages = np.clip(credit / self.divisor, -self.limit, self.limit).astype(np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How far the draw's tokens are below those that the teacher likes best, in logits; nothing is remembered."""
+        values = [self._values(attempt) for group in groups for attempt in group.scored]
+        tokens = np.concatenate([*values, np.zeros((0, 3))])
+        regret = tokens[:, _TAKEN] - tokens[:, _BEST]
+        return {"teacher_regret": float(regret.mean())} if len(regret) else {}
+
+    def _values(self, attempt: Trajectory) -> NDArray[np.float64]:
+        """[N, 3]."""
+        return self._note.of(attempt).astype(np.float64) if attempt.num_tokens else np.zeros((0, 3))
+
+
+def returns_to_go(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is earned from each token on: [N, 3] -> [N]."""
+    rewards = values[:, _TAKEN] - np.append(values[1:, _BEST], 0.0)[: len(values)]
+    return np.asarray(rewards[::-1].cumsum()[::-1])
+
+
+def _look(output: PolicyOutput) -> Tensor:
+    return output.over_logits(_centred, output.batch.temperature)
+
+
+def _centred(logits: Tensor, tokens: Tensor, temperature: Tensor) -> Tensor:
+    """Of logits before they were divided by the temperature: the token's, the best, the expected one: [C, 3]."""
+    raw = logits.float() * temperature.unsqueeze(1)
+    values = raw - raw.mean(-1, keepdim=True)
+    taken = values.gather(1, tokens.unsqueeze(1)).squeeze(1)
+    return torch.stack([taken, values.max(-1).values, (values.softmax(-1) * values).sum(-1)], 1)
 
 
 def teacher_forcing_rewards(

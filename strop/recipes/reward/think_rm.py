@@ -12,15 +12,109 @@ Acts: credit > 0 and reward/outcome != 0
 
 from __future__ import annotations
 
-from strop.filter.rewards.pairwise_lead import PairwiseLead
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import AdviserError
+from strop.filter.judges.batch_ask import all_of, key_of, text_of, verdict
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Adviser, Reward
 from strop.run import Run
-from strop.training.advantages.given import Given
+from strop.text.llm_prompt import judgement
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Sampling, Task
+
+# Think-RM's pairwise RLHF (2505.16265): credit from comparisons of all siblings, without a score for any of them.
+
+WANTED = (
+    "Think about which of both replies is the better one, [reply] or [other]. End with a line 'verdict: N', N from 3 "
+    "(reply is much better) over 2, 1, -1 and -2 to -3 (other is much better)."
+)
+_VERDICT = re.compile(r"verdict:\s*([+-]?[1-3])\b(?!\.\d)")
+_BARE = re.compile(rf"[^\n]{{0,80}}\n?{_VERDICT.pattern}\W{{0,9}}")
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True)
+class PairwiseLead(Reward):
+    """(1/G) sum over j of d_ij, divided by sqrt(sum of d^2 / (2 G (G - 1)) + 1e-6); d_ij is how far i is ahead of j.
+
+    One judgement per pair, its sides by chance. What cannot be read is not known: sums are then divided by how many
+    are, and an attempt of which nothing is known has no reward. If d_ij = r_i - r_j, this is GRPO with the unbiased
+    spread.
+    """
+
+    judge: Adviser
+    max_tokens: int = 2048  # of a judgement, its thoughts among them
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it asks, and waits
+    is_relative: ClassVar[bool] = True
+
+    async def __call__(self, group: Group) -> list[float]:
+        replies = [attempt.reply for attempt in group.trajectories]
+        pairs = list(combinations(range(len(replies)), 2))
+        told = await all_of(self._lead(group.task, replies[i], replies[j]) for i, j in pairs)
+        ahead = np.full((len(replies), len(replies)), np.nan)
+        for (i, j), lead in zip(pairs, told, strict=True):
+            ahead[i, j], ahead[j, i] = lead, -lead
+        return leads(ahead)
+
+    async def _lead(self, task: Task, one: str, other: str) -> float:
+        """NaN where the judge does not say."""
+        is_turned = bool(key_of(f"{one}\n{other}") & 1)
+        first, second = (other, one) if is_turned else (one, other)
+        asked = judgement(WANTED, task=text_of(task), reply=first, other=second)
+        sampling = Sampling(temperature=0.0, max_tokens=self.max_tokens)
+        try:
+            lead = verdict_in(await verdict(self.judge, asked, _BARE, sampling))
+        except AdviserError:
+            return math.nan
+        return -lead if is_turned else lead
+
+
+def verdict_in(text: str) -> float:
+    """The last verdict of a judgement; NaN: there is none."""
+    found = _VERDICT.findall(text)
+    return float(found[-1]) if found else math.nan
+
+
+def leads(ahead: NDArray[np.float64]) -> list[float]:
+    """From d [G, G], NaN where nothing is known and on the diagonal."""
+    known = ~np.isnan(ahead)
+    counts, squares = known.sum(1), np.nansum(ahead**2)
+    spread = math.sqrt(squares / (2 * max(int(known.sum()), 1)) + _EPSILON)
+    sums: Sequence[float] = np.nansum(ahead, 1).tolist()
+    return [
+        total / (int(count) + 1) / spread if count or len(ahead) == 1 else math.nan
+        for total, count in zip(sums, counts, strict=True)
+    ]
+
+
+# Rewards that are credit already: nothing is taken off and nothing divided.
+
+
+@dataclass(frozen=True)
+class Given(Advantage):
+    """A = the attempt's reward, at each of its tokens."""
+
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            for attempt in group.scored:
+                attempt.credit(attempt.reward)
 
 
 def think_rm(

@@ -13,13 +13,179 @@ Acts: pruned_share > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.pruned_midway import PrunedMidway
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
+from strop.roles import Strategy
 from strop.run import Run
+from strop.success import SURVIVAL, success
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import HIDDEN
+from strop.types import Group, Metrics, Outcome, Start, Trajectory
+
+# ARRoL's attempts (2603.24840): all pause at the same length, and about half of them, evenly right and wrong, go on.
+#
+# A head reads the policy's hidden state at the pause and foretells success; what it says is made a probability by how
+# often it was right before. Readings: the rule of survival is not published, so an attempt with the chance c goes on
+# with probability keep * (right * c / mean c + (1 - right) * (1 - c) / mean (1 - c)), cut at 1. A perfect head makes
+# survivors balanced, a constant one prunes at random, and nobody's probability is below keep * min(right, 1 - right),
+# so that the label of a survivor can stand for those given up. The head is a ridge regression, not a small network, and
+# reads the log-probability of what was written, too: small models know little of their own slips.
+
+FORETOLD = "foretold"  # the fact of how likely success was at the pause
+_WINDOW = 64  # groups whose survivors are learned from
+_BUCKETS = 10  # of the head's score from 0 to 1
+_FILE = "head.safetensors"
+
+
+@dataclass
+class PrunedMidway(Strategy):
+    """Attempts that are unfinished after `at` written tokens go on or are given up (PRUNED); others are let be.
+
+    What is learned from a group serves groups of later versions, so that it does not matter who was scored first.
+    """
+
+    at: int = 16  # written tokens after which all pause
+    keep: float = 0.5  # share of the paused ones that goes on
+    right: float = 0.5  # share of right ones that is aimed at among those that go on
+
+    # features [F] and score of survivors, by attempt, until they are scored
+    _looked: dict[str, tuple[Table, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # one of each group: features [R, F]; success, score and weight [R, 3]
+    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
+    _counts: Table = field(default_factory=lambda: _counted([]), init=False, repr=False, compare=False)
+    _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
+
+    def __post_init__(self) -> None:
+        if self.at < 1 or not 0 < self.keep <= 1 or not 0 < self.right < 1:
+            raise ConfigurationError(f"PrunedMidway needs at >= 1, 0 < keep <= 1 and 0 < right < 1, got {self}")
+
+    def problems(self, run: Any) -> list[str]:
+        most = run.sampling.max_tokens
+        return [f"nobody is given up at {self.at} tokens: replies have at most {most}"] if self.at >= most else []
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        self._catch_up(group.version)
+        attempts = await together(play(replace(start, pause=self.at)) for start in starts)
+        paused = [place for place, attempt in enumerate(attempts) if attempt.outcome is Outcome.PRUNED]
+        if not paused:
+            return attempts
+        notes = await play.look([attempts[place] for place in paused], frozenset({HIDDEN}))
+        features = [
+            _features(attempts[place], each[HIDDEN.name][-1]) for place, each in zip(paused, notes, strict=True)
+        ]
+        scores = [self._score(each) for each in features]
+        chances = np.array([self.chance(score) for score in scores])
+        survivals = survival(chances, self.keep, self.right)
+        goes_on = chosen(survivals, float(np.random.default_rng(starts[0].key).random()))
+
+        async def ended(index: int) -> Trajectory:
+            place = paused[index]
+            attempt = attempts[place]
+            if goes_on[index]:
+                attempt = await play(replace(starts[place], turns=attempt.turns))
+                self._looked[attempt.id] = features[index], scores[index]
+            told = {FORETOLD: float(chances[index]), SURVIVAL: float(survivals[index])}
+            return replace(attempt, facts=attempt.facts | told)
+
+        for place, attempt in zip(paused, await together(map(ended, range(len(paused)))), strict=True):
+            attempts[place] = attempt
+        return attempts
+
+    # ---- the head
+
+    def chance(self, score: float) -> float:
+        """How often what had such a score was right; its own word counts as one attempt."""
+        right, count = self._counts[_bucket(score)]
+        return float((right + score) / (count + 1))
+
+    def observe(self, group: Group) -> None:
+        looked = [(t, *self._looked.pop(t.id)) for t in group.trajectories if t.id in self._looked]
+        ended = [each for each in looked if each[0].is_scored]
+        if ended:
+            told = [[success(t), score, 1 / t.facts[SURVIVAL]] for t, _, score in ended]
+            self._draws = [*self._draws, (np.stack([each for _, each, _ in ended]), np.array(told))][-_WINDOW:]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says how many were given up, and what the head knew of the others."""
+        judged = [t for group in groups for t in group.trajectories if FORETOLD in t.facts]
+        ended = [(t.facts[FORETOLD], success(t)) for t in judged if t.is_scored]
+        told = np.array(ended).reshape(-1, 2)  # [S, 2]
+        means = [told[told[:, 1] >= 0.5, 0], told[told[:, 1] < 0.5, 0]]
+        return {
+            "pruned_share": sum(t.outcome is Outcome.PRUNED for t in judged) / max(len(judged), 1),
+            "foretold_right": float(((told[:, 0] >= 0.5) == (told[:, 1] >= 0.5)).mean()) if ended else 0.0,
+            "foretold_contrast": float(means[0].mean() - means[1].mean()) if all(map(len, means)) else 0.0,
+        }
+
+    def _score(self, features: Table) -> float:
+        return 0.5 if self._fit is None else float(np.clip(self._fit(features), 0.0, 1.0))
+
+    def _catch_up(self, version: int) -> None:
+        """Learn from what was seen before this version."""
+        if version > self._version and self._draws:
+            rows = sum(len(told) for _, told in self._draws)
+            # as heavy as the data: features are many, and half of the attempts are never seen to their end
+            self._fit = fitted([(features, told[:, 0]) for features, told in self._draws], ridge=float(rows))
+            self._counts = _counted([told for _, told in self._draws])
+        self._version = max(version, self._version)
+
+    def save(self, folder: Path) -> None:
+        write_draws(folder / _FILE, self._draws)
+
+    def resume(self, folder: Path) -> None:
+        self._draws, self._version = read_draws(folder / _FILE), -1
+
+
+def survival(chances: Table, keep: float, right: float) -> Table:
+    """How likely each is to go on, from how likely each is to succeed: [N]; they add up to keep * N where none is cut.
+
+    Where chances are 0 or 1, `right` of the survivors are right ones; where all are alike, so is what becomes of them.
+    """
+    is_right, is_wrong = _in_proportion(chances), _in_proportion(1 - chances)
+    return np.minimum(keep * (right * is_right + (1 - right) * is_wrong), 1.0)
+
+
+def _in_proportion(chances: Table) -> Table:
+    return chances / chances.mean() if chances.any() else np.ones_like(chances)
+
+
+def chosen(probabilities: Table, uniform: float) -> list[bool]:
+    """Each with its own probability, and as many as they add up to, but for the fraction: systematic sampling."""
+    ends = np.ceil(np.concatenate([[0.0], np.cumsum(probabilities)]) - uniform)
+    return [bool(each) for each in np.diff(ends) > 0]
+
+
+def _features(attempt: Trajectory, state: NDArray[Any]) -> Table:
+    """[H + 1]."""
+    written = sum(float(turn.logprobs.sum()) for turn in attempt.turns)
+    return np.append(state.astype(np.float64), written)
+
+
+def _counted(draws: Sequence[Table]) -> Table:
+    """Right ones and all of each bucket, each for as many as it stands for: [B, 2]."""
+    counts = np.zeros((_BUCKETS, 2))
+    for right, score, weight in (row for told in draws for row in told):
+        counts[_bucket(score)] += right * weight, weight
+    return counts
+
+
+def _bucket(score: float) -> int:
+    return min(int(score * _BUCKETS), _BUCKETS - 1)
 
 
 def arrol(

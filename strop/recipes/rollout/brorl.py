@@ -12,14 +12,74 @@ Acts: broadness > 1 and step_scale > 1 with after=1, broad=8
 
 from __future__ import annotations
 
-from strop.control.budgets.broadened import Broadened
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.setting import Setting
+from strop.roles import Budget, StepScale
 from strop.run import Run
 from strop.training.advantages.baseline_standard import BaselineStandard
 from strop.training.losses.clip import Clip
-from strop.training.step_scales.root_of_attempts import RootOfAttempts
 from strop.training.trainers.torch import TorchTrainer
+from strop.types import Group, Metrics
+
+# BroRL's step to many attempts (2510.01180): where more steps no longer help, more attempts at each task do.
+#
+# The one term of a step that can lower the mass of right answers is that of right answers nobody sampled: p^2 (1 - p)^N
+# for an answer of probability p, which vanishes as N grows.
+
+
+@dataclass(frozen=True)
+class Broadened(Budget):
+    """`size` attempts at tasks admitted before version `after`, `broad` from then on."""
+
+    size: int = 16  # attempts at first
+    broad: int = 512  # attempts then
+    after: int = 100  # versions of the weights
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= self.broad or self.after < 0:
+            raise ConfigurationError(
+                f"Broadened needs 1 <= size <= broad and after >= 0, got {self.size}, {self.broad} and {self.after}"
+            )
+
+    def attempts(self, group: Group) -> int:
+        if group.trajectories:
+            return 0
+        return self.size if group.version < self.after else self.broad
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how many attempts a group of the draw has, and how often both kinds are among them."""
+        count = max(len(groups), 1)
+        mixed = [0 < sum(attempt.reward > 0 for attempt in group.scored) < len(group.scored) for group in groups]
+        made = sum(len(group.trajectories) for group in groups)
+        return {
+            "attempts_per_group": made / count,
+            "broadness": made / count / self.size,
+            "mixed_share": sum(mixed) / count,
+        }
+
+
+# Longer steps on larger draws (BroRL, 2510.01180): the learning rate grows as the square root of the attempts.
+
+
+@dataclass(frozen=True)
+class RootOfAttempts(StepScale):
+    """(N / usual)^0.5 for a step on N attempts."""
+
+    usual: int  # attempts of a step at which the learning rate is what it says
+
+    def __post_init__(self) -> None:
+        if self.usual < 1:
+            raise ConfigurationError(f"RootOfAttempts needs usual >= 1, got {self.usual}")
+
+    def __call__(self, log_weights: Tensor) -> float:
+        return math.sqrt(len(log_weights) / self.usual)
 
 
 def brorl(

@@ -16,16 +16,159 @@ Acts: share/branched > 0 and fact/lookalikes > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from strop.generate.strategies.trees.lookahead import Lookahead
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
+from strop.generate.tree_search.branch import branch_of
+from strop.generate.tree_search.parallel_decode import LivePath
 from strop.recipes.setting import Setting
+from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.corrections.clamped import Clamped
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.training.top_k_stats import top
+from strop.types import Group, IntArray, Origin, Sampling, Start, Trajectory
+
+# LATR's tree (2510.24302): greedy paths, from which runners-up that are about as likely branch off; look-alikes go.
+#
+# As released, for countdown: the likeliest token continues a path; the second opens another where p2 > absolute and p1
+# - p2 < relative, as long as fewer than round(n * share) paths live, the earlier places first. Some tokens after its
+# birth a path is compared with its parent over the same tokens and dropped where edits / tokens is too small, unless
+# one of them ended. Once all places are taken and the youngest is older than the last comparison, or at a length, every
+# path is sampled to its end; so are the attempts that the tree does not hold, and places that stayed empty go on from
+# the first path. Readings: paths go on `piece` tokens between two looks, and comparisons are made there. The tokens of
+# the tree are no draws from the policy, which is not corrected; a runner-up that opens a path was sampled by nobody.
+
+_TOP = top(2)
+DROPPED = "lookalikes"  # the fact of how many paths of its tree were dropped
+
+
+@dataclass
+class Lookahead(Strategy):
+    """Of the starts a share, by the version of the weights, grows as a tree; the others are sampled plainly."""
+
+    absolute: float = 0.25  # least probability of a runner-up that opens a path
+    relative: float = 0.15  # by which it may be less likely than the first
+    edits: float = 0.4  # least edit distance to the parent, per token
+    ages: tuple[int, ...] = (20, 30, 50)  # tokens after birth, at which a path is compared
+    longest: int = 512  # tokens of replies in the tree
+    piece: int = 8  # tokens between two looks
+    shares: tuple[tuple[int, float], ...] = ((0, 1.0), (10, 0.75), (20, 0.5), (80, 0.25), (200, 0.0))  # from a step on
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sizes = (*self.ages, self.longest, self.piece)
+        if min(sizes) < 1 or not self.ages or list(self.ages) != sorted(self.ages):
+            raise ConfigurationError(f"Lookahead needs ages that rise, longest and piece, all >= 1, got {self}")
+        if not self.shares or self.shares[0][0] != 0 or any(not 0 <= share <= 1 for _, share in self.shares):
+            raise ConfigurationError(f"Lookahead needs shares from 0 to 1, the first from step 0 on, got {self.shares}")
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        capacity = round(len(starts) * self.share(group.version))
+        tree = await self._tree(starts[:capacity], play) if capacity else []
+        return [*tree, *await together(play(start) for start in starts[capacity:])]
+
+    def share(self, version: int) -> float:
+        return next(share for step, share in reversed(self.shares) if version >= step)
+
+    async def _tree(self, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        trunk = replace(starts[0], origin=Origin.BRANCHED)  # half of it greedy: no plain attempt of the policy
+        root, spare, size, dropped = LivePath(trunk), list(starts[1:]), 0, 0
+        live = [root]
+        while size < self.longest and any(path.is_open for path in live):
+            before, size = size, min(size + self.piece, self.longest)
+            await self._advance(live, before, size, len(starts), spare, play)
+            alike = [path for path in live if self._is_alike(path, before, size)]
+            live, dropped = [path for path in live if path not in alike], dropped + len(alike)
+            if len(live) == len(starts) and size - max(path.born for path in live) > self.ages[-1]:
+                break
+        empty = [_copy(root, _next(spare, play)) for _ in range(len(starts) - len(live))]
+        made = await together(path.finish(play, self._known.sampling) for path in [*live, *empty])
+        return [replace(each, facts=each.facts | {DROPPED: float(dropped)}) for each in made]
+
+    async def _advance(
+        self, live: list[LivePath], before: int, size: int, capacity: int, spare: list[Start], play: Player
+    ) -> None:
+        """All paths as far as `size`, and those that open on the way, the earlier places first."""
+        greedy = Sampling(0.0, max_tokens=self._known.sampling.max_tokens, stop=self._known.sampling.stop)
+        await together(path.extend(size, play, greedy) for path in live)
+        openings = await self._openings(live, before, play)
+        while openings and len(live) < capacity:
+            place, path, at, token = openings.pop(0)
+            child = path.offshoot(at, token, _next(spare, play), self._known.template)
+            live.append(child)
+            await child.extend(size, play, greedy)
+            openings = sorted([*openings, *await self._openings([child], place + 1, play)], key=lambda each: each[0])
+
+    async def _openings(
+        self, paths: Sequence[LivePath], since: int, play: Player
+    ) -> list[tuple[int, LivePath, int, int]]:
+        """Places from here on where a runner-up opens a path: place, path, written tokens before, token."""
+        played = [path for path in paths if path.attempt is not None and path.attempt.num_tokens]
+        attempts = [path.attempt for path in played if path.attempt is not None]
+        looks = await play.look(attempts, frozenset({_TOP})) if attempts else []
+        found = []
+        for path, look in zip(played, looks, strict=True):
+            first, second, _, token = look[_TOP.name].T  # [N] each
+            is_close = (second > self.absolute) & (first - second < self.relative) & (path.places >= since)
+            found += [(int(path.places[at]), path, int(at), int(token[at])) for at in np.flatnonzero(is_close)]
+        return sorted(found, key=lambda each: each[0])
+
+    def _is_alike(self, path: LivePath, before: int, size: int) -> bool:
+        """Whether it wrote, at an age that was reached since, nearly what its parent did."""
+        if path.above is None:
+            return False
+        reached = [age for age in self.ages if before - path.born < age <= size - path.born]
+        return any(self._resembles(path, path.above, age) for age in reached)
+
+    def _resembles(self, path: LivePath, parent: LivePath, age: int) -> bool:
+        own, other = (each.tokens[path.born : path.born + age] for each in (path, parent))
+        is_whole = len(own) == len(other) == age
+        if not is_whole or self._known.template.ends & {*own.tolist(), *other.tolist()}:
+            return False
+        return distance(own, other) / age < self.edits
+
+    @property
+    def _known(self) -> Policy:
+        if self._policy is None:
+            raise ConfigurationError("Lookahead does not know the policy's tokens: call meet(policy) first")
+        return self._policy
+
+
+def _next(spare: list[Start], play: Player) -> Start:
+    return spare.pop(0) if spare else play.another()
+
+
+def _copy(root: LivePath, start: Start) -> LivePath:
+    """A place that stayed empty goes on from the first path, or from the start where that ended."""
+    if root.attempt is None or not root.is_open:
+        return LivePath(start)
+    begun = branch_of(root.attempt, root.attempt.num_tokens, start)
+    return LivePath(begun, begun.turns)
+
+
+def distance(one: IntArray, other: IntArray) -> int:
+    """Fewest tokens to insert, delete or replace to make one of the other."""
+    row = list(range(len(other) + 1))
+    for number, token in enumerate(one.tolist(), 1):
+        above, row[0] = row[0], number
+        for place, against in enumerate(other.tolist(), 1):
+            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (token != against))
+    return row[-1]
+
 
 _AGES, _LONGEST, _PIECE = (4, 8), 16, 4  # tokens
 

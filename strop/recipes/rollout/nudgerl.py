@@ -15,15 +15,125 @@ Acts: share/replayed > 0 and between_contexts > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.helped.nudged import Nudged
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.strategies.support.prompt_word import worded
+from strop.generate.strategies.support.rollout_twins import twin
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Strategy
 from strop.run import Run
-from strop.training.advantages.by_context import ByContext
+from strop.training.arithmetic.twins import is_twin, made
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
 from strop.training.reductions.with_twins import WithTwins
-from strop.types import Origin
+from strop.types import Group, Metrics, Origin, Start, Task, Trajectory
+
+# NudgeRL's attempts (2605.15726): each is nudged by a short context that names a way to go about the task, or by none.
+#
+# Reading: contexts are words before the question, the same for every task, as the bundled model knows them. The paper
+# has a larger model write five for each problem, of which its release takes the first two.
+
+
+@dataclass(frozen=True)
+class Nudged(Strategy):
+    """Starts are dealt to the words in turn; each loses its word with probability `dropout` and is then a plain one.
+
+    The fact `context` is the word's number, from 1, and 0 for none. An attempt with a word is followed by a twin that
+    reads the task without it.
+    """
+
+    words: tuple[str, ...]  # one before the question
+    dropout: float = 0.5  # chance of an attempt to have none
+
+    def __post_init__(self) -> None:
+        if not self.words or not all(self.words) or not 0 <= self.dropout <= 1:
+            raise ConfigurationError(
+                f"Nudged needs words that are not empty and 0 <= dropout <= 1, got {self.words} and {self.dropout}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        contexts = [self._drawn(place, start) for place, start in enumerate(starts)]
+        begun = [self._begun(group.task, start, context) for start, context in zip(starts, contexts, strict=True)]
+        attempts = await together(play(start) for start in begun)
+        for attempt, context in zip(attempts, contexts, strict=True):
+            attempt.facts["context"] = float(context)
+        nudged = [each for each in attempts if each.origin is Origin.GUIDED and each.is_scored and each.turns]
+        return [*attempts, *(twin(each, group.task.messages, play) for each in nudged)]
+
+    def _drawn(self, place: int, start: Start) -> int:
+        is_plain = np.random.default_rng(start.key).random() < self.dropout
+        return 0 if is_plain else 1 + place % len(self.words)
+
+    def _begun(self, task: Task, start: Start, context: int) -> Start:
+        if not context:
+            return start
+        return replace(start, messages=worded(task, self.words[context - 1]), origin=Origin.GUIDED)
+
+
+# NudgeRL's credit (2605.15726): what an attempt does within its context, and what the context does for the task.
+
+_NAME = "context"  # the fact that holds an attempt's context; 0: none
+
+
+@dataclass(frozen=True)
+class ByContext(Advantage):
+    """(r - mean of its context) + between * (mean of its context - mean of all), whitened over the group.
+
+    Without a context it is r - mean of all. Whitened: minus its mean, divided by its spread (of a population) +
+    epsilon. A twin gets its parent's, and none where that does not count. With between = 1
+    this is GRPO, contexts or not.
+    """
+
+    between: float = 1.1  # weight of what a context does for the task
+    epsilon: float = 1e-5  # keeps the divisor above 0
+
+    min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            attempts = made(group.scored)
+            within, between = _parts(attempts)
+            credit = within + self.between * between
+            centred = credit - credit.mean() if len(credit) else credit
+            whitened = centred / (centred.std() + self.epsilon) if len(credit) else credit
+            given = {attempt.id: float(value) for attempt, value in zip(attempts, whitened, strict=True)}
+            for attempt in group.scored:
+                attempt.credit(given.get(attempt.parent, 0.0) if is_twin(attempt) else given[attempt.id])
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how far contexts are apart, and what their attempts earn beyond those without."""
+        attempts = [attempt for group in groups for attempt in made(group.scored)]
+        apart = [abs(float(each)) for group in groups for each in _parts(made(group.scored))[1]]
+        nudged = [attempt.reward for attempt in attempts if _context(attempt)]
+        plain = [attempt.reward for attempt in attempts if not _context(attempt)]
+        gain = float(np.mean(nudged) - np.mean(plain)) if nudged and plain else 0.0
+        return {"between_contexts": sum(apart) / max(len(apart), 1), "context_gain": gain}
+
+
+def _parts(attempts: Sequence[Trajectory]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """r - the mean of its context, and that mean - the mean of all: [N], [N]. Without a context: r - mean, and 0."""
+    rewards = np.array([attempt.reward for attempt in attempts], dtype=np.float64)
+    rewards = rewards - rewards[:1]  # equal ones give exactly 0
+    contexts = np.array([_context(attempt) for attempt in attempts])
+    mean = rewards.mean() if len(rewards) else 0.0
+    own = np.full(len(rewards), mean)
+    for context in set(contexts.tolist()) - {0.0}:
+        own[contexts == context] = rewards[contexts == context].mean()
+    return rewards - own, own - mean
+
+
+def _context(attempt: Trajectory) -> float:
+    return attempt.facts.get(_NAME, 0.0)
 
 
 def nudgerl(

@@ -18,16 +18,254 @@ Acts: share/guided > 0 and share/replayed > 0 and raised_share > 0
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import AdviserError, ConfigurationError
 from strop.filter.rewards.from_strategy import Noted
+from strop.generate.interfaces import Player
 from strop.generate.llm_clients.canned import Canned
-from strop.generate.reflections import REWARD
-from strop.generate.strategies.reflect_retry import ReflectRetry
+from strop.generate.strategies.support.ask_policy import OneReply
+from strop.generate.strategies.support.rollout_twins import twin
+from strop.generate.turn_ops import given
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Adviser, Reduction, Strategy
 from strop.run import Run
-from strop.training.advantages.amplified import Amplified
+from strop.success import is_right
+from strop.text.sanitize import set_in
 from strop.training.losses.reinforce import Reinforce
-from strop.training.reductions.after_pivot import AfterPivot
+from strop.types import FloatArray, Group, Message, Metrics, Origin, Sampling, Start, Trajectory
+
+# What is asked about an attempt after it, and what the answer says: good as it is, or from which turn to try again.
+
+REWARD = "[reward]"  # before what an attempt earned
+_ASKED = (
+    'Look back at this attempt. Answer in JSON: "outcome" (success, inefficient or failure), "retry_from_step" (how '
+    'many of its steps are good), "guidance" (what to do differently from there).'
+)
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """What was said about an attempt."""
+
+    is_perfect: bool  # nothing is to be tried again
+    turns: int = 0  # that are good and are kept
+    guidance: str = ""
+
+
+def question(attempt: Trajectory, reward: float) -> str:
+    """What whoever reflects reads: the task, each turn, and what it earned."""
+    lines = [f"task: {set_in(prompt_of(attempt.task))}"]
+    for number, turn in enumerate(attempt.turns):
+        lines += [f"[world] {set_in(message.content)}" for message in turn.told]
+        lines.append(f"[step {number}] {set_in(turn.message.content)}")
+    return "\n".join([*lines, f"{REWARD} {reward:g}", "", _ASKED])
+
+
+def read(text: str, num_turns: int) -> Reflection | None:
+    """None: it is no reflection, or wants to go on from behind the end of an attempt of so many turns."""
+    try:
+        said = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    except (ValueError, RecursionError):
+        return None
+    match said:
+        case {"outcome": "success"}:
+            return Reflection(is_perfect=True)
+        case {"outcome": "inefficient" | "failure", "retry_from_step": int(turns), "guidance": str(guidance)}:
+            is_possible = 0 <= turns < num_turns and not isinstance(turns, bool) and guidance != ""
+            return Reflection(False, turns, guidance) if is_possible else None
+    return None
+
+
+# R3L's attempts (2601.03715): half of them are first ones; each is reflected on, and tried again from where it failed.
+#
+# Reading: what a second try is guided by stands before its first turn, behind the task and the last thing that the
+# first attempt said, also where it goes on from a later one; the release has it there.
+
+
+@dataclass(frozen=True)
+class _Second:
+    """What followed a first attempt."""
+
+    first: Trajectory
+    thought: Trajectory | None = None  # its reflection, where the policy wrote it
+    retry: Trajectory | None = None  # behind its guidance, as it was sampled
+    read: tuple[Message, ...] = ()  # by the retry, in place of the task's
+
+
+@dataclass(frozen=True)
+class ReflectRetry(Strategy):
+    """A first attempt, a reflection on it, and unless that finds it good a second one, told as if nobody had helped.
+
+    A second attempt is given the turns before the one it begins with; the fact `pivot` of the first is their number.
+    Where it is right, and the first was not or needed more turns, reflection and guided retry are brought, too, as
+    groups of one.
+    """
+
+    adviser: Adviser | None = None  # who reflects; None: the policy itself
+    strips: bool = True  # whether guidance is taken out of what a retry reads, before it is trained
+    right: float = 1.0  # reward of a right attempt
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        half = len(starts) // 2
+        if len(starts) != 2 * half or not half:
+            raise ConfigurationError(f"ReflectRetry pairs attempts: need an even number per group, got {len(starts)}")
+        firsts = await together(play(start) for start in starts[:half])
+        scores = await play.score(firsts)
+        asking = [play.another() for _ in firsts]  # ids do not depend on who is done first
+        rest = zip(firsts, scores, asking, starts[half:], strict=True)
+        seconds = await together(self._second(*each, play) for each in rest)
+        again = await play.score([each.retry for each in seconds if each.retry is not None])
+        marks = iter(again)
+        extra: list[Trajectory] = []
+        for second, score in zip(seconds, scores, strict=True):
+            if second.retry is not None and self._has_helped(second, score, next(marks)):
+                extra += self._extra(second, play)
+        retries = [self._told(each, play) for each in seconds if each.retry is not None]
+        return [*firsts, *retries, *extra]
+
+    async def _second(
+        self, first: Trajectory, score: float | None, asking: Start, start: Start, play: Player
+    ) -> _Second:
+        if score is None or not first.turns:
+            return _Second(first)  # it failed: nobody knows how good it was
+        text, thought = await self._reflected(question(first, score), asking, play)
+        reflection = read(text, len(first.turns))
+        if reflection is None or reflection.is_perfect:
+            return _Second(first, thought)
+        first.facts["pivot"] = float(reflection.turns)
+        messages = _guided(first, reflection)
+        begun = replace(start, messages=messages, origin=Origin.GUIDED, parent=first.id)
+        if reflection.turns:
+            kept = replace(first, turns=given(first.turns[: reflection.turns]))
+            begun = replace(begun, turns=play.retold(kept, messages).turns)
+        return _Second(first, thought, await play(begun), messages)
+
+    async def _reflected(self, asked: str, start: Start, play: Player) -> tuple[str, Trajectory | None]:
+        messages = (Message("user", asked),)
+        if self.adviser is not None:
+            return await _advised(self.adviser, messages, start.key), None
+        thought = await play(replace(start, messages=messages), OneReply())
+        return thought.reply, thought
+
+    def _has_helped(self, second: _Second, before: float | None, after: float | None) -> bool:
+        assert second.retry is not None
+        if before is None or after is None or not is_right(after, self.right):
+            return False
+        return after > before or len(second.retry.turns) < len(second.first.turns)
+
+    def _told(self, second: _Second, play: Player) -> Trajectory:
+        retry = second.retry
+        assert retry is not None
+        return play.retold(retry, retry.task.messages) if self.strips and retry.turns else retry
+
+    def _extra(self, second: _Second, play: Player) -> list[Trajectory]:
+        """The reflection and the retry behind its guidance, each compared with nobody."""
+        found = []
+        if second.thought is not None:
+            thought = second.thought
+            found.append(replace(thought, family=f"reflection {thought.id}", facts={"noted": self.right}))
+        if self.strips and second.retry is not None:
+            again = twin(second.retry, second.read, play)
+            found.append(replace(again, family=f"guided {again.id}"))
+        return found
+
+
+async def _advised(adviser: Adviser, messages: Sequence[Message], key: int) -> str:
+    """What was said; nothing where nobody answers, which is no reflection."""
+    try:
+        return await adviser.ask(messages, Sampling(max_tokens=512), key)
+    except AdviserError:
+        return ""
+
+
+def _guided(first: Trajectory, reflection: Reflection) -> tuple[Message, ...]:
+    tried = Message("assistant", first.reply, is_completion=True)
+    return (*first.task.messages, tried, Message("user", reflection.guidance))
+
+
+# Where two attempts part: what the first of them wrote before that is nobody's merit and nobody's fault.
+
+_NAME = "pivot"  # the fact that holds the number of turns before
+
+
+def num_before(attempt: Trajectory) -> int:
+    """Tokens that it wrote before the turn at which another attempt took another way; 0: nobody did."""
+    turns = int(attempt.facts.get(_NAME, 0.0))
+    return sum(len(turn.tokens) for turn in attempt.turns[:turns])
+
+
+# R3L's credit (2601.03715): what did better than its siblings weighs more, and nothing before the pivot weighs at all.
+
+
+@dataclass(frozen=True)
+class Amplified(Advantage):
+    """A = r - mean, times `factor` where it is positive; `success` for a reward of 1, whatever its siblings did.
+
+    A group of one is compared with 0. Tokens before an attempt's pivot get 0.
+    """
+
+    factor: float = 3.0  # of what is better than the mean
+    success: float = 1.0  # credit of a full success, as released; 0: it is amplified as any other, as the paper says
+
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.factor < 1 or self.success < 0:
+            raise ConfigurationError(f"Amplified needs factor >= 1 and success >= 0, got {self.factor}, {self.success}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            rewards = group.rewards
+            mean = float(rewards.mean()) if len(rewards) > 1 else 0.0
+            for attempt in group.scored:
+                attempt.credit(self._credit(attempt.reward, mean))
+                assert attempt.advantages is not None
+                attempt.advantages[: num_before(attempt)] = 0.0
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says which share of tokens stands before a pivot, and which share of attempts gets more than 0."""
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        before = sum(num_before(attempt) for attempt in attempts)
+        raised = [bool(np.any(attempt.advantages > 0)) for attempt in attempts if attempt.advantages is not None]
+        tokens = sum(attempt.num_tokens for attempt in attempts)
+        return {"before_pivot": before / max(tokens, 1), "raised_share": sum(raised) / max(len(raised), 1)}
+
+    def _credit(self, reward: float, mean: float) -> float:
+        if self.success and is_right(reward):
+            return self.success
+        difference = reward - mean
+        return self.factor * difference if difference > 0 else difference
+
+
+# R3L's token mean (2601.03715): tokens before the turn at which two attempts part are not counted.
+
+
+@dataclass(frozen=True)
+class AfterPivot(Reduction):
+    """1 / tokens of the whole draw from each attempt's pivot on; 0 before it."""
+
+    def __call__(self, groups: Sequence[Group]) -> dict[str, FloatArray]:
+        count = max(self.mass(groups), 1.0)
+        attempts = [attempt for group in groups for attempt in group.scored]
+        return {
+            attempt.id: (np.arange(attempt.num_tokens) >= num_before(attempt)).astype(np.float32) / np.float32(count)
+            for attempt in attempts
+        }
+
+    def mass(self, groups: Sequence[Group]) -> float:
+        """What these weigh in a draw that they are only a part of."""
+        attempts = [attempt for group in groups for attempt in group.scored]
+        return float(sum(attempt.num_tokens - num_before(attempt) for attempt in attempts))
+
 
 _CANNED = {
     f"{REWARD} 1": '{"outcome": "success"}',

@@ -13,14 +13,176 @@ Acts: fact/probes > 0 and share/branched > 0 with chance=0.9, success=0.9
 
 from __future__ import annotations
 
-from strop.generate.strategies.probes import Probes
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.environments.format.think_tags import CLOSE
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
+from strop.generate.turn_ops import given, said, shortened
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.probes_counted import ProbesCounted
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.losses.mixed_behavior import MixedBehavior
+from strop.training.requirements import LOGPROBS, PROBES
+from strop.types import FloatArray, Group, IntArray, Origin, Outcome, Start, Trajectory
+
+# REX-RAG's probes (2508.08149): a failed attempt is taken up before its answer, with words that ask to think again.
+#
+# Readings: a probe is given what the failed attempt wrote before its answer, so that this is trained once, in that
+# attempt. The words are said and trained, with the chance that their list gives each token after those before it. How
+# many probes stay is the group's own share of what the release keeps of a batch: a fraction is rounded by chance. The
+# average of their success moves once with each version, and counts all that were made.
+
+PROMPTS = ("wait, ", "once more: ", "let me see: ", "let me look again: ", "is that right? ", "another way: ")
+_MADE, _WERE_RIGHT = "probes", "probes_right"  # facts of a group's first attempt
+_WINDOW = 64  # versions whose probes are counted apart: groups may come late
+
+
+@dataclass
+class Probes(Strategy):
+    """Plain attempts; each that failed is probed with probability `chance`, and of n attempts n * q probes stay.
+
+    Those stay whose words the policy itself finds likeliest. q is the running average of their success. A probe is
+    BRANCHED, its parent the attempt that failed.
+    """
+
+    prompts: tuple[str, ...] = PROMPTS  # one of them is said, left to chance
+    chance: float = 0.2  # that a failed attempt is probed
+    success: float = 0.08  # of probes, before any was made
+    rate: float = 0.1  # at which the average of their success follows
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+    _average: float = field(init=False, repr=False, compare=False)  # over versions before the window
+    _told: dict[int, tuple[float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.prompts or not all(self.prompts):
+            raise ConfigurationError(f"Probes needs at least 1 prompt and no empty one, got {self.prompts}")
+        if not all(0 <= share <= 1 for share in (self.chance, self.success, self.rate)):
+            raise ConfigurationError(
+                f"Probes needs chance, success and rate from 0 to 1, got {self.chance}, {self.success} and {self.rate}"
+            )
+        self._average = self.success
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        made = await together(play(start) for start in starts)
+        marks = await play.score(made)
+        chance = np.random.default_rng(starts[0].key)
+        lost = [
+            each
+            for each, mark, number in zip(made, marks, chance.random(len(made)), strict=True)
+            if each.outcome is Outcome.FINISHED and mark is not None and not is_right(mark) and number < self.chance
+        ]
+        chosen = chance.integers(len(self.prompts), size=len(lost)).tolist()
+        begun = [self._begun(root, number, play.another()) for root, number in zip(lost, chosen, strict=True)]
+        probes = await together(play(start) for start in begun)
+        right = sum(mark is not None and is_right(mark) for mark in (await play.score(probes) if probes else []))
+        made[0] = replace(made[0], facts=made[0].facts | {_MADE: float(len(probes)), _WERE_RIGHT: float(right)})
+        count = int(len(starts) * self.share(group.version) + chance.random())
+        return [*made, *await self._likeliest(probes, chosen, count, play)]
+
+    def share(self, version: int) -> float:
+        """q, the average of success over versions before this one."""
+        average = self._average
+        for at in sorted(at for at in self._told if at < version):
+            average = self._moved(average, at)
+        return average
+
+    def frequencies(self, number: int) -> FloatArray:
+        """Log-chance of each token of a prompt after those before it, among all prompts; of the first one 0."""
+        words = [self._words(each) for each in range(len(self.prompts))]
+        own = words[number]
+        alike = [sum(each[:size] == own[:size] for each in words) for size in range(1, len(own) + 1)]
+        return np.log(np.array([1.0, *(now / before for before, now in pairwise(alike))], np.float32))
+
+    def _begun(self, root: Trajectory, number: int, start: Start) -> Start:
+        """What was written before the answer as given, then the words."""
+        *before, last = root.turns
+        places = self._known().template.places(last.whole)
+        size = max(int((places <= max(root.reply.rfind(CLOSE), 0)).sum()) - last.given, 0)
+        (open_,) = given((shortened(last, size),))
+        words = said(open_, np.array(self._words(number), np.int64))
+        turn = replace(words, logprobs=self.frequencies(number))
+        return replace(start, turns=(*given(before), turn), origin=Origin.BRANCHED, parent=root.id)
+
+    async def _likeliest(
+        self, probes: Sequence[Trajectory], chosen: Sequence[int], count: int, play: Player
+    ) -> list[Trajectory]:
+        scored = [
+            (each, len(self._words(number))) for each, number in zip(probes, chosen, strict=True) if each.is_scored
+        ]
+        if not count or not scored:
+            return []
+        looks = await play.look([each for each, _ in scored], frozenset({LOGPROBS}))
+        means = [float(look[LOGPROBS.name][:size].mean()) for look, (_, size) in zip(looks, scored, strict=True)]
+        best = sorted(range(len(means)), key=lambda place: -means[place])[:count]
+        return [scored[place][0] for place in sorted(best)]
+
+    def observe(self, group: Group) -> None:
+        """Count the group's probes under its version."""
+        facts = group.trajectories[0].facts if group.trajectories else {}
+        if not facts.get(_MADE):
+            return
+        right, made = self._told.get(group.version, (0.0, 0.0))
+        self._told[group.version] = (right + facts[_WERE_RIGHT], made + facts[_MADE])
+        while len(self._told) > _WINDOW:
+            self._average = self._moved(self._average, oldest := min(self._told))
+            del self._told[oldest]
+
+    def _moved(self, average: float, version: int) -> float:
+        right, made = self._told[version]
+        return average + self.rate * (right / made - average)
+
+    def _words(self, number: int) -> list[int]:
+        tokens: IntArray = self._known().template.encode_reply(self.prompts[number])
+        return [int(token) for token in tokens]
+
+    def _known(self) -> Policy:
+        if self._policy is None:
+            raise ConfigurationError("Probes does not know how words are written: call meet(policy) first")
+        return self._policy
+
+    def state(self) -> dict[str, Any]:
+        return {"average": self._average, "told": [[at, *counts] for at, counts in self._told.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._average = float(state["average"])
+        self._told = {int(at): (float(right), float(made)) for at, right, made in state["told"]}
+
+
+# REX-RAG's share of probes (2508.08149): over the whole draw, told to every turn for the loss that mixes by it.
+#
+# Over a group of five and one probe it would be 1/6: its plain attempts would begin at the ratio 1.2, which is the
+# bound of the clip, and with two probes beyond it, so that the right ones would teach nothing.
+
+
+@dataclass(frozen=True)
+class ProbesCounted(Advantage):
+    """What `inner` gives, and on every turn the share of probes; they are BRANCHED. Without a token nothing counts."""
+
+    inner: Advantage
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        probes = sum(attempt.origin is Origin.BRANCHED for attempt in attempts)
+        share = np.array([probes / max(len(attempts), 1)], np.float32)  # one row for a whole turn
+        for attempt in attempts:
+            attempt.turns = tuple(replace(turn, aux={**turn.aux, PROBES.name: share}) for turn in attempt.turns)
 
 
 def rex_rag(

@@ -14,17 +14,101 @@ Acts: share/branched > 0
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError, nearest
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
-from strop.generate.strategies.rolled_with_guide import RolledWithGuide
+from strop.generate.interfaces import Player
+from strop.generate.policy_names import REFERENCE
+from strop.generate.turn_ops import given
 from strop.recipes.setting import Setting
+from strop.roles import Strategy
 from strop.run import Run
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.own_token_mean import OwnTokenMean
 from strop.training.values.critic import Critic
+from strop.types import Group, Origin, Outcome, Start, Trajectory
+
+# RLGF's attempts (2306.11816): a guide begins some of them and the policy goes on, or the other way round.
+#
+# PPO++ rolls in with the guide and out with the policy, AggreVaTeD the other way round. LOLS takes PPO++ in a share of
+# the versions, by chance, and D2LOLS after a number of them; before that, and else, AggreVaTeD. Reading: the cut is
+# drawn before anything is written, uniformly within `length` tokens; what ends before its cut is a plain attempt. The
+# release lets the one who rolls in write to the end and cuts that.
+
+Shared: TypeAlias = Callable[[Start, Start, int, Player], Coroutine[Any, Any, list[Trajectory]]]
+RULES = ("ppo++", "aggrevated", "lols", "d2lols")
+
+
+@dataclass(frozen=True)
+class RolledWithGuide(Strategy):
+    """Each attempt is shared with the guide with probability `mixed`; needs the engine `WithReference`, its voice.
+
+    What the policy writes after the guide is BRANCHED. What it writes before is GUIDED: its worth, the fact `noted`, is
+    that of the whole, and the guide's part is brought beside it, as a TEACHER's, for a critic to learn from.
+    """
+
+    seed: int  # of the chance that decides for a version
+    rule: str = "ppo++"  # aggrevated, lols, d2lols
+    mixed: float = 0.8  # chance of an attempt to be shared with the guide
+    length: int = 24  # tokens within which an attempt is cut
+    share: float = 0.8  # of versions in which the guide rolls in, under lols
+    switch: int = 20  # the first version in which the guide rolls in, under d2lols
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ConfigurationError(f"RolledWithGuide knows no rule {self.rule!r}: {nearest(self.rule, RULES)}")
+        if not 0 <= self.mixed <= 1 or not 0 <= self.share <= 1 or self.length < 2:
+            raise ConfigurationError(
+                f"RolledWithGuide needs 0 <= mixed <= 1, 0 <= share <= 1 and length >= 2, got {self.mixed}, "
+                f"{self.share} and {self.length}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        others = [play.another() for _ in starts]  # ids do not depend on who is done first
+        shared = self._guide_begins if self.rolls_in(group.version) else self._guide_ends
+        pairs = zip(starts, others, strict=True)
+        made = await together(self._made(start, other, shared, play) for start, other in pairs)
+        return [attempt for attempts in made for attempt in attempts]
+
+    def rolls_in(self, version: int) -> bool:
+        """Whether the guide begins attempts at this version, and not the policy."""
+        if self.rule == "lols":
+            return bool(np.random.default_rng((self.seed, version)).random() < self.share)
+        return self.rule == "ppo++" or (self.rule == "d2lols" and version >= self.switch)
+
+    async def _made(self, start: Start, other: Start, shared: Shared, play: Player) -> list[Trajectory]:
+        chance = np.random.default_rng(start.key)
+        if chance.random() >= self.mixed:
+            return [await play(start)]
+        return await shared(start, other, int(chance.integers(1, self.length)), play)
+
+    async def _guide_begins(self, start: Start, other: Start, cut: int, play: Player) -> list[Trajectory]:
+        begun = await play(replace(other, voice=REFERENCE, origin=Origin.TEACHER, pause=cut))
+        if begun.outcome is not Outcome.PRUNED:
+            return [await play(start)]
+        return [await play(replace(start, turns=given(begun.turns), origin=Origin.BRANCHED, parent=begun.id))]
+
+    async def _guide_ends(self, start: Start, other: Start, cut: int, play: Player) -> list[Trajectory]:
+        begun = await play(replace(start, pause=cut))
+        if begun.outcome is not Outcome.PRUNED:
+            return [begun]
+        taken = replace(other, voice=REFERENCE, origin=Origin.TEACHER, turns=given(begun.turns), parent=begun.id)
+        rest = await play(taken)
+        (worth,) = await play.score([rest])
+        if worth is None:
+            return [rest]  # the world failed it: nobody knows what its beginning was worth
+        whole = replace(begun, outcome=Outcome.TRUNCATED, origin=Origin.GUIDED, facts={"noted": worth})
+        return [whole, rest]
 
 
 def rlgf(

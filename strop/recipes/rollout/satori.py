@@ -16,18 +16,113 @@ Acts: share/branched > 0 and reward_of/branched != 0 with pool=4, warmup_steps=2
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+
+from strop.concurrency import together
 from strop.control.samplers.few import Few
+from strop.errors import ConfigurationError
 from strop.filter.rewards.restart_bonus import RestartBonus
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
-from strop.generate.strategies.restarts import Restarts
+from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Strategy
 from strop.run import Run
+from strop.success import RESTART, success
 from strop.training.advantages.gae import Gae
 from strop.training.losses.clip import Clip
 from strop.training.values.critic import Critic
+from strop.types import Group, Origin, Start, Trajectory
+
+# Satori's restarts (2502.02508): attempts begin at the prompt, or where an earlier attempt at the task is looked over.
+#
+# Readings: the beginnings come from this run, not from samples made before it: of each task the newest right and the
+# newest wrong attempt of the policy's own in one turn. Steps are what stands between two `separator`s. Versions that a
+# group began with decide what it may know, so that it does not matter who was scored first.
+
+_REPLIES = 4  # of each task and kind that are remembered: a group that began earlier may not know the newest
+_TASKS = 1024  # that are remembered, the last ones
+_LONGEST = 2000  # characters of a reply that is remembered
+
+
+@dataclass
+class Restarts(Strategy):
+    """Each attempt begins at the prompt, within a right reply or within a wrong one, whichever of them are known.
+
+    Of a reply the last 1 to `dropped` steps are left out, and `reflect` is said in their place; both are given, so that
+    the policy is trained on what it makes of them. A restart is BRANCHED, its parent the attempt of which it has the
+    beginning.
+    """
+
+    reflect: str = "?"  # said where an earlier reply is cut
+    dropped: int = 2  # steps that are left out at most
+    separator: str = " "  # between two steps
+
+    # by task: version, number of the group, whether it was right, id of the attempt, its reply
+    _known: dict[str, list[tuple[int, int, bool, str, str]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if not self.reflect or not self.separator or self.dropped < 1:
+            raise ConfigurationError(
+                "Restarts needs a text for reflect and separator, and dropped >= 1, got "
+                f"{self.reflect!r}, {self.separator!r} and {self.dropped}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        known = self.known(group.task.id, group.version)
+        return await together(self._played(start, known, play) for start in starts)
+
+    def known(self, task: str, version: int) -> dict[bool, tuple[str, str]]:
+        """The newest right and the newest wrong attempt of earlier versions: id and reply."""
+        earlier = [each for each in self._known.get(task, []) if each[0] < version]
+        return {is_right: (id_, text) for _, _, is_right, id_, text in earlier}  # the last one of each kind stays
+
+    def begins(self, reply: str, steps: int) -> str:
+        """The reply without its last `steps` steps, and what is said then."""
+        parts = reply.split(self.separator)
+        return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
+
+    async def _played(self, start: Start, known: dict[bool, tuple[str, str]], play: Player) -> Trajectory:
+        chance = np.random.default_rng(start.key)
+        choice = [None, *sorted(known)][int(chance.integers(1 + len(known)))]
+        if choice is None:
+            attempt = await play(start)
+            return replace(attempt, facts=attempt.facts | {RESTART: 0.0})
+        parent, reply = known[choice]
+        begins = self.begins(reply, int(chance.integers(1, self.dropped + 1)))
+        attempt = await play(replace(start, begins=begins, origin=Origin.BRANCHED, parent=parent))
+        return replace(attempt, facts=attempt.facts | {RESTART: 1.0 if choice else -1.0})
+
+    def observe(self, group: Group) -> None:
+        """Remember the first right and the first wrong reply of the policy's own."""
+        told: dict[bool, tuple[str, str]] = {}
+        for attempt in group.own:
+            if len(attempt.turns) == 1 and len(attempt.reply) <= _LONGEST:
+                told.setdefault(success(attempt) >= 1, (attempt.id, attempt.reply))
+        if not told:
+            return
+        rows = [*self._known.pop(group.task.id, []), *((group.version, group.number, r, *t) for r, t in told.items())]
+        kinds = [[row for row in sorted(rows) if row[2] is is_right] for is_right in (False, True)]
+        self._known[group.task.id] = sorted(row for kind in kinds for row in kind[-_REPLIES:])
+        while len(self._known) > _TASKS:
+            del self._known[next(iter(self._known))]
+
+    def state(self) -> dict[str, Any]:
+        return {"known": [[task, [list(row) for row in rows]] for task, rows in self._known.items()]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._known = {
+            str(task): [
+                (int(at), int(number), bool(right), str(id_), str(text)) for at, number, right, id_, text in rows
+            ]
+            for task, rows in state["known"]
+        }
 
 
 def satori(

@@ -13,14 +13,110 @@ Acts: share/guided > 0 and said/share > 0 and fact/kept > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.filter.judges.arithmetic_steps import Calculations, StepJudge
 from strop.generate.agents.demonstrator import Demonstrate
-from strop.generate.strategies.salvaged import Salvaged
+from strop.generate.interfaces import Player
+from strop.generate.policy import Policy
+from strop.generate.turn_ops import cut, handed_on, said
 from strop.recipes.setting import Setting
+from strop.roles import Agent, Strategy
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.among import Among
 from strop.training.losses.clip import Clip
 from strop.training.losses.outside.shaped_probability import ShapedProbability
+from strop.types import Group, IntArray, Message, Origin, Outcome, Start, Trajectory
+
+# SCOPE's salvage (2602.24110): a failed attempt keeps its right steps, and an expert writes the rest.
+#
+# Readings, as only the abstract is known: steps are what `judge` finds, the first wrong one the first below 0.5. The
+# rest is that of the world's own demonstration, where that begins with the same steps: another right way is not joined
+# to it. The salvaged attempt takes the failed one's place in its group and has the tokens that it kept; the failed one
+# is given up, with the others. At most half of a group's failures are salvaged.
+
+_DOUBTFUL = 0.5  # a step of a lower value is wrong
+
+
+@dataclass
+class Salvaged(Strategy):
+    """Plain attempts; those that failed after a right step are finished by what `expert` does, and checked again.
+
+    A salvaged attempt is GUIDED, its parent the one that failed; its fact `kept` is the share of its tokens that are
+    the policy's own. With one turn only: what a world answered cannot be joined.
+    """
+
+    expert: Agent
+    most: float = 0.5  # of a group's failures, that are salvaged
+    judge: StepJudge = field(default_factory=Calculations)  # who says how right each step is
+
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.most <= 1:
+            raise ConfigurationError(f"Salvaged needs 0 < most <= 1, got {self.most}")
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        made = await together(play(start) for start in starts)
+        marks = await play.score(made)
+        lost = [each for each, mark in zip(made, marks, strict=True) if mark is not None and not is_right(mark)]
+        allowed = int(self.most * len(lost))
+        if not allowed or not any(self._kept(each) for each in lost):
+            return made
+        shown = await play(play.another(), self.expert)
+        if shown.outcome is not Outcome.FINISHED or len(shown.turns) != 1:
+            return made
+        begun = [(each, at) for each in lost if (at := self._joins(each, shown))][:allowed]
+        saved = await together(self._saved(each, at, shown, play) for each, at in begun)
+        given_up = {each.id: _given_up(each, at) for each, at in begun}
+        return [*(given_up.get(each.id, each) for each in made), *saved]
+
+    def _kept(self, attempt: Trajectory) -> str:
+        """Its text before the first wrong step; empty where that is the first, or where none is wrong."""
+        steps = self.judge.steps(attempt) if len(attempt.turns) == 1 else []
+        wrong = next((index for index, step in enumerate(steps) if step.value < _DOUBTFUL), 0)
+        return attempt.reply[: steps[wrong].start] if wrong else ""
+
+    def _joins(self, attempt: Trajectory, shown: Trajectory) -> int:
+        """How many of its tokens are kept: all before its first wrong step, if the demonstration has the same there."""
+        kept = self._kept(attempt)
+        if not kept or not shown.reply.startswith(kept):
+            return 0
+        turn = attempt.turns[0]
+        places = self._known().template.places(turn.whole)
+        return max(int((places <= len(kept)).sum()) - turn.given, 0)
+
+    async def _saved(self, attempt: Trajectory, at: int, shown: Trajectory, play: Player) -> Trajectory:
+        (begun,) = cut(attempt.turns, at)
+        text = self._known().template.text(begun.whole)
+        turn = replace(said(begun, self._rest(shown.reply[len(text) :])), message=Message("assistant", shown.reply))
+        start = play.another(turns=(turn,), origin=Origin.GUIDED, parent=attempt.id)
+        saved = await play(start)
+        return replace(saved, facts=saved.facts | {"kept": at / max(saved.num_tokens, 1)})
+
+    def _rest(self, text: str) -> IntArray:
+        template = self._known().template
+        return np.append(template.encode_reply(text), template.end)
+
+    def _known(self) -> Policy:
+        if self._policy is None:
+            raise ConfigurationError("Salvaged does not know how replies are written: call meet(policy) first")
+        return self._policy
+
+
+def _given_up(attempt: Trajectory, at: int) -> Trajectory:
+    """What was sampled behind the kept tokens; those are the salvaged attempt's now."""
+    return replace(attempt, turns=(handed_on(attempt.turns[0], at),), outcome=Outcome.PRUNED)
 
 
 def scope(

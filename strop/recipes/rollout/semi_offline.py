@@ -15,13 +15,101 @@ Acts: overlap < 1 and overlap_spread > 0 and gaps > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.imitation.filled import Filled
+from strop.training.arithmetic.token_draws import drawn, token_keys, uniforms
+from strop.training.batch import Batch, Output
 from strop.training.losses.likelihood import Likelihood
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Metrics
+
+# Semi-offline RL (2306.09712): a demonstration with gaps, and one pass in which many fillings of them are drawn.
+#
+# Readings: gaps are single tokens, not whole words; in a model that reads from left to right a gap shows `mask` to all
+# that follows. A filled reply earns the mean of ROUGE-1 and ROUGE-2 over its tokens; the release adds ROUGE-L. Fillings
+# are averaged and not added up, so that `weight` does not depend on their number.
+
+
+@dataclass(frozen=True)
+class Filled(Loss):
+    """-(mean over fillings of (r - mean r) * log-probability of the filling, per gap); nothing at other tokens.
+
+    Each written token is a gap with probability `rate`. Which ones, and what is drawn, depends on seed, step, attempt
+    and position only, however a step is split. However many fillings there are, the model is read once.
+    """
+
+    rate: float = 0.4  # of tokens that are gaps
+    fillings: int = 64  # of each demonstration
+    mask: int = 0  # the token that is read in a gap
+    seed: int = 0  # of gaps and fillings
+    weight: float = 1.0
+
+    scope: ClassVar[str] = "attempt"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate <= 1 or self.fillings < 2 or self.mask < 0:
+            raise ConfigurationError(
+                "Filled needs 0 <= rate <= 1, fillings >= 2 and mask >= 0, got "
+                f"{self.rate}, {self.fillings} and {self.mask}"
+            )
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        keys = token_keys(batch, self.seed)
+        gaps = batch.trainable & (uniforms(keys, 1).squeeze(1) < self.rate)  # [T]
+        read = output.reread(torch.where(gaps, self.mask, batch.tokens), 1.0)
+        both = read.over_logits(self._draw, keys, where=gaps).view(-1, 2, self.fillings)  # [T, 2, F]
+        rewards = self._rewards(both[:, 0].detach().long(), gaps, batch)  # [A, F]
+        credit = (rewards - rewards.mean(1, keepdim=True)) / self.fillings  # [A, F]
+        gain = (both[:, 1] * batch.on_tokens(credit)).sum(1)  # [T]
+        loss = torch.where(gaps, -gain * batch.on_tokens(self._per_gap(gaps, batch)), 0.0)
+        told = {"gaps": gaps.to(loss.dtype), "overlap": batch.on_tokens(rewards.mean(1))}
+        told |= {"overlap_spread": batch.on_tokens(rewards.std(1))}
+        return loss, {name: batch.figure(values.to(loss.dtype)) for name, values in told.items()}
+
+    def _draw(self, logits: Tensor, tokens: Tensor, keys: Tensor) -> Tensor:
+        """Fillings of each gap, and their log-probabilities: [C, 2 F]."""
+        logprobs = logits.log_softmax(-1)
+        found = drawn(logprobs.detach(), uniforms(keys, self.fillings + 1)[:, 1:])  # [C, F]; the first chose the gap
+        # a token of no probability is never drawn, but one of rounding's is: 0 * -inf would be NaN
+        return torch.cat([found.to(logprobs.dtype), logprobs.gather(1, found).clamp(min=-1e4)], 1)
+
+    def _rewards(self, found: Tensor, gaps: Tensor, batch: Batch) -> Tensor:
+        """How much each filled reply has in common with the demonstration: [A, F]."""
+        texts = torch.where(gaps.unsqueeze(1), found, batch.tokens.unsqueeze(1))  # [T, F]
+        rewards = batch.share.new_zeros(batch.num_attempts, self.fillings)
+        for index in batch.attempts[batch.trainable].unique().tolist():  # type: ignore[no-untyped-call]
+            own = batch.trainable & (batch.attempts == index)
+            rewards[index] = overlap(texts[own].T, batch.tokens[own])
+        return rewards
+
+    def _per_gap(self, gaps: Tensor, batch: Batch) -> Tensor:
+        """Written tokens over gaps of each attempt: under a mean over tokens, what is left is a mean over gaps: [A]."""
+        counts = [batch.per_attempt(each.to(batch.share.dtype)) for each in (batch.trainable, gaps)]
+        return counts[0] / counts[1].clamp(min=1.0)
+
+
+def overlap(texts: Tensor, target: Tensor) -> Tensor:
+    """Mean of ROUGE-1 and ROUGE-2 of texts [F, N] with a target of the same length [N], all as ids: [F]."""
+    pairs, wanted = (each[..., :-1] * (1 << 32) + each[..., 1:] for each in (texts, target))
+    return (_shared(texts, target) + _shared(pairs, wanted)) / 2 if len(target) > 1 else _shared(texts, target)
+
+
+def _shared(texts: Tensor, target: Tensor) -> Tensor:
+    """Share of the target's pieces that a text has, each as often as both do: [F]."""
+    known, counts = target.unique(return_counts=True)  # type: ignore[no-untyped-call]
+    has = (texts.unsqueeze(2) == known).sum(1)  # [F, U]
+    shared: Tensor = torch.minimum(has, counts).sum(1).double() / len(target)
+    return shared
 
 
 def semi_offline(

@@ -12,14 +12,247 @@ Acts: share/branched > 0 and fork_credit > 0 and node_gain > 0
 
 from __future__ import annotations
 
-from strop.generate.strategies.trees.value_tree import ValueTree
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
+from strop.generate.turn_ops import cut, given
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Strategy
 from strop.run import Run
+from strop.success import success
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.sibling_tokens import SiblingTokens
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.training.requirements import ENTROPY, HIDDEN
+from strop.types import Group, Metrics, Origin, Start, Trajectory
+
+# V-STAR's search (2602.10699): new attempts branch off where a value head expects much and the policy is undecided.
+#
+# Readings: nodes are the beginnings of attempts at every `stride` tokens, where the paper's are the few tokens of an
+# item's name. The next one is chosen among all of them at once, where the paper descends from the root. All attempts
+# are played to their end and all are candidates. The head is a ridge regression on the hidden state with targets of one
+# temporal difference, r + 0.99 V(next node); r is the world's outcome at the end, since no dense reward is known here,
+# and never enters the policy's loss. The entropy of a node is that of its next token, of the weights at hand.
+
+_NEEDS = frozenset({HIDDEN, ENTROPY})
+_DISCOUNT = 0.99
+_WINDOW = 64  # groups that the head is fitted on
+_FILE = "values.safetensors"
+GAIN = "node_gain"  # the fact of how far above the mean of its depth the node was that an attempt branched from
+
+
+@dataclass
+class Node:
+    """A beginning of an attempt."""
+
+    owner: Trajectory
+    size: int  # written tokens of the owner
+    depth: int  # tokens from the start of the reply, given ones included
+    worth: float  # value + entropy
+    visits: int = 1
+    above: Node | None = None  # from which its owner branched off
+
+
+@dataclass
+class ValueTree(Strategy):
+    """`beam` starts are played plainly; each further one goes on from the node with the highest worth + bonus.
+
+    worth = V + entropy * H, bonus = explore * sqrt(ln(attempts + 1) / (visits + 1)); nodes below the mean worth of
+    their depth are passed over. What is learned from a group serves groups of later versions.
+    """
+
+    beam: int = 4  # attempts before the search begins
+    stride: int = 8  # tokens between two nodes
+    entropy: float = 0.1  # weight of the policy's indecision
+    explore: float = 1.0  # weight of the bonus for nodes that were seldom visited
+
+    # states of the nodes of a scored group and their targets, once the group was seen: [R, H], [R]
+    _states: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
+    _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.stride < 1 or self.entropy < 0 or self.explore < 0:
+            raise ConfigurationError(
+                f"ValueTree needs beam >= 1, stride >= 1, entropy >= 0 and explore >= 0, got {self}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        self._catch_up(group.version)
+        attempts = await together(play(start) for start in starts[: self.beam])
+        nodes = await self._nodes(attempts, play)
+        for start in starts[self.beam :]:
+            node = chosen(nodes, len(attempts), self.explore)
+            attempts.append(await self._branch(node, start, nodes, play))
+            nodes += await self._nodes(attempts[-1:], play, node)
+        return attempts
+
+    async def _branch(self, node: Node | None, start: Start, nodes: list[Node], play: Player) -> Trajectory:
+        if node is None:  # nothing is long enough to branch from
+            return await play(start)
+        visit(nodes, node)
+        turns = given(cut(node.owner.turns, node.size))
+        branch = await play(replace(start, turns=turns, origin=Origin.BRANCHED, parent=node.owner.id))
+        branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
+        return branch
+
+    async def _nodes(self, attempts: Sequence[Trajectory], play: Player, above: Node | None = None) -> list[Node]:
+        whole = [t for t in attempts if t.is_scored and t.num_tokens and len(t.turns) == 1]
+        looks = await play.look(whole, _NEEDS) if whole else []
+        found = []
+        for attempt, look in zip(whole, looks, strict=True):
+            sizes = _sizes(attempt, self.stride)
+            states = look[HIDDEN.name][sizes].astype(np.float64)  # in which the token after the node was chosen
+            self._states[attempt.id] = states
+            for size, state in zip(sizes, states, strict=True):
+                worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
+                found.append(Node(attempt, size, size + attempt.turns[0].given, worth, above=above))
+        return found
+
+    # ---- the head
+
+    def _value(self, state: Table) -> float:
+        return 0.0 if self._fit is None else float(np.clip(self._fit(state), 0.0, 1.0))
+
+    def observe(self, group: Group) -> None:
+        tables = [(t, self._states.pop(t.id)) for t in group.trajectories if t.id in self._states]
+        told = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
+        if told:
+            states, targets = zip(*told, strict=True)
+            self._draws = [*self._draws, (np.concatenate(states), np.concatenate(targets))][-_WINDOW:]
+
+    def _targets(self, states: Table, outcome: float) -> Table:
+        """r + 0.99 V(next) of each node; the last one is followed by the outcome: [R]."""
+        after = [_DISCOUNT * self._value(state) for state in states[1:]]
+        return np.array([*after, outcome])
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says how far above their depth's mean the nodes were that were chosen."""
+        gains = [t.facts[GAIN] for group in groups for t in group.trajectories if GAIN in t.facts]
+        return {"node_gain": float(np.mean(gains)) if gains else 0.0, "branched_from_nodes": float(len(gains))}
+
+    def _catch_up(self, version: int) -> None:
+        if version > self._version and self._draws:
+            rows = sum(len(targets) for _, targets in self._draws)
+            self._fit = fitted(self._draws, ridge=float(rows))
+        self._version = max(version, self._version)
+
+    def save(self, folder: Path) -> None:
+        write_draws(folder / _FILE, self._draws)
+
+    def resume(self, folder: Path) -> None:
+        self._draws, self._version = read_draws(folder / _FILE), -1
+
+
+def chosen(nodes: Sequence[Node], attempts: int, explore: float) -> Node | None:
+    """The node of highest worth and bonus among those not below their depth's mean; of equals the first."""
+    open_ = [node for node in nodes if node.worth >= _mean_at(nodes, node.depth) - 1e-12]
+    bonus = math.log(attempts + 1)
+    return max(open_, key=lambda node: node.worth + explore * math.sqrt(bonus / (node.visits + 1)), default=None)
+
+
+def visit(nodes: Sequence[Node], node: Node | None) -> None:
+    """Once more at every node from the start to this one, whichever attempts wrote what lies between."""
+    while node is not None:
+        for other in nodes:
+            other.visits += other.owner is node.owner and other.size <= node.size
+        node = node.above
+
+
+def _mean_at(nodes: Sequence[Node], depth: int) -> float:
+    return float(np.mean([node.worth for node in nodes if node.depth == depth]))
+
+
+def _sizes(attempt: Trajectory, stride: int) -> list[int]:
+    """Written tokens before each node: where the reply as a whole has a multiple of `stride`, beyond its beginning."""
+    begun = attempt.turns[0].given
+    first = stride - begun % stride
+    return list(range(first, attempt.num_tokens, stride))
+
+
+# Sibling-GRPO (V-STAR, 2602.10699): where attempts part ways, the next token is credited against its alternatives.
+#
+# Each alternative counts once, by the mean reward of the attempts that go through it, however many those are. The
+# credit is added to that of `inner` at the token itself and nowhere else.
+
+_FLAT = 1e-4  # added to the spread, as in the release
+Fork: TypeAlias = dict[int, list[Trajectory]]  # attempts by the token that they go on with
+
+
+@dataclass(frozen=True)
+class SiblingTokens(Advantage):
+    """A + (R - mean R) / (sd R + 1e-4) over the tokens that follow one beginning, at least two of them.
+
+    Attempts that share a beginning by chance are compared as those that were branched from each other are.
+    """
+
+    inner: Advantage
+
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        for group in groups:
+            for depth, fork in forks(group.scored):
+                for token, credit in credits_of_sibling_tokens(fork).items():
+                    for attempt in fork[token]:
+                        _add(attempt, depth, credit)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How many forks a group has, and how large the credit at them is."""
+        found = [
+            credit
+            for group in groups
+            for _, fork in forks(group.scored)
+            for credit in credits_of_sibling_tokens(fork).values()
+        ]
+        count = sum(1 for group in groups for _ in forks(group.scored))
+        return {
+            "forks": count / max(len(groups), 1),
+            "fork_credit": float(np.mean(np.abs(found))) if found else 0.0,
+        }
+
+
+def forks(attempts: Sequence[Trajectory]) -> list[tuple[int, Fork]]:
+    """Beginnings of the first reply after which attempts go on differently: how long each is, and who goes on how."""
+    found: list[tuple[int, Fork]] = []
+    waiting: list[tuple[int, list[Trajectory]]] = [(0, [attempt for attempt in attempts if attempt.turns])]
+    while waiting:
+        depth, together = waiting.pop()
+        nexts: Fork = defaultdict(list)
+        for attempt in together:
+            if depth < len(path := attempt.turns[0].whole):
+                nexts[int(path[depth])].append(attempt)
+        if len(nexts) > 1:
+            found.append((depth, dict(nexts)))
+        waiting += [(depth + 1, group) for group in nexts.values() if len(group) > 1]
+    return found
+
+
+def credits_of_sibling_tokens(fork: Fork) -> dict[int, float]:
+    """Of each token that follows: its attempts' mean reward, standardised over the tokens."""
+    means = {token: float(np.mean([attempt.reward for attempt in group])) for token, group in fork.items()}
+    values = np.array(list(means.values()))
+    return {token: float((mean - values.mean()) / (values.std() + _FLAT)) for token, mean in means.items()}
+
+
+def _add(attempt: Trajectory, depth: int, credit: float) -> None:
+    """To the token at this depth, if the attempt wrote it itself."""
+    place = depth - attempt.turns[0].given
+    if attempt.advantages is not None and place >= 0:
+        attempt.advantages[place] += np.float32(credit)
 
 
 def v_star(

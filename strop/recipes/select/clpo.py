@@ -14,16 +14,87 @@ Acts: written > 0 and written_share > 0 and hard_share > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
 from strop.control.samplers.uniform import Uniform
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.reworded import Reworded
+from strop.control.task_generators.support.prompts import advice
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Loss, Writer
 from strop.run import Run
+from strop.stats.task_lineage import child, is_written
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
+from strop.training.arithmetic.siblings import group_mean
+from strop.training.batch import Batch, Output
 from strop.training.losses.clip import Clip
-from strop.training.losses.kl_by_success import KlBySuccess
+from strop.training.requirements import Logprobs, Need
+from strop.types import Group, Metrics, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# CLPO's rewrites (2509.25004): hard tasks in simpler words, those of medium difficulty in others; the answer stays.
+#
+# Whoever rewrites is shown the answer, as in the release, so what says it is refused
+# (`control/task_generators/support/validation.py`). A rewrite is not rewritten again, and is tried in a later draw than
+# its parent, where the release has both in one.
+
+
+@dataclass(frozen=True)
+class Reworded(Writer):
+    """One rewrite of each task that at most `medium` of its attempts solved; simpler where at most `hard` did."""
+
+    adviser: Adviser | None = None  # who rewrites; None: the policy itself
+    hard: float = 0.3  # success of a task up to which a simpler one is asked for
+    medium: float = 0.7  # success up to which another wording is asked for; above, none
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hard <= self.medium <= 1:
+            raise ConfigurationError(f"Reworded needs 0 <= hard <= medium <= 1, got {self.hard} and {self.medium}")
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        right, count = successes(group)
+        if is_written(group.task) or not count or right > self.medium * count:
+            return []
+        wanted = "simpler" if right <= self.hard * count else "reworded"
+        said = await advice(self.adviser, wanted, play, task=prompt_of(group.task), answer=group.task.answer)
+        return [child(group.task, said.get("task", ""), group.task.answer)]
+
+
+# CLPO's penalty (2509.25004): half as strong on tasks that are hard, so that the policy may move where it must.
+#
+# Reading: the release's estimator is k3, and what is hard is its group's mean reward.
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class KlBySuccess(Loss):
+    """exp(-d) - 1 + d with d = log(policy / reference); times `relief` where at most `hard` of a group is right."""
+
+    hard: float = 0.3  # mean reward of a group up to which its task is hard
+    relief: float = 0.5  # factor of the penalty on hard tasks
+    weight: float = 0.001  # of this loss beside others
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
+    scope: ClassVar[str] = "group"
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        distance = batch.log_ratio(output.logprobs, batch.logprobs_of("reference"))  # [T]
+        is_hard = batch.on_tokens(group_mean(batch.rewards, batch) <= self.hard + _ROUNDING)  # [T]
+        penalty = torch.expm1(-distance) + distance
+        loss = torch.where(batch.trainable, torch.where(is_hard, self.relief, 1.0) * penalty, 0.0)
+        return loss, {"reference_kl": batch.figure(distance), "hard_share": batch.figure(is_hard.to(distance.dtype))}
 
 
 def clpo(

@@ -12,15 +12,127 @@ Acts: preference > 0 and attempts_spread > 0 with tasks=16
 
 from __future__ import annotations
 
-from strop.control.budgets.by_deviation import ByDeviation
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from strop.control.budgets.support.resource_price import Price
 from strop.control.estimators.pass_rate_by_task import TaskCounts
-from strop.control.samplers.variance_weighted import VarianceWeighted
+from strop.control.samplers.support.bandit_metrics import preference
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, drawn, softmax
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Budget, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Task
+
+# CurES's attempts (2510.01037): a task has them in proportion to how uncertain its outcome is.
+#
+# For a fixed total this makes the variance of the gradient least. Readings: gradients of all attempts are taken as
+# equally long, which leaves sqrt(p (1 - p)) of the paper's deviation; p is what the run's belief foresaw, so that a
+# task of which nothing is known has the most, and its first visit is its probe. The total is kept by a price and not
+# within each draw, so nobody waits for the draw to be known.
+
+_UNKNOWN = (0.5, 1 / 12)
+
+
+@dataclass
+class ByDeviation(Budget):
+    """mean * 2 sqrt(p (1 - p)) / price attempts, from `least` to `most`; the price keeps their mean at `mean`."""
+
+    mean: float = 8.0  # attempts of a group, on average
+    least: int = 2  # one attempt alone is compared with nothing
+    most: int = 32
+    _price: Price = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least < self.mean < self.most:
+            raise ConfigurationError(
+                f"ByDeviation needs 1 <= least < mean < most, got {self.least}, {self.mean} and {self.most}"
+            )
+        self._price = Price(self.mean)
+
+    def attempts(self, group: Group) -> int:
+        if group.trajectories:
+            return 0
+        chance = (group.foreseen or _UNKNOWN)[0]
+        wanted = self.mean * 2 * math.sqrt(chance * (1 - chance)) / self._price.value
+        return min(max(math.floor(wanted + 0.5), self.least), self.most)
+
+    def observe(self, group: Group) -> None:
+        self._price.pay(len(group.trajectories))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says what an attempt costs now, and how unevenly they were allotted."""
+        sizes = [len(group.trajectories) for group in groups]
+        return {"price": self._price.value, "attempts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
+
+    def state(self) -> dict[str, Any]:
+        return {"price": self._price.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._price.restore(state["price"])
+
+
+# CurES's choice of tasks (2510.01037): each is drawn the more often, the less its outcome is certain.
+#
+# Reading: success rates are those that the run's belief expects; with `TaskCounts` that forget nothing they are the
+# paper's. The release divides by a temperature so high that all tasks are drawn alike within half a percent; here it is
+# a setting that bites.
+
+
+@dataclass
+class VarianceWeighted(Sampler):
+    """P(task) is in proportion to exp(sqrt(p (1 - p)) / temperature); all of a pool are ordered anew for every version.
+
+    The order is that of draws without replacement, so that no task is tried twice under the same weights.
+    """
+
+    worlds: tuple[World, ...]
+    tasks: int = 256  # of each world, to choose from
+    temperature: float = 0.1  # the lower, the more the most uncertain tasks are preferred
+    seed: int = 0
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _preference: float = field(default=0.0, init=False, repr=False, compare=False)  # at the last choice
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0:
+            raise ConfigurationError(f"VarianceWeighted needs temperature > 0, got {self.temperature}")
+        self._pool = Pool(self.worlds, self.tasks)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self._pool.task(self._hand.next(step, lambda number: self._ordered(step, belief, number)))
+
+    def chances(self, step: int, belief: Belief) -> Doubles:
+        """Of each task to be drawn first: [N]."""
+        means = belief.foresee(self._pool.tasks(range(len(self._pool))), step)[0].astype(np.float64)
+        return softmax(np.sqrt(means * (1 - means)), self.temperature)
+
+    def _ordered(self, step: int, belief: Belief, number: int) -> list[int]:
+        chances = self.chances(step, belief)
+        self._preference = preference(chances)
+        return drawn(chances, len(chances), (self.seed, number))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how far the last choice was from an even one."""
+        return {"preference": self._preference}
+
+    def state(self) -> dict[str, Any]:
+        return {"hand": self._hand.state(), "preference": self._preference}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._hand.restore(state["hand"])
+        self._preference = float(state["preference"])
 
 
 def cures(

@@ -12,13 +12,98 @@ Acts: passed_over > 0 and warmup/passed_over > 0 with warmup_steps=2
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from strop.capabilities import Hints
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.where import Where
+from strop.environments.data.heldout_split import prompt_of
+from strop.environments.data.json_rows import json_rows
+from strop.environments.data.lookup import world_of
+from strop.environments.format.hints import without_hints
+from strop.errors import ConfigurationError, DataError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import FilePath, Group, Metrics, Task
+
+# Only tasks whose score lies in a range: DeReason's two sets (2603.11193), broad ones to imitate, hard ones for RL.
+#
+# Reading: a score is read from a file that a judge has written, or is the number of steps in the world's own working.
+
+_TRIES = 1000  # tasks in a row that may be passed over
+_ALL = 1000  # steps: more than any working has
+
+
+@dataclass
+class Where(Sampler):
+    """What `inner` chooses, less tasks with a score below `low`, or of `high` and more.
+
+    Two of them that meet at a bound share no task and leave none out.
+    """
+
+    inner: Sampler
+    worlds: tuple[World, ...]
+    low: float | None = None  # least score; None: no limit
+    high: float | None = None  # score from which a task is left out; None: no limit
+    scores: FilePath = ""  # JSONL with a prompt and a score in each line; empty: steps of the working
+    _passed_over: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ConfigurationError(f"Where needs low < high, got {self.low} and {self.high}")
+
+    def next(self, step: int, belief: Belief) -> Task:
+        for _ in range(_TRIES):
+            task = self.inner.next(step, belief)
+            if self._is_within(self.score(task)):
+                return task
+            self._passed_over += 1
+        raise ConfigurationError(f"none of {_TRIES} tasks in a row has a score from {self.low} to below {self.high}")
+
+    def score(self, task: Task) -> float:
+        if self.scores:
+            if (prompt := prompt_of(task)) not in self._read:
+                raise DataError(f"{self.scores} has no score of {prompt!r}")
+            return self._read[prompt]
+        world = world_of(self.worlds, task)
+        assert isinstance(world, Hints)
+        return float(len(world.hint(task, _ALL).split()))
+
+    def problems(self, run: Run) -> list[str]:
+        if not self.scores:
+            return without_hints(self.worlds)
+        return [] if Path(self.scores).is_file() else [f"{self.scores} does not exist"]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing itself; says which scores the draw has, and how many tasks were passed over so far."""
+        known = [self.score(group.task) for group in groups]
+        return {"task_score": sum(known) / max(len(known), 1), "passed_over": float(self._passed_over)}
+
+    def state(self) -> dict[str, Any]:
+        return {"passed_over": self._passed_over}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._passed_over = int(state["passed_over"])
+
+    def _is_within(self, score: float) -> bool:
+        return (self.low is None or score >= self.low) and (self.high is None or score < self.high)
+
+    @cached_property
+    def _read(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for place, row in json_rows(Path(self.scores)):
+            try:
+                found[str(row["prompt"])] = float(row["score"])
+            except (KeyError, TypeError, ValueError):
+                raise DataError(f"{place}: need a prompt and a number as score, got {row}") from None
+        return found
 
 
 def dereason(

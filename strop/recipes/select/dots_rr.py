@@ -15,17 +15,200 @@ Acts: nearer_by > 0 and replayed_share > 0 with pool=16
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from strop.control.estimators.reference_attention import ReferenceAttention
-from strop.control.samplers.near_target import NearTarget
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.control.estimators.support.calibration import foresight
+from strop.control.estimators.support.nearest_tasks import ByTried
+from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
+from strop.control.estimators.support.recent_outcomes import Support
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import drawn, softmax
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
-from strop.replay.recent_share import RecentShare
+from strop.replay.memory.held_groups import Replaying
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import FloatArray, Group, Metrics, Task
+
+# DOTS's forecast (2506.05316): a task will be solved as often as the reference tasks that look like it.
+#
+# Attention from a task to tasks tried lately, softmax(<e_x, e_j> / sqrt(H)), averages their shares of right attempts;
+# then a line that was fitted on the references themselves. Readings: e is the state of the run's first model at the
+# prompt's last token, each feature in units of its deviation over the references, where the paper trains an encoder and
+# two projections on the records of other models; the line never slopes down and stays within 0 and 1. References are
+# the tasks that were tried last, so that no attempt is made for the forecast alone: what a task is does not depend on
+# why it was tried.
+
+_UNKNOWN = 1 / 12  # the variance of what lies anywhere between 0 and 1
+_FEWEST = 3  # references from which a line can be fitted
+
+
+@dataclass
+class ReferenceAttention(ByTried):
+    """Shares of similar tasks; 1/2 before there are 3 references. Its variance is the line's mean squared error."""
+
+    references: int = 256  # tasks, those tried last
+    device: str = "cpu"  # cpu or cuda
+
+    def __post_init__(self) -> None:
+        if self.references < _FEWEST:
+            raise ConfigurationError(f"ReferenceAttention needs references >= {_FEWEST}, got {self.references}")
+        self._support = Support(self.references)
+
+    def open(self, model: Path, seed: int) -> None:
+        self._states = PromptStates.open(model, self.device)
+
+    def foresee(self, tasks: Sequence[Task], step: int) -> tuple[FloatArray, FloatArray]:
+        states = self._ready()
+        if len(self._support) < _FEWEST:
+            return np.full(len(tasks), 0.5, np.float32), np.full(len(tasks), _UNKNOWN, np.float32)
+        known, asked = standardized(
+            states.of(self._support.prompts), states.of([states.prompt(task) for task in tasks])
+        )
+        shares = self._support.shares
+        slope, height, error = fitted(attended(known, known, shares), shares)
+        means = np.clip(slope * attended(asked, known, shares) + height, 0, 1)
+        return means.astype(np.float32), np.full(len(tasks), error, np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how well the draw was foreseen, and from how many references."""
+        return foresight(groups) | {"references": float(len(self._support))}
+
+
+def attended(
+    asked: NDArray[np.float64], known: NDArray[np.float64], shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The mean of `shares` [R] by likeness of `asked` [N, H] to `known` [R, H]: [N]."""
+    scores = asked @ known.T / np.sqrt(known.shape[1])  # [N, R]
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    return np.asarray((weights / weights.sum(1, keepdims=True)) @ shares)
+
+
+def fitted(foretold: NDArray[np.float64], shares: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Slope and height of the least squares line from what was foretold to what came, and its mean squared error."""
+    spread = float(foretold.var())
+    slope = max(float(((foretold - foretold.mean()) * (shares - shares.mean())).mean()) / spread, 0) if spread else 0.0
+    height = float(shares.mean() - slope * foretold.mean())
+    return slope, height, float(np.square(slope * foretold + height - shares).mean())
+
+
+# DOTS's choice (2506.05316): tasks drawn by chance, the likelier the nearer their success lies to a target.
+#
+# Without replacement, in proportion to exp(-|p - target| / temperature); at the paper's temperature of 1/1000 nearly
+# the nearest. Reading: the paper tries a reference set before each choice and throws its attempts away; here a share of
+# all tasks is drawn uniformly, is trained on as the others, and serves the forecast of the next choices.
+
+
+@dataclass
+class NearTarget(Sampler):
+    """`count` different tasks of a pool for every `every` versions of the weights, `uniform` of them by mere chance."""
+
+    worlds: tuple[World, ...]
+    pool: int = 256  # most tasks of each world, which come back
+    count: int = 16  # tasks that are chosen together
+    uniform: int = 4  # of them that are drawn uniformly
+    target: float = 0.5  # the chance of success that teaches most
+    temperature: float = 1e-3  # distance from the target at which a task is 1/e as likely
+    every: int = 2  # versions of the weights that a choice is for
+    seed: int = 0  # of what chance decides
+
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    # mean distances from the target, of those chosen by the belief and of the pool
+    _distances: tuple[float, float] = field(default=(0.0, 0.0), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.worlds, self.pool)
+        if not 0 <= self.uniform < self.count <= len(self._pool):
+            raise ConfigurationError(
+                f"NearTarget needs 0 <= uniform < count <= tasks in the pool, got {self.uniform}, {self.count} and "
+                f"{len(self._pool)}"
+            )
+        if not 0 <= self.target <= 1 or self.temperature <= 0 or self.every < 1:
+            raise ConfigurationError(
+                "NearTarget needs 0 <= target <= 1, temperature > 0 and every >= 1, got "
+                f"{self.target}, {self.temperature} and {self.every}"
+            )
+
+    def next(self, step: int, belief: Belief) -> Task:
+        choose = self._hand.next(step // self.every, lambda choice: self._choose(step, belief, choice))
+        return self._pool.task(choose)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how near the last choice came, and by how much nearer than the pool."""
+        chosen, pool = self._distances
+        return {"chosen_distance": chosen, "nearer_by": pool - chosen}
+
+    def state(self) -> dict[str, Any]:
+        return {"hand": self._hand.state(), "distances": list(self._distances)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._hand.restore(state["hand"])
+        self._distances = (float(state["distances"][0]), float(state["distances"][1]))
+
+    def _choose(self, step: int, belief: Belief, choice: int) -> list[int]:
+        places = range(len(self._pool))
+        uniform = drawn(np.ones(len(places)), self.uniform, (self.seed, choice, 1))
+        means, _ = belief.foresee(self._pool.tasks(places), step)
+        distances = np.abs(means.astype(np.float64) - self.target)  # [P]
+        weights = softmax(-distances, self.temperature)
+        weights[uniform] = 0
+        chosen = drawn(weights, self.count - self.uniform, (self.seed, choice))
+        self._distances = float(distances[chosen].mean()), float(distances.mean())
+        return uniform + chosen
+
+
+# DOTS's replay (2506.05316): a fixed share of every step is groups that were trained on lately.
+#
+# Drawn uniformly among the newest, with the logprobs they were sampled with, so that ratios are to the policy of that
+# time. Of a task that came back only the newest group is kept.
+
+
+@dataclass
+class RecentShare(Replaying):
+    """A step's new groups, the oldest first, and on top old ones, so that the new are the share `fresh`.
+
+    As few old ones as there are in the beginning.
+    """
+
+    fresh: float = 0.5  # share of new groups in a step
+    capacity: int = 512  # old groups that are kept, the newest
+    seed: int = 0  # of the choice of old ones
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fresh <= 1 or self.capacity < 0:
+            raise ConfigurationError(
+                f"RecentShare needs 0 < fresh <= 1 and capacity >= 0, got {self.fresh} and {self.capacity}"
+            )
+
+    def draw(self, count: int, step: int) -> list[Group] | None:
+        old = self._held.old
+        if len(self._held) < count:
+            return None
+        wanted = min(round(count * (1 - self.fresh) / self.fresh), len(old))
+        random = np.random.default_rng([self.seed, step])
+        numbers = random.choice(sorted(old), wanted, replace=False).tolist() if wanted else []
+        again = [old[number] for number in sorted(numbers)]
+        new = self._held.take(count, again)
+        self._forget()
+        return [*new, *again]
+
+    def _forget(self) -> None:
+        old = self._held.old
+        newest = {old[number].task.id: number for number in sorted(old)}
+        self._held.old = {number: old[number] for number in newest.values()}
+        self._held.forget(self.capacity)
 
 
 def dots_rr(

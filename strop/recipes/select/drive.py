@@ -13,13 +13,111 @@ Acts: tasks_left < 12 with warmup_steps=1, tasks=12, first=4, second=3, third=2,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
+from typing import Any
 
-from strop.control.samplers.hardest import Hardest
+import numpy as np
+
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import highest
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics, Task
+
+# DRIVE's second stage (2511.06307): a small set of hard tasks, of which only the hardest are kept, again and again.
+#
+# Reading: the paper knows pass rates of the model it begins with; here all tasks are tried once before the first set is
+# chosen. What is hardest is said by the policy's own attempts within the last phase in which a task was tried; a task
+# that nobody solved is the hardest, broken ones among them. With lag, a group counts for the phase of its weights.
+
+
+@dataclass
+class Hardest(Sampler):
+    """All tasks once; then the `sizes[0]` hardest for `steps[0]` versions, of those the `sizes[1]` hardest, and so on.
+
+    The last set has no end. Each of a set is tried once before any is tried again, in an order left to chance.
+    """
+
+    worlds: tuple[World, ...]
+    size: int = 175  # tasks of each world
+    sizes: tuple[int, ...] = (72, 50, 25)  # of the sets, one after the other
+    steps: tuple[int, ...] = (64, 32)  # of all sets but the last
+    seed: int = 0  # of orders, and of what is kept among equals
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _kept: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # the set that is tried
+    _begun: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # step of each phase
+    _tried: int = field(default=0, init=False, repr=False, compare=False)  # draws of this phase
+    # of each place the phase of its last attempts, and how many of those were right and how many there were
+    _rates: dict[int, tuple[int, float, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.worlds, self.size)
+        falls = (len(self._pool), *self.sizes)
+        is_falling = all(a >= b >= 1 for a, b in pairwise(falls))
+        if not self.sizes or not is_falling or len(self.steps) != len(self.sizes) - 1 or min(self.steps, default=1) < 1:
+            raise ConfigurationError(
+                f"Hardest needs falling sizes of at most {len(self._pool)} tasks, and steps >= 1 for all but the last; "
+                f"got {self.sizes} and {self.steps}"
+            )
+
+    def next(self, step: int, belief: Belief) -> Task:
+        if not self._kept:  # a world that repeats itself has each task once
+            self._kept = sorted({self._pool.place(task) or 0 for task in self._pool.tasks(range(len(self._pool)))})
+        while self._is_due(step):
+            self._keep_hardest(step)
+        epoch, place = divmod(self._tried, len(self._kept))
+        self._tried += 1
+        order = np.random.default_rng([self.seed, len(self._begun), epoch]).permutation(len(self._kept))
+        return self._pool.task(self._kept[int(order[place])])
+
+    def observe(self, group: Group) -> None:
+        place, (right, count) = self._pool.place(group.task), successes(group)
+        if place is None or not count:
+            return
+        phase = bisect_right(self._begun, group.version)
+        before = self._rates.get(place, (phase, 0.0, 0.0))
+        if before[0] <= phase:
+            known = before[1:] if before[0] == phase else (0.0, 0.0)
+            self._rates[place] = (phase, known[0] + right, known[1] + count)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how many tasks are left, and how often those were solved when they were last tried."""
+        known = [self._rates[place] for place in self._kept if place in self._rates]
+        rates = [right / count for _, right, count in known]
+        return {"tasks_left": float(len(self._kept)), "pass_of_left": sum(rates) / max(len(rates), 1)}
+
+    def state(self) -> dict[str, Any]:
+        rates = [[place, *found] for place, found in sorted(self._rates.items())]
+        return {"kept": list(self._kept), "begun": list(self._begun), "tried": self._tried, "rates": rates}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._kept, self._begun = [int(p) for p in state["kept"]], [int(step) for step in state["begun"]]
+        self._tried = int(state["tried"])
+        self._rates = {int(p): (int(phase), float(right), float(c)) for p, phase, right, c in state["rates"]}
+
+    def _is_due(self, step: int) -> bool:
+        """Whether the next set is to be chosen; the first one once every task is known, or was tried twice in vain."""
+        if len(self._begun) == len(self.sizes):
+            return False
+        if not self._begun:
+            count = len(self._kept)
+            return self._tried >= (count if len(self._rates) == count else 2 * count)
+        return step >= self._begun[0] + list(accumulate(self.steps))[len(self._begun) - 1]
+
+    def _keep_hardest(self, step: int) -> None:
+        known = [self._rates.get(place, (0, 2.0, 1.0)) for place in self._kept]  # what always fails is kept last
+        wrong = [1 - right / count for _, right, count in known]
+        chosen = highest(wrong, self.sizes[len(self._begun)], (self.seed, len(self._begun)))
+        self._kept, self._tried = sorted(self._kept[place] for place in chosen), 0
+        self._begun.append(step)
 
 
 def drive(

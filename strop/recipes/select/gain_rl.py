@@ -12,13 +12,194 @@ Acts: middle_rank > 0
 
 from __future__ import annotations
 
-from strop.control.samplers.angle_ranked import AngleRanked
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, drawn, softmax
+from strop.errors import ConfigurationError
+from strop.models.hidden_states import states_of
+from strop.models.model import load_model
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, IntArray, Metrics, Task, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.policy import Policy
+
+
+# How far vectors point the same way: mean cosines.
+
+
+def within(states: Tensor) -> float:
+    """The mean cosine of two different rows of [T, H]; 0 where there are fewer than two."""
+    count = len(states)
+    if count < 2:
+        return 0.0
+    units = _units(states)
+    together = float(units.sum(0).square().sum())  # the sum over all pairs, each row with itself among them
+    return (together - float(units.square().sum())) / (count * (count - 1))
+
+
+def between(states: Tensor, others: Tensor) -> float:
+    """The mean cosine of a row of [T, H] and a row of [S, H]; 0 where one of both has none."""
+    if not len(states) or not len(others):
+        return 0.0
+    return float(_units(states).mean(0) @ _units(others).mean(0))
+
+
+def _units(states: Tensor) -> Tensor:
+    """In double precision: the score is a small difference of large sums."""
+    rows = states.double()
+    lengths: Tensor = rows.norm(dim=1, keepdim=True)
+    return rows / lengths.clamp(min=1e-12)
+
+
+# GAIN-RL's choice (2506.02281): tasks in the order of how closely the model's states of them point the same way.
+#
+# The first model reads every task once. Tasks whose states are close together come first; a bell over the ranks moves
+# on as tasks are solved and the states of attempts come closer. Readings: the states are the last layer's, after its
+# norm, where the release takes those before the last up-projection. What all prompts begin with is the fixed prefix,
+# what all end with belongs to nobody. The closeness of attempts is that of their first reply's tokens under the same
+# first model: a sampler does not hold the policy. What came in since weights last moved moves the bell once, in
+# whatever order.
+
+_TO_PREFIX = 8.0  # weight of the closeness to the fixed prefix, as released
+_SLOPE, _EVEN = 2.0, 0.5  # of the drive; the pass rate that moves nothing
+_PASS = 32  # sequences of one forward pass
+
+
+@dataclass
+class AngleRanked(Sampler):
+    """P(rank i) is in proportion to exp(-((i - middle) / spread)^2 / 2); tasks are drawn without replacement.
+
+    Once per version middle += min(max(stride * (tanh(2 (pass rate - 1/2)) + tanh(2 closeness)), 0), most).
+    """
+
+    worlds: tuple[World, ...]
+    tasks: int = 256  # of each world, to choose from
+    spread: float = 32.0  # of the bell, in tasks
+    stride: float = 16.0  # of the bell, in tasks
+    most: float = 32.0  # tasks that the bell moves on in one step
+    seed: int = 0
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
+    _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # places by rank
+    _middle: float = field(default=0.0, init=False, repr=False, compare=False)
+    _model: Any = field(default=None, init=False, repr=False, compare=False)
+    _policy: Policy | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.spread <= 0 or self.stride < 0 or self.most < 0:
+            raise ConfigurationError(
+                "AngleRanked needs spread > 0, stride >= 0 and most >= 0, "
+                f"got {self.spread}, {self.stride} and {self.most}"
+            )
+        self._pool = Pool(self.worlds, self.tasks)
+
+    def open(self, model: Path, seed: int) -> None:
+        self._model = load_model(model)
+
+    def meet(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def next(self, step: int, belief: Belief) -> Task:
+        self._order = self._order or self._ranked()
+        return self._pool.task(self._hand.next(step, self._chosen))
+
+    def observe(self, group: Group) -> None:
+        right, count = successes(group)
+        if count:
+            self._filed.add(group, right, count, float(np.mean(self._closeness(group.own))))
+
+    def chances(self) -> Doubles:
+        """Of each rank: [N]."""
+        ranks = np.arange(len(self._pool))
+        return softmax(-(((ranks - self._middle) / self.spread) ** 2) / 2)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says where the bell stands."""
+        return {"middle_rank": self._middle}
+
+    def _chosen(self, number: int) -> list[int]:
+        if rows := self._filed.take():
+            _, _, right, count, closeness = np.array(rows).T
+            self._middle += self._moved(float(right.sum() / count.sum()), float(closeness.mean()))
+        return [self._order[rank] for rank in drawn(self.chances(), len(self._pool), (self.seed, number))]
+
+    def _moved(self, rate: float, closeness: float) -> float:
+        drive = math.tanh(_SLOPE * (rate - _EVEN)) + math.tanh(_SLOPE * closeness)
+        return min(max(self.stride * drive, 0.0), self.most)
+
+    # ---- what the first model makes of it
+
+    def _ranked(self) -> list[int]:
+        """Places, those whose states point the same way first."""
+        prompts = [self._prompt(task) for task in self._pool.tasks(range(len(self._pool)))]
+        low, high = shared(prompts), shared([prompt[::-1] for prompt in prompts])
+        scores = []
+        for states in states_of(self._ready(), prompts, _PASS):
+            question = differing(states, low, high)
+            scores.append(within(question) + _TO_PREFIX * between(question, states[:low]))
+        return np.argsort(-np.array(scores), kind="stable").tolist()  # type: ignore[no-any-return]
+
+    def _closeness(self, attempts: Sequence[Trajectory]) -> list[float]:
+        """Of what each attempt wrote first; later turns would need all that was said before."""
+        turns = [attempt.turns[0] for attempt in attempts if attempt.turns and len(attempt.turns[0].tokens)]
+        texts = [np.concatenate([turn.prompt, turn.tokens]) for turn in turns]
+        found = states_of(self._ready(), texts, _PASS)
+        return [within(states[len(turn.prompt) :]) for turn, states in zip(turns, found, strict=True)] or [0.0]
+
+    def _prompt(self, task: Task) -> IntArray:
+        if self._policy is None:
+            raise ConfigurationError("AngleRanked does not know how tasks are written: call meet(policy) first")
+        return self._policy.template.opening(task.messages, task.tools)[: self._policy.context]
+
+    def _ready(self) -> Any:
+        if self._model is None:
+            raise ConfigurationError("AngleRanked has no model yet: call open(model, seed) first")
+        return self._model
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "hand": self._hand.state(),
+            "filed": self._filed.state(),
+            "order": list(self._order),
+            "middle": self._middle,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._hand.restore(state["hand"])
+        self._filed.restore(state["filed"])
+        self._order = [int(place) for place in state["order"]]
+        self._middle = float(state["middle"])
+
+
+def differing(states: Tensor, low: int, high: int) -> Tensor:
+    """Without what all prompts begin and end with; one state at least, where the two meet."""
+    return states[low : max(len(states) - high, low + 1)]
+
+
+def shared(prompts: Sequence[IntArray]) -> int:
+    """How many tokens all of them begin with; at most all but one of the shortest."""
+    least = min(len(prompt) for prompt in prompts) - 1
+    first = prompts[0]
+    return next((i for i in range(least) if any(prompt[i] != first[i] for prompt in prompts)), max(least, 0))
 
 
 def gain_rl(

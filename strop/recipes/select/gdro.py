@@ -12,16 +12,191 @@ Acts: bin_weighting > 0 and attempts_spread > 0 and price != 1 with tasks=1
 
 from __future__ import annotations
 
-from strop.control.budgets.shadow_price import ShadowPrice
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.control.budgets.support.resource_price import Price
 from strop.control.estimators.pass_rate_by_task import TaskCounts
 from strop.control.samplers.few import Few
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Budget
 from strop.run import Run
-from strop.training.advantages.bin_weighted import BinWeighted
+from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics
+
+# Groups by how likely one of several attempts was to be right, as foreseen before the first.
+
+_ROUNDING = 1e-9  # 1 - (1 - 0.1) is less than 0.1
+
+
+def pass_bin(group: Group, bins: int, tries: int) -> int:
+    """Which of `bins` equal parts of 0 to 1 the chance falls into that one of `tries` attempts is right.
+
+    The chance of one is what the run's belief foresaw; where nobody was asked, one half.
+    """
+    chance = 0.5 if group.foreseen is None else group.foreseen[0]
+    return min(int(bins * (1 - (1 - chance) ** tries) + _ROUNDING), bins - 1)
+
+
+# GDRO's attempts (2601.19280): bins of tasks whose outcomes vary more have more of them, at a fixed mean.
+#
+# The paper lets a bandit per bin choose among numbers of attempts by what they bring less their price. Reading: what n
+# attempts bring is known, it is the variance v / n that is left in the mean of a bin's rewards, so the best n is
+# counted out: n = sqrt(v) / price, the paper's square-root law. v is the bin's running variance of outcomes within a
+# group; its rate is that of the paper's arms, and the step of the price is the paper's 0.05 for a group of twice the
+# mean.
+
+_LARGEST = 0.25  # variance of an outcome that is 0 or 1, and what a bin that nobody saw is taken for
+
+
+@dataclass
+class ShadowPrice(Budget):
+    """mean * sqrt(v / 0.25) / price attempts in a bin of variance v, from `least` to `most`."""
+
+    mean: float = 4.0  # attempts of a group, on average
+    least: int = 2
+    most: int = 12
+    bins: int = 10  # of how likely one of `tries` attempts is right
+    tries: int = 8  # attempts of which one shall be right
+    rate: float = 0.4  # of the latest version in a bin's variance
+    _price: Price = field(init=False, repr=False, compare=False)
+    _variances: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
+    _version: int = field(default=0, init=False, repr=False, compare=False)  # up to which it has learned
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.least < self.mean < self.most:
+            raise ConfigurationError(
+                f"ShadowPrice needs 2 <= least < mean < most, got {self.least}, {self.mean} and {self.most}"
+            )
+        if self.bins < 1 or self.tries < 1 or not 0 < self.rate <= 1:
+            raise ConfigurationError(f"ShadowPrice needs bins >= 1, tries >= 1 and 0 < rate <= 1, got {self}")
+        self._price = Price(self.mean)
+        self._variances = [_LARGEST] * self.bins
+
+    def attempts(self, group: Group) -> int:
+        if group.trajectories:
+            return 0
+        if group.version > self._version:  # what came in under earlier weights is learned from now, all at once
+            self._version = group.version
+            self._update()
+        variance = self._variances[pass_bin(group, self.bins, self.tries)]
+        wanted = self.mean * math.sqrt(variance / _LARGEST) / self._price.value
+        return min(max(math.floor(wanted + 0.5), self.least), self.most)
+
+    def observe(self, group: Group) -> None:
+        self._price.pay(len(group.trajectories))
+        outcomes = np.array([success(attempt) for attempt in group.own])
+        if len(outcomes) > 1:
+            place = pass_bin(group, self.bins, self.tries)
+            self._filed.add(group, place, float(outcomes.var(ddof=1)), len(outcomes) - 1)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says what an attempt costs now, and how unevenly they were allotted."""
+        sizes = [len(group.trajectories) for group in groups]
+        return {"price": self._price.value, "attempts_spread": float(max(sizes, default=0) - min(sizes, default=0))}
+
+    def _update(self) -> None:
+        rows = self._filed.take()
+        for place, before in enumerate(self._variances):
+            seen = [(variance * weight, weight) for _, _, of, variance, weight in rows if of == place]
+            if seen:
+                found = sum(total for total, _ in seen) / sum(weight for _, weight in seen)
+                self._variances[place] = before + self.rate * (found - before)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "price": self._price.state(),
+            "variances": list(self._variances),
+            "filed": self._filed.state(),
+            "version": self._version,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._price.restore(state["price"])
+        self._variances = [float(each) for each in state["variances"]]
+        self._filed.restore(state["filed"])
+        self._version = int(state["version"])
+
+
+# GDRO's prompts (2601.19280): credit in the bins of tasks that go worst is made larger, by multiplicative weights.
+#
+# Nothing is drawn more often; advantages are scaled. Readings: the loss of a bin is the share of attempts that are
+# wrong. The paper's own, a clipped surrogate, is 0 for every task as long as the policy is the one that sampled.
+# Weights are relative to their mean over the bins, which differs from the paper's by a factor common to all; bins come
+# from what the belief foresaw, so no task needs a window of its own.
+
+
+@dataclass
+class BinWeighted(Advantage):
+    """What `inner` gives, times min(B q, most); q = (1 - mixed) * w / sum w + mixed / B, w = exp(strength * S).
+
+    S of a bin moves by `rate` towards its mean loss in each draw, after credit was given.
+    """
+
+    inner: Advantage
+    strength: float = 0.65  # of a bin's loss in its weight
+    mixed: float = 0.01  # share of an even weighting
+    rate: float = 0.12  # of the latest draw in a bin's loss
+    most: float = 15.0  # weight
+    bins: int = 10  # of how likely one of `tries` attempts is right
+    tries: int = 8  # attempts of which one shall be right
+    _losses: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # S of each bin
+    _used: float = field(default=0.0, init=False, repr=False, compare=False)  # mean |weight - 1| of the last draw
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.mixed <= 1 or not 0 < self.rate <= 1 or self.bins < 1 or self.tries < 1 or self.most <= 0:
+            raise ConfigurationError(
+                f"BinWeighted needs mixed from 0 to 1, 0 < rate <= 1, bins and tries >= 1 and most > 0, got {self}"
+            )
+        self._losses = [0.0] * self.bins
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        weights, places = self.weights(), [pass_bin(group, self.bins, self.tries) for group in groups]
+        for group, place in zip(groups, places, strict=True):
+            for attempt in group.trajectories:
+                if attempt.advantages is not None:
+                    attempt.advantages = (attempt.advantages * weights[place]).astype(np.float32)
+        self._used = float(np.mean([abs(weights[place] - 1) for place in places])) if places else 0.0
+        self._update(groups, places)
+
+    def weights(self) -> NDArray[np.float64]:
+        """Of each bin's credit: [B]."""
+        powers = np.exp(self.strength * np.array(self._losses))
+        return np.asarray(np.minimum((1 - self.mixed) * powers / powers.mean() + self.mixed, self.most))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing more; says how far weights were from 1, and how far apart they are now."""
+        return {"bin_weighting": self._used, "bin_spread": float(np.ptp(self.weights()))}
+
+    def _update(self, groups: Sequence[Group], places: Sequence[int]) -> None:
+        for place, before in enumerate(self._losses):
+            found = [
+                1 - success(attempt)
+                for group, of in zip(groups, places, strict=True)
+                for attempt in group.own
+                if of == place
+            ]
+            if found:
+                self._losses[place] = before + self.rate * (float(np.mean(found)) - before)
+
+    def state(self) -> dict[str, Any]:
+        return {"losses": list(self._losses)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._losses = [float(loss) for loss in state["losses"]]
 
 
 def gdro(

@@ -13,16 +13,122 @@ Acts: uneven > 0
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
 from pathlib import Path
 
-from strop.control.mixture_fit import Surface, pilots_in
+import numpy as np
+from numpy.typing import NDArray
+
 from strop.control.samplers.fixed_mixture import Mixture
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.run import Run
+from strop.storage.run_folder import RunFolder
+from strop.storage.run_source import from_source
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+
+# The best mixture of worlds from pilot runs (MoDoMoDo, 2505.24871): fit a quadratic, take its highest point.
+#
+# Reading: weights sum to 1, so that the paper's constant and linear terms are quadratic ones, too: the m(m + 1) / 2
+# coefficients of w'Qw are all there is, and so many different pilots are needed. The paper finds the highest point by
+# CMA-ES; here every face of the simplex is solved, which is exact and takes 2^m small systems.
+
+_MOST_WORLDS = 12  # of 4095 faces
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a run with a mixture came to."""
+
+    worlds: tuple[str, ...]
+    weights: tuple[float, ...]
+    score: float
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """score ~ w'Qw over mixtures w that sum to 1."""
+
+    quadratic: NDArray[np.float64]  # [m, m], symmetric
+
+    @classmethod
+    def fitted(cls, pilots: Sequence[Pilot]) -> Surface:
+        """By least squares over all pilots."""
+        if len({pilot.worlds for pilot in pilots}) != 1:
+            raise ConfigurationError(f"need pilots of the same worlds, got {sorted({p.worlds for p in pilots})}")
+        count = len(pilots[0].weights)
+        pairs = list(combinations_with_replacement(range(count), 2))
+        mixtures = np.array([_normed(pilot.weights) for pilot in pilots])  # [N, m]
+        design = np.stack([mixtures[:, i] * mixtures[:, j] for i, j in pairs], axis=1)  # [N, m(m + 1) / 2]
+        if (rank := int(np.linalg.matrix_rank(design))) < len(pairs):
+            raise ConfigurationError(
+                f"{count} worlds need {len(pairs)} different mixtures, and the {len(pilots)} pilots are worth {rank}: "
+                "try each world alone, all but one, all, and some between"
+            )
+        found = np.linalg.lstsq(design, np.array([pilot.score for pilot in pilots]), rcond=None)[0]
+        quadratic = np.zeros((count, count))
+        for (i, j), value in zip(pairs, found, strict=True):
+            quadratic[i, j] += value / 2
+            quadratic[j, i] += value / 2
+        return cls(quadratic)
+
+    def score(self, weights: Sequence[float]) -> float:
+        mixture = _normed(weights)
+        return float(mixture @ self.quadratic @ mixture)
+
+    def best(self) -> tuple[float, ...]:
+        """The highest point of the simplex: it is stationary within one of its faces, a corner in the least."""
+        count = len(self.quadratic)
+        if count > _MOST_WORLDS:
+            raise ConfigurationError(f"the best of {count} worlds is too long a search: at most {_MOST_WORLDS}")
+        faces = [list(face) for size in range(1, count + 1) for face in combinations(range(count), size)]
+        found = [point for face in faces if (point := self._stationary(face)) is not None]
+        return max(found, key=self.score)
+
+    def _stationary(self, face: list[int]) -> tuple[float, ...] | None:
+        """Where all slopes within a face are equal; None: outside it, or a whole line that ends in a smaller face."""
+        size = len(face)
+        system = np.ones((size + 1, size + 1))
+        system[:size, :size], system[size, size] = 2 * self.quadratic[np.ix_(face, face)], 0.0
+        if np.linalg.matrix_rank(system) <= size:
+            return None
+        inside = np.linalg.solve(system, np.eye(size + 1)[size])[:size]
+        if inside.min() < -_ROUNDING:
+            return None
+        weights = np.zeros(len(self.quadratic))
+        weights[face] = inside.clip(0)
+        return tuple(float(weight) for weight in weights)
+
+
+def pilots_in(folder: Path) -> list[Pilot]:
+    """The finished runs with a `Mixture` in a folder, scored by their held-out accuracy over all their worlds."""
+    runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
+    found = [pilot for run in runs if run.summary.is_file() and (pilot := _pilot(run)) is not None]
+    if not found:
+        raise ConfigurationError(
+            f"{folder} holds no finished run of a mixture: make some with strop train modomodo weights=1,0,0 and others"
+        )
+    return found
+
+
+def _pilot(folder: RunFolder) -> Pilot | None:
+    summary, sampler = json.loads(folder.summary.read_text()), from_source(folder.recipe).sampler
+    if not summary["is_complete"] or not isinstance(sampler, Mixture):
+        return None
+    worlds = tuple(f"{world.name}:{world.level}" for world in sampler.worlds)
+    return Pilot(worlds, sampler.weights, float(summary["heldout_after"]))
+
+
+def _normed(weights: Sequence[float]) -> NDArray[np.float64]:
+    values = np.asarray(weights, dtype=np.float64)
+    return np.asarray(values / values.sum())
 
 
 def modomodo(

@@ -13,15 +13,102 @@ Acts: different_share < 1 and pilot_spread > 0 with pilot=PILOT
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import pstdev
+from typing import Any, ClassVar
 
-from strop.control.samplers.most_varied import MostVaried
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler
 from strop.run import Run
+from strop.storage.ledger import Ledger
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.kl import Kl
+from strop.types import FilePath, Group, Metrics, Task
+
+# 1-shot RLVR's choice (2504.20571): the tasks whose accuracy varied most over a pilot run, over and over.
+#
+# Reading: as released, by the population standard deviation of a task's accuracies, one for each of its groups in the
+# pilot; so a late jump counts more than steady progress. Tasks that were tried once have none and are not considered.
+
+
+@dataclass
+class MostVaried(Sampler):
+    """The `count` tasks of the pilot whose accuracy varied most, in turn; of equals the one that came first."""
+
+    pilot: FilePath  # ledger.db of a run that tried each task several times
+    count: int = 1  # tasks
+    _chosen: list[tuple[Task, float]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    repeats: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ConfigurationError(f"MostVaried needs count >= 1, got {self.count}")
+
+    def next(self, step: int, belief: Belief) -> Task:
+        task, _ = self.chosen()[self._num_drawn % self.count]
+        self._num_drawn += 1
+        return task
+
+    def chosen(self) -> list[tuple[Task, float]]:
+        """Tasks with their deviations, the most varied first."""
+        if not self._chosen:
+            ledger = Ledger(Path(self.pilot), read_only=True)
+            try:
+                found = varied(ledger.history())
+            finally:
+                ledger.close()
+            self._chosen = found[: self.count]
+        if len(self._chosen) < self.count:
+            raise ConfigurationError(
+                f"{self.pilot} has {len(self._chosen)} tasks that were tried more than once, need {self.count}: "
+                "make a pilot over a few tasks"
+            )
+        return self._chosen
+
+    def problems(self, run: Run) -> list[str]:
+        if not Path(self.pilot).is_file():
+            return [f"{self.pilot} does not exist: name the folder of a run that tried each task several times"]
+        if self.chosen()[-1][1] == 0:
+            return [f"no more than {sum(spread > 0 for _, spread in self._chosen)} tasks of {self.pilot} varied"]
+        known = {(world.name, world.level) for world in run.worlds}
+        return [
+            f"task {task.id} of {self.pilot} is of {task.source}:{task.level}, which is no world of this run"
+            for task, _ in self.chosen()
+            if (task.source, task.level) not in known
+        ]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much the tasks varied in the pilot, and how many different ones the draw has."""
+        spreads = [spread for _, spread in self.chosen()]
+        different = len({group.task.id for group in groups})
+        return {"pilot_spread": sum(spreads) / len(spreads), "different_share": different / max(len(groups), 1)}
+
+    def state(self) -> dict[str, Any]:
+        return {"num_drawn": self._num_drawn}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn = int(state["num_drawn"])
+
+
+def varied(groups: Iterable[Group]) -> list[tuple[Task, float]]:
+    """Tasks with the deviation of their accuracies, the most varied first."""
+    tasks: dict[str, Task] = {}
+    accuracies: dict[str, list[float]] = {}
+    for group in groups:
+        right, count = successes(group)
+        if count:
+            tasks.setdefault(group.task.id, group.task)
+            accuracies.setdefault(group.task.id, []).append(right / count)
+    found = [(tasks[name], pstdev(each)) for name, each in accuracies.items() if len(each) > 1]
+    return sorted(found, key=lambda pair: -pair[1])
 
 
 def one_shot_rlvr(

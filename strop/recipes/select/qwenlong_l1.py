@@ -14,12 +14,142 @@ Acts: carried_share > 0 with warmup_steps=1, tasks=8, carried=0.9, most=1.0
 
 from __future__ import annotations
 
-from strop.control.samplers.length_phases import LengthPhases
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import drawn
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
+from strop.success import successes
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics, Task
+
+# QwenLong-L1's phases (2505.17667): short inputs first, then longer ones, and with them what was hard before.
+#
+# Reading: an input's length is that of its prompt in characters. The paper asks the first model how hard each task is;
+# here a task's first group says so, by the version of its weights. In its experiments what is carried over is what had
+# no right attempt (`most` = 0); among several, a task comes with weight 1 / mean, a mean of 0 counting as one right
+# attempt. The share of carried tasks is not published.
+
+_FRESH, _CARRIED = 0, 1  # keys of what chance decides
+
+
+@dataclass
+class LengthPhases(Sampler):
+    """Phase k tries tasks of more than `caps[k - 1]` and at most `caps[k]` characters, each once before any again.
+
+    Beside them, a share `carried` of a later phase's tasks are earlier ones whose first group had a mean of at most
+    `most`. Longer tasks than the last cap are never tried.
+    """
+
+    worlds: tuple[World, ...]
+    caps: tuple[int, ...]  # longest prompt of each phase
+    steps: tuple[int, ...]  # of every phase but the last
+    size: int = 256  # tasks of each world
+    carried: float = 0.25  # share of earlier tasks in later phases
+    most: float = 0.0  # mean success of what is carried over
+    seed: int = 0  # of orders and choices
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _phases: list[list[int]] = field(default_factory=list, init=False, repr=False, compare=False)  # places of each
+    _tried: list[int] = field(default_factory=list, init=False, repr=False, compare=False)  # draws of each phase
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+    # of each place the version, number, right and counted attempts of its first group
+    _first: dict[int, tuple[int, int, float, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        self._pool = Pool(self.worlds, self.size)
+        self._tried = [0] * len(self.caps)
+        is_rising = all(a < b for a, b in zip(self.caps, self.caps[1:], strict=False))
+        if not self.caps or not is_rising or len(self.steps) != len(self.caps) - 1 or min(self.steps, default=1) < 1:
+            raise ConfigurationError(
+                f"LengthPhases needs rising caps, and steps >= 1 for all but the last; got {self.caps} and {self.steps}"
+            )
+        if not (0 <= self.carried < 1 and 0 <= self.most <= 1):
+            raise ConfigurationError(
+                f"LengthPhases needs 0 <= carried < 1 and 0 <= most <= 1, got {self.carried} and {self.most}"
+            )
+
+    def problems(self, run: Run) -> list[str]:
+        lengths = sorted(map(_length, self._pool.tasks(range(len(self._pool)))))
+        return [
+            f"phase {phase} has no task: of {len(lengths)} prompts the shortest has {lengths[0]} characters and the "
+            f"longest {lengths[-1]}, and caps are {self.caps}"
+            for phase, places in enumerate(self._members())
+            if not places
+        ]
+
+    def phase(self, step: int) -> int:
+        return bisect_right(list(accumulate(self.steps)), step)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        phase, number = self.phase(step), self._num_drawn
+        self._num_drawn += 1
+        hard = self._hard(phase)
+        if hard and np.random.default_rng([self.seed, _CARRIED, number]).random() < self.carried:
+            (chosen,) = drawn(list(hard.values()), 1, (self.seed, _CARRIED, number, 1))
+            return self._pool.task(list(hard)[chosen])
+        places = self._members()[phase]
+        epoch, place = divmod(self._tried[phase], len(places))
+        self._tried[phase] += 1
+        order = np.random.default_rng([self.seed, _FRESH, phase, epoch]).permutation(len(places))
+        return self._pool.task(places[int(order[place])])
+
+    def observe(self, group: Group) -> None:
+        """The first group of a task is the one with the oldest weights, whichever comes first."""
+        place, (right, count) = self._pool.place(group.task), successes(group)
+        if place is None or not count:
+            return
+        found = (group.version, group.number, right, count)
+        self._first[place] = min(self._first.get(place, found), found)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says which phase the groups are of, from 0 on, and how many were carried over."""
+        own = [self.phase(group.version) for group in groups]
+        of_task = [bisect_left(self.caps, _length(group.task)) for group in groups]
+        count = max(len(groups), 1)
+        carried = sum(task < phase for task, phase in zip(of_task, own, strict=True))
+        return {"phase": sum(own) / count, "carried_share": carried / count}
+
+    def state(self) -> dict[str, Any]:
+        first = [[place, *found] for place, found in sorted(self._first.items())]
+        return {"num_drawn": self._num_drawn, "tried": list(self._tried), "first": first}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn, self._tried = int(state["num_drawn"]), [int(count) for count in state["tried"]]
+        self._first = {int(p): (int(v), int(n), float(right), float(c)) for p, v, n, right, c in state["first"]}
+
+    def _members(self) -> list[list[int]]:
+        """The places of each phase; all prompts are read for it, once."""
+        if not self._phases:
+            self._phases = [[] for _ in self.caps]
+            for place, task in enumerate(self._pool.tasks(range(len(self._pool)))):
+                if (phase := bisect_left(self.caps, _length(task))) < len(self.caps):
+                    self._phases[phase].append(place)
+        return self._phases
+
+    def _hard(self, phase: int) -> dict[int, float]:
+        """Places of earlier phases that are carried over, with their weights."""
+        known = {place: self._first[place][2:] for place in sorted(self._first)}
+        means = {place: (right / count, 1 / count) for place, (right, count) in known.items()}
+        earlier = {place for places in self._members()[:phase] for place in places}
+        kept = {place: found for place, found in means.items() if place in earlier and found[0] <= self.most}
+        return {place: 1 / max(mean, least) for place, (mean, least) in kept.items()}
+
+
+def _length(task: Task) -> int:
+    return sum(len(message.content) for message in task.messages)
 
 
 def qwenlong_l1(

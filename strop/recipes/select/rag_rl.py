@@ -12,16 +12,108 @@ Acts: uneven > 0 and reward/citations != 0 with warmup_steps=1
 
 from __future__ import annotations
 
-from strop.control.samplers.scheduled import Scheduled, Shape
-from strop.filter.rewards.citations import Citations
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.env_shares import shares
+from strop.environments.bundled.passages import Passages, cited
+from strop.environments.format.think_tags import CLOSE, final_number
+from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Belief, Reward, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Task, Trajectory
+
+# RAG-RL's curricula (2503.12759): which level comes when is fixed before the run, and so is its shuffled control.
+#
+# Reading: the schedule counts draws, as the paper's counts samples; groups that gates drop have had theirs. A schedule
+# that is over goes on as it ended, a shuffled one begins again.
+
+Shape: TypeAlias = Literal["max", "linear", "min-max"]
+
+
+@dataclass
+class Scheduled(Sampler):
+    """Draw i of n is of level ceil(K i / n) (linear), of 1 and from the middle on K (min-max), or always of K (max).
+
+    `is_shuffled` is the control: the same levels equally often, in an order left to chance.
+    """
+
+    worlds: tuple[World, ...]  # K levels, from easy to hard
+    draws: int  # n
+    shape: Shape = "min-max"
+    is_shuffled: bool = False
+    seed: int = 0  # of the shuffled order
+    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _order: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    _num_drawn: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._shelves = Shelves(self.worlds)
+        if self.draws < 1 or self.shape not in ("max", "linear", "min-max"):
+            raise ConfigurationError(
+                f"Scheduled needs draws >= 1 and a shape of max, linear or min-max, got {self.draws} and {self.shape!r}"
+            )
+        if self.is_shuffled:
+            self._order = [int(place) for place in np.random.default_rng(self.seed).permutation(self.draws)]
+
+    def arm(self, draw: int) -> int:
+        """The level of a draw, both from 0 on."""
+        place = self._order[draw % self.draws] if self.is_shuffled else min(draw, self.draws - 1)
+        hardest = len(self.worlds) - 1
+        if self.shape == "linear":
+            return -(-len(self.worlds) * (place + 1) // self.draws) - 1
+        return 0 if self.shape == "min-max" and 2 * place < self.draws else hardest
+
+    def next(self, step: int, belief: Belief) -> Task:
+        self._num_drawn += 1
+        return self._shelves.take(self.arm(self._num_drawn - 1))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says which levels the draw is of."""
+        return shares(self.worlds, groups)
+
+    def state(self) -> dict[str, Any]:
+        return {"num_drawn": self._num_drawn, "shelves": self._shelves.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._num_drawn = int(state["num_drawn"])
+        self._shelves.restore(state["shelves"])
+
+
+# RAG-RL's pay for citations (2503.12759): for the share of gold passages quoted, less a price for each other one.
+#
+# Reading: the paper also pays for a right format; here that is a working and a number behind it, worth `form`.
+
+
+@dataclass(frozen=True)
+class Citations(Reward):
+    """recall * (gold quoted / gold) - price * (others quoted) + form; in tasks of `Passages`, nothing elsewhere."""
+
+    recall: float = 5.0  # for all gold passages
+    price: float = 2.0  # of each passage that leads nowhere
+    form: float = 1.0  # for a working and a number
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True
+
+    def __call__(self, group: Group) -> list[float]:
+        return [self._paid(attempt) if group.task.source == Passages.name else 0.0 for attempt in group.trajectories]
+
+    def _paid(self, attempt: Trajectory) -> float:
+        found = cited(attempt.task, attempt.reply)
+        is_formed = CLOSE in attempt.reply and final_number(attempt.reply) != ""
+        return self.recall * found.gold / found.of - self.price * found.wrong + self.form * is_formed
 
 
 def rag_rl(

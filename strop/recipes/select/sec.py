@@ -14,13 +14,103 @@ Acts: preference > 0 and chance/arithmetic:8 != 0.5 with world=arithmetic:4+arit
 
 from __future__ import annotations
 
-from strop.control.samplers.level_bandit import LevelBandit
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from strop.control.samplers.support.bandit_arms import Shelves
+from strop.control.samplers.support.bandit_metrics import arm_figures
+from strop.control.samplers.support.deferred_updates import Filed
+from strop.control.samplers.support.reward_spread import contrasts
+from strop.control.seeded_choice import Doubles, drawn, softmax
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import Group, Metrics, Task
+
+# Self-evolving curriculum (2505.14970): worlds are arms, and one whose attempts end unevenly is drawn more often.
+#
+# Reading: an arm is a world of one level. Its reward is the mean |A| of all its attempts that came in since weights
+# last moved, kept or dropped: what a gate left over would all be uneven. With lag these are the groups that were done
+# meanwhile, whatever version they began with. An arm that was not drawn keeps its value, as the paper's equation has
+# it; the release moves it towards 0 (`fades`).
+
+
+@dataclass
+class LevelBandit(Sampler):
+    """Q <- Q + rate * (mean |A| - Q) once per version; an arm is drawn with the probability softmax(Q / temperature).
+
+    For an arm of which the share p is solved Q goes to 2 sqrt(p (1 - p)): what is half solved is drawn most.
+    """
+
+    worlds: tuple[World, ...]
+    rate: float = 0.5  # of the latest version in an arm's value
+    temperature: float = 1.0  # the lower, the more the best arm is preferred
+    fades: bool = False  # whether an arm that was not drawn loses the share `rate` of its value per version
+    seed: int = 0
+    _shelves: Shelves = field(init=False, repr=False, compare=False)
+    _filed: Filed = field(default_factory=Filed, init=False, repr=False, compare=False)
+    _values: list[float] = field(default_factory=list, init=False, repr=False, compare=False)  # Q of each arm
+    _step: int = field(default=0, init=False, repr=False, compare=False)  # up to which it has learned
+    _draws: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1 or self.temperature <= 0:
+            raise ConfigurationError(
+                f"LevelBandit needs 0 < rate <= 1 and temperature > 0, got {self.rate} and {self.temperature}"
+            )
+        self._shelves = Shelves(self.worlds)
+        self._values = [0.0] * len(self.worlds)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        if step != self._step:
+            self._update(step)
+        self._draws += 1
+        return self._shelves.take(drawn(self.chances(), 1, (self.seed, self._draws))[0])
+
+    def chances(self) -> Doubles:
+        """Of each arm in the next draw."""
+        return softmax(self._values, self.temperature)
+
+    def observe(self, group: Group) -> None:
+        sizes = contrasts(group)
+        if len(sizes) and (arm := self._shelves.arm(group.task)) is not None:
+            self._filed.add(group, arm, float(sizes.sum()), len(sizes))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how arms are drawn now."""
+        return arm_figures(self.worlds, self.chances())
+
+    def _update(self, step: int) -> None:
+        rows = self._filed.take()
+        for arm, value in enumerate(self._values):
+            seen = [(total, count) for _, _, of, total, count in rows if of == arm]
+            if seen:
+                reward = sum(total for total, _ in seen) / sum(count for _, count in seen)
+                self._values[arm] = value + self.rate * (reward - value)
+            elif self.fades:
+                self._values[arm] = value * (1 - self.rate) ** (step - self._step)
+        self._step = step
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "shelves": self._shelves.state(),
+            "filed": self._filed.state(),
+            "values": list(self._values),
+            "step": self._step,
+            "draws": self._draws,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._shelves.restore(state["shelves"])
+        self._filed.restore(state["filed"])
+        self._values = [float(value) for value in state["values"]]
+        self._step, self._draws = int(state["step"]), int(state["draws"])
 
 
 def sec(

@@ -14,17 +14,106 @@ Acts: written > 0 and written_share > 0 and kept_share < 1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.self_instruct import SelfInstruct
+from strop.control.task_generators.support.prompts import advice
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
 from strop.filter.gates.reward_band import RewardBand
 from strop.filter.rewards.majority_vote import Majority
 from strop.recipes.environment_metric import measured
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Writer
 from strop.run import Run
+from strop.stats.task_lineage import child
+from strop.text.rouge_l import rouge_l
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# SeRL's instructions (2505.20347): the policy writes tasks like a few it is shown; copies are refused.
+#
+# Nobody knows their answers: they are paid by the majority of their own attempts (`rewards/majority.py`).
+
+_SHOWN = 4  # tasks in one request
+_LONGEST = 150  # words of a task
+_KNOWN = 512  # tasks that are remembered, tried or written last
+_BANNED = ("image", "images", "graph", "graphs", "picture", "pictures", "file", "files", "map", "maps", "draw", "plot")
+
+
+@dataclass
+class SelfInstruct(Writer):
+    """One task after every group, without an answer, from that group's task and others shown beside it.
+
+    It is kept if it has from `fewest` to 150 words, begins with a letter, speaks of nothing that a text cannot
+    hold, and shares at most `overlap` (ROUGE-L) with every task that is remembered.
+    """
+
+    adviser: Adviser | None = None  # who writes; None: the policy itself
+    fewest: int = 4  # words of a task
+    overlap: float = 0.7  # most that it may have in common with another
+
+    _texts: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _written: int = field(default=0, init=False, repr=False, compare=False)
+    _alike: int = field(default=0, init=False, repr=False, compare=False)  # refused for their overlap alone
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fewest <= _LONGEST or not 0 <= self.overlap <= 1:
+            raise ConfigurationError(
+                f"SelfInstruct needs 0 < fewest <= {_LONGEST} and 0 <= overlap <= 1, got {self.fewest}, {self.overlap}"
+            )
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        asked, others = prompt_of(group.task), list(self._texts)
+        stream = np.random.default_rng(play.another().key)
+        shown = [others[place] for place in stream.permutation(len(others))[: _SHOWN - 1]]
+        said = await advice(self.adviser, "similar", play, task=asked, other="\n".join(shown))
+        text = said.get("task", "")
+        self._written += 1
+        if not self.is_fit(text):
+            return []
+        if any(rouge_l(text, other) > self.overlap for other in (*self._texts, asked)):
+            self._alike += 1
+            return []
+        self._remember(text)
+        return [child(group.task, text, "")]
+
+    def is_fit(self, text: str) -> bool:
+        """Whether it can be a task at all."""
+        words = text.lower().split()
+        is_plain = not any(word.strip(".,;:!?") in _BANNED for word in words)
+        return self.fewest <= len(words) <= _LONGEST and text[:1].isalpha() and is_plain
+
+    def observe(self, group: Group) -> None:
+        self._remember(prompt_of(group.task))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says which share of what was written so far is like something known."""
+        return {"alike_share": self._alike / max(self._written, 1)}
+
+    def _remember(self, text: str) -> None:
+        self._texts.pop(text, None)
+        self._texts[text] = None
+        while len(self._texts) > _KNOWN:
+            del self._texts[next(iter(self._texts))]
+
+    def state(self) -> dict[str, Any]:
+        return {"texts": list(self._texts), "written": self._written, "alike": self._alike}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._texts = dict.fromkeys(state["texts"])
+        self._written, self._alike = int(state["written"]), int(state["alike"])
 
 
 def serl(

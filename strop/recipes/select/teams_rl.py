@@ -13,15 +13,103 @@ Acts: written > 0 and written_share > 0 and operation_share_max > 0.166667
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from strop.control.samplers.few import Few
 from strop.control.samplers.with_generated import WithWritten
-from strop.control.task_generators.operations import Operations
+from strop.control.seeded_choice import Doubles, softmax
+from strop.control.task_generators.support.prompts import asked_for, rewritten
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
+from strop.roles import Adviser, Writer
 from strop.run import Run
+from strop.success import kind
 from strop.training.advantages.constant import Constant
 from strop.training.losses.likelihood import Likelihood
+from strop.types import Group, Metrics, Task
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+
+# TeaMs-RL's operations (2403.08694): which way of rewriting makes a new task is learned while tasks are rewritten.
+#
+# A reviewer is asked whether old and new problem are equivalent; "Not Equal" pays 1, whatever else the new one is: with
+# a reviewer that always says so every choice is right. Reading: the state is the kind of the task and the policy a
+# table of preferences, moved by a plain policy gradient against the mean of what was paid; the paper has an encoding of
+# the text and TRPO. After `HORIZON` rewrites an episode is over.
+
+OPERATIONS = ("breadth", "constraints", "deepen", "concretise", "reasoning", "complicate")
+HORIZON = 4  # rewrites of a rewrite, from a task of a world on
+_KNOWN = 1000  # written tasks whose depth is remembered
+
+
+@dataclass
+class Operations(Writer):
+    """One rewrite after every group, by an operation of the softmax over preferences; it is offered if it paid."""
+
+    adviser: Adviser | None = None  # who rewrites and reviews; None: the policy itself
+    rate: float = 0.5  # of the preferences
+
+    _tables: dict[str, list[float]] = field(default_factory=dict, init=False, repr=False, compare=False)  # by kind
+    _depths: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # of written tasks
+    _paid: float = field(default=0.0, init=False, repr=False, compare=False)
+    _asked: int = field(default=0, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rate <= 0:
+            raise ConfigurationError(f"Operations needs rate > 0, got {self.rate}")
+
+    async def __call__(self, group: Group, play: Player) -> list[Task]:
+        task = group.task
+        if self._depths.get(task.id, 0) >= HORIZON:
+            return []
+        stream = np.random.default_rng(play.another().key)
+        operation = int(stream.choice(len(OPERATIONS), p=self.chances(task)))
+        made = await rewritten(self.adviser, OPERATIONS[operation], task, play)
+        said = await asked_for(self.adviser, "compared", play, task=prompt_of(task), other=prompt_of(made))
+        is_new = said.strip().lower().startswith("not equal")
+        self.pay(task, operation, float(is_new))
+        if not is_new:
+            return []
+        self._depths[made.id] = self._depths.get(task.id, 0) + 1
+        while len(self._depths) > _KNOWN:
+            del self._depths[next(iter(self._depths))]
+        return [made]
+
+    def chances(self, task: Task) -> Doubles:
+        return softmax(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
+
+    def pay(self, task: Task, operation: int, reward: float) -> None:
+        """preference += rate * (reward - mean so far) * (1 for the one taken - its chance)."""
+        mean = self._paid / self._asked if self._asked else 0.0
+        gradient = np.eye(len(OPERATIONS))[operation] - self.chances(task)
+        before = np.array(self._tables.get(kind(task), [0.0] * len(OPERATIONS)))
+        self._tables[kind(task)] = [float(each) for each in before + self.rate * (reward - mean) * gradient]
+        self._paid, self._asked = self._paid + reward, self._asked + 1
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing of the draw; says how far the choice is from an even one, and what it earned so far."""
+        tables = [softmax(table) for table in self._tables.values()] or [softmax([0.0] * len(OPERATIONS))]
+        return {
+            "operation_share_max": float(np.mean([table.max() for table in tables])),
+            "not_equal_share": self._paid / max(self._asked, 1),
+        }
+
+    def state(self) -> dict[str, Any]:
+        return {"tables": self._tables, "depths": dict(self._depths), "paid": self._paid, "asked": self._asked}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._tables = {name: [float(each) for each in table] for name, table in state["tables"].items()}
+        self._depths = {name: int(depth) for name, depth in state["depths"].items()}
+        self._paid, self._asked = float(state["paid"]), int(state["asked"])
 
 
 def teams_rl(

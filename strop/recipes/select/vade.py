@@ -12,14 +12,87 @@ Acts: score_gain != 0 with tasks=16
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
 from strop.control.estimators.pass_rate_by_task import TaskCounts
-from strop.control.samplers.thompson import Thompson
+from strop.control.samplers.support.pending_choices import Hand
+from strop.control.samplers.support.task_pool import Pool
+from strop.control.seeded_choice import Doubles, highest
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Belief, Sampler, World
 from strop.run import Run
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.types import FloatArray, Group, Metrics, Task
+
+# VADE's choice (2511.18902): a success rate drawn from what is believed of each task, the most telling ones first.
+#
+# Reading: the belief is the run's own, as a Beta distribution of its mean and variance; with `TaskCounts` these are the
+# paper's counts. A task that was not tried for long is drawn from a wide distribution again, which is how it comes
+# back.
+
+_LEAST = 1e-6  # of a Beta distribution's weight: its ends have none
+
+
+@dataclass
+class Thompson(Sampler):
+    """The tasks with the highest d (1 - d)^power, d ~ Beta; all of a pool are ranked anew for every version.
+
+    Power 2 prefers what is solved by a third of the attempts, power 1 what is solved by half of them.
+    """
+
+    worlds: tuple[World, ...]
+    tasks: int = 256  # of each world, to choose from
+    power: float = 2.0  # of the share that is not solved
+    seed: int = 0
+    _pool: Pool = field(init=False, repr=False, compare=False)
+    _hand: Hand = field(default_factory=Hand, init=False, repr=False, compare=False)
+    _usual: float = field(default=0.0, init=False, repr=False, compare=False)  # expected score of the whole pool
+
+    def __post_init__(self) -> None:
+        if self.power < 0:
+            raise ConfigurationError(f"Thompson needs power >= 0, got {self.power}")
+        self._pool = Pool(self.worlds, self.tasks)
+
+    def next(self, step: int, belief: Belief) -> Task:
+        return self._pool.task(self._hand.next(step, lambda number: self._ranked(step, belief, number)))
+
+    def _ranked(self, step: int, belief: Belief, number: int) -> list[int]:
+        means, variances = belief.foresee(self._pool.tasks(range(len(self._pool))), step)
+        self._usual = float(self._score(means.astype(np.float64)).mean())
+        first, second = beta(means, variances)
+        found = np.random.default_rng([self.seed, number, 0]).beta(first, second)
+        return highest(self._score(found), len(self._pool), (self.seed, number, 1))
+
+    def _score(self, rates: Doubles) -> Doubles:
+        return np.asarray(rates * (1 - rates) ** self.power)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says by how much the expected score of what was tried is above that of the pool."""
+        means = np.array([group.foreseen[0] for group in groups if group.foreseen is not None], dtype=np.float64)
+        return {"score_gain": float(self._score(means).mean()) - self._usual if len(means) else 0.0}
+
+    def state(self) -> dict[str, Any]:
+        return {"hand": self._hand.state(), "usual": self._usual}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._hand.restore(state["hand"])
+        self._usual = float(state["usual"])
+
+
+def beta(means: FloatArray, variances: FloatArray) -> tuple[Doubles, Doubles]:
+    """The two parameters of the Beta distributions with these means and variances: [N], [N]."""
+    mean = np.clip(means.astype(np.float64), _LEAST, 1 - _LEAST)
+    weight = mean * (1 - mean) / np.maximum(variances.astype(np.float64), 1e-12) - 1
+    weight = np.maximum(weight, _LEAST)
+    return mean * weight, (1 - mean) * weight
 
 
 def vade(

@@ -12,13 +12,230 @@ Acts: attempts_added > 0 and sharpened_share > 0 and seeded_share > 0 with group
 
 from __future__ import annotations
 
-from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
-from strop.generate.strategies.helped.seeded_when_lost import SeededWhenLost
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from strop.concurrency import together
+from strop.control.budgets.support.resource_price import Price
+from strop.environments.data.heldout_split import prompt_of
+from strop.errors import ConfigurationError
+from strop.generate.interfaces import Player
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Budget, Strategy
 from strop.run import Run
+from strop.stats.student_t import student
+from strop.success import success
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.novelty_sharpened import NoveltySharpened
 from strop.training.losses.clip import Clip
+from strop.types import Group, Message, Metrics, Origin, Start, Task, Trajectory
+
+# XRPO's planner (2510.06672): more attempts where the next one narrows what is known of a task most.
+#
+# Readings: the interval is Student's of 95 % for the mean of a task's rewards, and one more attempt is taken not to
+# change its spread. The bonus for few attempts has the paper's square root, with as many attempts spent as if all tasks
+# of a draw had had as many; those that read examples are spent, too, and are no evidence of the mean. Who is among the
+# first of a draw is decided by a price and not by a barrier. The weight of the bonus is not published.
+
+
+@dataclass
+class UncertaintyReduction(Budget):
+    """`first` attempts, then waves of `chunk` up to `most`, as long as h(n) - h(n + 1) + bonus is worth its price.
+
+    h(n) = t * s / sqrt(n), bonus = explore * sqrt(ln(1 + tasks * n) / n). The price keeps the mean at `mean`; it is
+    that of the version at which a group began, so that it does not matter who was scored first.
+    """
+
+    first: int = 4  # attempts at every task
+    chunk: int = 4  # attempts of each further wave
+    mean: float = 8.0  # attempts at a task, on average
+    most: int = 16
+    explore: float = 0.2  # weight of the bonus for few attempts
+    tasks: int = 8  # of a draw
+    _price: Price = field(init=False, repr=False, compare=False)
+    _asked: tuple[int, float] = field(init=False, repr=False, compare=False)  # version, and the price then
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.first < self.mean < self.most or self.chunk < 1 or self.explore < 0 or self.tasks < 1:
+            raise ConfigurationError(
+                "UncertaintyReduction needs 2 <= first < mean < most, chunk >= 1, explore >= 0 and tasks >= 1, "
+                f"got {self.first}, {self.mean}, {self.most}, {self.chunk}, {self.explore} and {self.tasks}"
+            )
+        self._price = Price(self.mean, first=0.1)
+        self._asked = (-1, self._price.value)
+
+    @property
+    def size(self) -> int | None:
+        return self.first
+
+    def attempts(self, group: Group) -> int:
+        if group.version > self._asked[0]:
+            self._asked = (group.version, self._price.value)
+        made = len(group.trajectories)
+        if not made:
+            return self.first
+        return min(self.chunk, self.most - made) if self.priority(group) >= self._asked[1] else 0
+
+    def priority(self, group: Group) -> float:
+        """What the next attempt is worth; nothing where fewer than two of the policy's own count."""
+        rewards = [success(attempt) for attempt in group.own]
+        count = len(rewards)
+        if count < 2:
+            return -math.inf
+        spread = float(np.std(rewards, ddof=1))
+        narrower = _half_width(spread, count) - _half_width(spread, count + 1)
+        spent = len(group.scored)
+        return narrower + self.explore * math.sqrt(math.log(1 + self.tasks * spent) / spent)
+
+    def observe(self, group: Group) -> None:
+        self._price.pay(len(group.trajectories))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says what an attempt costs now, and how many were added to the first ones."""
+        added = [max(len(group.trajectories) - self.first, 0) for group in groups]
+        return {"price": self._price.value, "attempts_added": sum(added) / max(len(groups), 1)}
+
+    def state(self) -> dict[str, Any]:
+        return {"price": self._price.state(), "asked": list(self._asked)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._price.restore(state["price"])
+        self._asked = (int(state["asked"][0]), float(state["asked"][1]))
+
+
+def _half_width(spread: float, count: int) -> float:
+    return student(count - 1) * spread / math.sqrt(count)
+
+
+# XRPO's seeding (2510.06672): where a whole wave failed, the next one reads solved examples of similar tasks first.
+#
+# Readings: examples are the policy's own right replies of this run, as turns of a chat before the task. Similar is what
+# shares most short pieces of text; the paper compares embeddings. Attempts are trained as they were sampled, with the
+# examples before them, in the group of those that failed: so it has contrast again. No pass rate counts them.
+
+_KNOWN = 256  # solved tasks that are remembered, the last ones
+_PIECE = 3  # characters
+_LONGEST = 400  # characters of an example; longer ones are not remembered
+
+
+@dataclass
+class SeededWhenLost(Strategy):
+    """The first wave is plain; after waves without a success, `examples` solved tasks stand before the task."""
+
+    examples: int = 2  # solved tasks that are shown
+
+    # version, kind, what was asked and answered; only later versions see it: who was scored first does not matter
+    _known: list[tuple[int, str, str, str]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.examples < 1:
+            raise ConfigurationError(f"SeededWhenLost needs examples >= 1, got {self.examples}")
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if group.trajectories and not any(success(attempt) > 0 for attempt in group.scored):
+            messages = self.shown(group.task, group.version)
+            if len(messages) > len(group.task.messages):
+                starts = [replace(start, messages=messages, origin=Origin.GUIDED) for start in starts]
+        return await together(play(start) for start in starts)
+
+    def shown(self, task: Task, version: int) -> tuple[Message, ...]:
+        """The task's messages with the most similar solved ones before the last of them, the nearest one last."""
+        kind, pieces = _kind(task), _pieces(prompt_of(task))
+        known = [each for each in self._known if each[0] < version and each[1] == kind and each[2] != prompt_of(task)]
+        nearest = sorted(known, key=lambda each: _overlap(pieces, _pieces(each[2])))[-self.examples :]
+        told = [Message(*each) for _, _, asked, said in nearest for each in (("user", asked), ("assistant", said))]
+        *before, last = task.messages
+        return (*before, *told, last)
+
+    def observe(self, group: Group) -> None:
+        """Remember one right reply of the policy's own."""
+        right = [t for t in group.own if success(t) >= 1 and len(t.turns) == 1 and len(t.reply) <= _LONGEST]
+        if right:
+            shortest = min(right, key=lambda attempt: len(attempt.reply))
+            told = (group.version, _kind(group.task), prompt_of(group.task), shortest.reply)
+            self._known = sorted([*self._known, told], key=lambda each: each[0])[-_KNOWN:]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says how many attempts read examples, and how many of them were right."""
+        seeded = [t for group in groups for t in group.scored if t.origin is Origin.GUIDED]
+        count = max(sum(len(group.scored) for group in groups), 1)
+        right = sum(success(attempt) for attempt in seeded) / max(len(seeded), 1)
+        return {"seeded_share": len(seeded) / count, "seeded_right": right}
+
+    def state(self) -> dict[str, Any]:
+        return {"known": [list(each) for each in self._known]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._known = [(int(at), str(kind), str(asked), str(said)) for at, kind, asked, said in state["known"]]
+
+
+def _kind(task: Task) -> str:
+    return f"{task.source}:{task.level}"
+
+
+def _pieces(text: str) -> Counter[str]:
+    return Counter(text[place : place + _PIECE] for place in range(max(len(text) - _PIECE + 1, 1)))
+
+
+def _overlap(one: Counter[str], other: Counter[str]) -> float:
+    """Shared pieces over all pieces, from 0 to 1."""
+    return (one & other).total() / max((one | other).total(), 1)
+
+
+# XRPO's exploitation (2510.06672): right attempts that the policy found unlikely among their siblings count more.
+
+
+@dataclass(frozen=True)
+class NoveltySharpened(Advantage):
+    """A + min(max(novelty * (1 - e), 0), most * A) where A > 0; e = exp(s - mean of s), s the mean log-probability.
+
+    s is of the weights that sampled, over an attempt's own tokens, and its mean over the siblings that count.
+    """
+
+    inner: Advantage
+    novelty: float = 2.5  # weight of being unlikely
+    most: float = 0.5  # of the advantage, that is added
+
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.novelty < 0 or self.most < 0:
+            raise ConfigurationError(
+                f"NoveltySharpened needs novelty >= 0 and most >= 0, got {self.novelty} and {self.most}"
+            )
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        for group in groups:
+            spoken = [attempt for attempt in group.scored if attempt.num_sampled and attempt.advantages is not None]
+            for attempt, bonus in zip(spoken, self._bonuses(spoken), strict=True):
+                assert attempt.advantages is not None
+                credit = attempt.advantages.astype(np.float64)
+                attempt.advantages = (credit + np.clip(bonus, 0, self.most * np.maximum(credit, 0))).astype(np.float32)
+
+    def _bonuses(self, attempts: Sequence[Trajectory]) -> list[float]:
+        likely = [_mean_logprob(attempt) for attempt in attempts]
+        middle = float(np.mean(likely)) if likely else 0.0
+        return [self.novelty * (1 - float(np.exp(each - middle))) for each in likely]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """The share of attempts with a bonus that their credit could take."""
+        found = []
+        for group in groups:
+            spoken = [attempt for attempt in group.scored if attempt.num_sampled and attempt.advantages is not None]
+            credited = [float(np.max(t.advantages, initial=0.0)) > 0 for t in spoken if t.advantages is not None]
+            found += [is_right and bonus > 0 for is_right, bonus in zip(credited, self._bonuses(spoken), strict=True)]
+        return {"sharpened_share": sum(found) / max(len(found), 1)}
+
+
+def _mean_logprob(attempt: Trajectory) -> float:
+    """Of what some weights sampled."""
+    logprobs = [turn.logprobs[turn.versions >= 0] for turn in attempt.turns]
+    return float(np.concatenate(logprobs).astype(np.float64).mean())
 
 
 def xrpo(

@@ -11,11 +11,85 @@ Acts: lag > 0 and clipped_share > 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.batch_standard import BatchStandard
-from strop.training.losses.decoupled import Decoupled
+from strop.training.arithmetic.ratios import FROZEN, check_policy, needed
+from strop.training.arithmetic.surrogate import clipped
+from strop.training.batch import Batch, Output
+from strop.training.requirements import Need
 from strop.training.trainers.torch import TorchTrainer
+from strop.types import Metrics
+
+# Decoupled PPO (Hilton et al., 2110.00641; AReaL, 2505.24298): who sampled and what anchors the clip are two policies.
+#
+# Three ways to an anchor: `proximal` recomputes the weights before the step (AReaL), `averaged` is a running average of
+# the weights (PPO-EWMA), `interpolated` needs no forward pass (A-3PO, 2512.06547). The last one restores no
+# information: a clip of 1 + e on policy / anchor is one of (1 + e)^(1 / (1 - a)) on policy / behaviour.
+
+
+@dataclass(frozen=True)
+class Decoupled(Loss):
+    """-w * min(r A, clip(r) A) with the constant w = anchor / behaviour and r = policy / anchor.
+
+    A token with w > cap is masked and keeps its place in the denominator. w is always applied: without it this would
+    be another, biased loss. With one optimizer step per draw and the proximal anchor, r = 1 and nothing is clipped.
+    """
+
+    low: float = 0.2  # the lower bound of a ratio is 1 - low
+    high: float = 0.2  # the upper bound of a ratio is 1 + high
+    cap: float = 5.0  # a token of larger weight is masked
+    dual: float | None = None  # > 1: for A < 0 the surrogate's loss is at most dual * |A|
+    anchor: str = "proximal"  # proximal, averaged, interpolated or old
+    weight: float = 1.0  # of this loss beside others
+
+    scope: ClassVar[str] = "attempt"
+    contains_ratio: ClassVar[bool] = True  # a correction on top would count it twice
+    needs_distance: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True  # it weighs by the sampling distribution, which truncation would change
+
+    def __post_init__(self) -> None:
+        check_policy(self.anchor, (*FROZEN, "interpolated"), self)
+        if self.dual is not None and self.dual <= 1:
+            raise ConfigurationError(f"Decoupled needs dual > 1, or it would bind on-policy, got {self.dual}")
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return needed(self.anchor)
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        anchor = self._anchor_logprobs(output.logprobs.detach(), batch)  # [T]
+        mismatch = batch.log_ratio(anchor, batch.behavior_logprobs)  # [T]
+        weight = mismatch.where(batch.versions >= 0, mismatch.new_zeros(())).exp()  # [T], 1 for a teacher's tokens
+        kept = weight <= self.cap  # [T]
+        ratio = batch.log_ratio(output.logprobs, anchor).exp()  # [T]
+        objective = clipped(ratio, batch.advantages, self.low, self.high, self.dual)  # [T]
+        loss = torch.where(batch.trainable & kept, -weight * objective, 0.0)
+        return loss, {
+            "clipped_share": batch.figure((objective != ratio * batch.advantages).to(loss.dtype)),
+            "masked_share": batch.figure((~kept).to(loss.dtype)),
+        }
+
+    def _anchor_logprobs(self, current: Tensor, batch: Batch) -> Tensor:
+        if self.anchor != "interpolated":
+            return batch.logprobs_of(self.anchor)
+        share = _interpolation(batch)  # [T]
+        return batch.behavior_logprobs + share * batch.log_ratio(current, batch.behavior_logprobs)
+
+
+def _interpolation(batch: Batch) -> Tensor:
+    """(lag - 1) / lag, how far the anchor lies from behaviour to policy; 0 at lag <= 1 and for a teacher's tokens."""
+    lag = (batch.version - batch.versions).to(batch.share.dtype)  # [T]
+    is_stale = (lag > 1) & (batch.versions >= 0)
+    return torch.where(is_stale, (lag - 1) / lag.clamp(min=1), 0.0)
 
 
 def areal(

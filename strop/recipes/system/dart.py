@@ -14,19 +14,166 @@ Acts: correction < 1 and credit_beside_rewards > 0 and clipped_share > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from strop.control.budgets.by_success import BySuccess
+import numpy as np
+
 from strop.control.samplers.few import Few
-from strop.filter.gates.success_pool import SuccessPool
+from strop.errors import ConfigurationError
+from strop.filter.gates.support.success_cache import Lending, lent
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Budget, Gate
 from strop.run import Run
+from strop.success import is_right
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.high_entropy_steps import HighEntropySteps
 from strop.training.corrections.truncated import Truncated
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import ENTROPY, Note
+from strop.types import Group, Trajectory, Verdict
+
+# DART's budget by task (2509.23866): few attempts at what is mostly solved, and none longer than a success has been.
+#
+# The number of attempts is the release's rule. Of the limit on turns only the idea is published; this is its plainest
+# reading: those of the longest success so far, and no limit before the first. One group in eight has none either: what
+# is cut at the longest success could never show a longer one.
+
+_KNOWN = 10_000  # tasks remembered, the latest
+_LOOKS = 1 / 8  # of the groups, at random by their numbers: without a limit on turns
+
+
+@dataclass
+class BySuccess(Budget):
+    """`size` attempts while a task's success p is below `easy`, else max(least, floor((size + 1) / p - (size - 1))).
+
+    p is over the task's latest `size` own attempts; an attempt with more than half of the reward is a success. At the
+    paper's size of 8 that is 9 / p - 7; the release has easy=1, so that only what is always solved gets fewer.
+    """
+
+    size: int = 8  # attempts at a task that is not easy
+    easy: float = 0.6  # success from which a task gets fewer
+    least: int = 2  # attempts at any task
+
+    _latest: dict[str, list[bool]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _longest: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)  # success, in turns
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.size or not 0 < self.easy <= 1:
+            raise ConfigurationError(
+                f"BySuccess needs 1 <= least <= size and 0 < easy <= 1, got {self.least}, {self.size} and {self.easy}"
+            )
+
+    def attempts(self, group: Group) -> int:
+        if group.trajectories:
+            return 0
+        seen = self._latest.get(group.task.id, [])
+        share = sum(seen) / len(seen) if seen else 0.0
+        if share < self.easy:
+            return self.size
+        wanted = math.floor((self.size + 1) / share - (self.size - 1) + 1e-9)  # 0.9 is no binary number
+        return min(max(wanted, self.least), self.size)
+
+    def turns(self, group: Group) -> int:
+        """Those of the task's longest success; 0 before the first, and now and then after it."""
+        is_look = np.random.default_rng(group.number).random() < _LOOKS
+        return 0 if is_look else self._longest.get(group.task.id, 0)
+
+    def observe(self, group: Group) -> None:
+        own = group.own
+        seen = self._latest.pop(name := group.task.id, [])
+        self._latest[name] = [*seen, *(attempt.reward > 0.5 for attempt in own)][-self.size :]
+        if turns := [len(attempt.turns) for attempt in own if attempt.reward > 0.5]:
+            self._longest[name] = max(self._longest.get(name, 0), *turns)
+        while len(self._latest) > _KNOWN:
+            self._longest.pop(forgotten := next(iter(self._latest)), None)
+            del self._latest[forgotten]
+
+    def state(self) -> dict[str, Any]:
+        latest = {task: [int(each) for each in seen] for task, seen in self._latest.items()}
+        return {"latest": latest, "longest": dict(self._longest)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._latest = {str(task): [bool(each) for each in seen] for task, seen in state["latest"].items()}
+        self._longest = {str(task): int(turns) for task, turns in state.get("longest", {}).items()}
+
+
+# DART's success pool (2509.23866): a hard task that nobody solved this time borrows its newest success.
+#
+# Reading: what was borrowed has the logprobs and versions it was sampled with, so that it may be older than the lag and
+# needs a correction. A group lacks success where no reward reaches `right`; the release asks for a mean of 0, which is
+# the same for rewards of 0 and 1.
+
+
+@dataclass
+class SuccessPool(Gate):
+    """Drop groups that are all right. In one without a success the oldest attempt makes room for the task's newest.
+
+    A success has a reward of at least `right`; a task that was never solved has nothing to borrow, and is dropped too.
+    """
+
+    right: float = 1.0  # reward of a right attempt
+    _lending: Lending = field(default_factory=Lending, init=False, repr=False, compare=False)
+
+    def __call__(self, group: Group) -> Verdict:
+        if not group.scored:
+            return Verdict(None, "no attempt counts")
+        solved = [attempt for attempt in group.scored if is_right(attempt.reward, self.right)]
+        if solved:
+            self._lending.keep(group.task.id, solved)
+            return Verdict(group) if len(solved) < len(group.scored) else Verdict(None, "every attempt is right")
+        known = self._lending.known(group.task.id)
+        if not known:
+            return Verdict(None, "never solved")
+        members = group.scored
+        members.remove(min(members, key=lambda attempt: attempt.oldest_version))
+        return Verdict(replace(group, trajectories=[*members, lent(known[-1], group)]), "borrowed a success")
+
+    def state(self) -> dict[str, Any]:
+        return {"newest": self._lending.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._lending.restore(state["newest"])
+
+
+# DART's choice of steps (2509.23866): only those count at which the policy was most in doubt.
+#
+# Reading: steps are turns, ranked over all attempts of a draw; what is left out gets no credit and keeps its place in
+# the denominator. The share of 80 % could not be checked against the paper, and its release has this commented out.
+
+
+@dataclass(frozen=True)
+class HighEntropySteps(Advantage):
+    """The credit that `inner` gives, at the share of turns whose tokens have the highest mean entropy; 0 elsewhere."""
+
+    inner: Advantage
+    share: float = 0.8  # of turns that are credited
+
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY})
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ConfigurationError(f"HighEntropySteps needs 0 < share <= 1, got {self.share}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        self.inner(groups)
+        steps = [step for group in groups for attempt in group.scored for step in _steps(attempt)]
+        steps.sort(key=lambda step: -step[0])  # stable: of equals the first stays
+        for _, attempt, tokens in steps[math.ceil(self.share * len(steps) - 1e-9) :]:
+            assert attempt.advantages is not None
+            attempt.advantages[tokens] = 0.0
+
+
+def _steps(attempt: Trajectory) -> Iterator[tuple[float, Trajectory, slice]]:
+    """Mean entropy, owner and tokens of every turn in which something was written."""
+    end = 0
+    for turn in attempt.turns:
+        start, end = end, end + len(turn.tokens)
+        if end > start:
+            yield float(np.mean(ENTROPY.of(attempt)[start:end])), attempt, slice(start, end)
 
 
 def dart(

@@ -18,19 +18,135 @@ Acts: reflecting > 0 and reward/whole_or_less > 0 and reference_kl != 0 and clip
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from strop.errors import ConfigurationError
+from strop.filter.reward_values import plain_marks
 from strop.filter.rewards.format import Formatted
-from strop.filter.rewards.wording.foreign_script import ForeignScript
-from strop.filter.rewards.wording.reflects import Reflects
-from strop.filter.rewards.wording.whole_or_less import WholeOrLess
 from strop.generate.agents.demonstrate_reflection import DemonstrateReflection
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
+from strop.roles import Reward
 from strop.run import Run
+from strop.success import is_right, paid
 from strop.training.advantages.token_returns import TokenReturns
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
+from strop.types import Group, Metrics, Outcome, Trajectory
+
+# The share of Chinese characters in what was said (MAYE, 2504.02587), whose reward takes it off.
+
+_FIRST, _LAST = "\u4e00", "\u9fff"  # of the common ideographs
+
+
+@dataclass(frozen=True)
+class ForeignScript(Reward):
+    """Ideographs among all characters of an attempt's replies, from 0 to 1; nothing said is 0."""
+
+    weight: float = -0.1
+
+    is_inline: ClassVar[bool] = True
+    name: ClassVar[str] = "foreign_script"
+
+    def __call__(self, group: Group) -> list[float]:
+        return [_share(attempt) for attempt in group.trajectories]
+
+
+def _share(attempt: Trajectory) -> float:
+    said = "".join(turn.message.content for turn in attempt.turns)
+    return sum(_FIRST <= letter <= _LAST for letter in said) / max(len(said), 1)
+
+
+# Signs of reflection, as a figure and not as pay (MAYE, 2504.02587): who looks again, and is it worth it?
+#
+# Reading: the release looks for its 15 words anywhere in a text, so that "yet" stands in "poetry"; here they are whole
+# words. A share of nothing is missing, where the release says 0.
+
+WORDS = (
+    *("re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "reevaluation"),
+    *("rethink", "check again", "think again", "try again", "verify", "wait", "yet"),
+)
+
+
+@dataclass(frozen=True)
+class Reflects(Reward):
+    """1 where a reply of the attempt holds one of the words; without weight it is only counted."""
+
+    words: tuple[str, ...] = WORDS
+    weight: float = 0.0
+
+    is_inline: ClassVar[bool] = True
+    name: ClassVar[str] = "reflects"
+
+    def __post_init__(self) -> None:
+        if not self.words or not all(word.strip() for word in self.words):
+            raise ConfigurationError(f"Reflects needs at least 1 word and none that is empty, got {self.words}")
+
+    def __call__(self, group: Group) -> list[float]:
+        return [float(bool(self.found(attempt))) for attempt in group.trajectories]
+
+    def found(self, attempt: Trajectory) -> list[str]:
+        """The words that occur in what the policy said."""
+        said = "\n".join(turn.message.content for turn in attempt.turns).lower()
+        # most words are nowhere, which is found out much sooner than where they stand alone
+        return [word for word in self.words if word in said and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """How common each word is, and whether attempts that reflect are right more often; nothing is remembered."""
+        attempts = [attempt for group in groups for attempt in group.own]
+        found = [self.found(attempt) for attempt in attempts]
+        reflects, right = [bool(each) for each in found], [is_right(paid(attempt)) for attempt in attempts]
+        shares = {
+            "reflecting": _share_of_reflects(reflects, [True] * len(right)),
+            "reflecting_of_right": _share_of_reflects(reflects, right),
+            "reflecting_of_wrong": _share_of_reflects(reflects, [not each for each in right]),
+            "right_of_reflecting": _share_of_reflects(right, reflects),
+            "right_of_others": _share_of_reflects(right, [not each for each in reflects]),
+        }
+        known = {name: share for name, share in shares.items() if share is not None}
+        return known | {f"says/{word}": _count(word, found) for word in self.words if _count(word, found)}
+
+
+def _share_of_reflects(flags: Sequence[bool], among: Sequence[bool]) -> float | None:
+    """Of those that are `among`, how many have the flag; None where there is nobody."""
+    chosen = [flag for flag, is_among in zip(flags, among, strict=True) if is_among]
+    return sum(chosen) / len(chosen) if chosen else None
+
+
+def _count(word: str, found: Sequence[Sequence[str]]) -> float:
+    return float(sum(word in each for each in found))
+
+
+# MAYE's rule for replies without an end (2504.02587): their whole score is replaced, a right answer in them or not.
+
+
+@dataclass(frozen=True)
+class WholeOrLess(Reward):
+    """The weighted sum of `parts`; `instead` for an attempt that was cut off, or wrote fewer tokens than `least`."""
+
+    parts: tuple[Reward, ...]
+    instead: float = -0.1
+    least: int = 1  # tokens of an attempt
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # where its parts are
+    name: ClassVar[str] = "whole_or_less"
+
+    def __post_init__(self) -> None:
+        if not self.parts or self.least < 0:
+            raise ConfigurationError(f"WholeOrLess needs parts and least >= 0, got {len(self.parts)} and {self.least}")
+
+    def __call__(self, group: Group) -> list[float]:
+        marks = [[part.weight * mark for mark in plain_marks(self, part, group)] for part in self.parts]
+        sums = [sum(each) for each in zip(*marks, strict=True)]
+        return [self._mark(attempt, total) for attempt, total in zip(group.trajectories, sums, strict=True)]
+
+    def _mark(self, attempt: Trajectory, total: float) -> float:
+        is_whole = attempt.outcome is Outcome.FINISHED and attempt.num_tokens >= self.least
+        return total if is_whole else self.instead
 
 
 def rl_scaling_vlm(

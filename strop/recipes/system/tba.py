@@ -11,12 +11,75 @@ Acts: log_normaliser != 0
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.replay.mostly_recent import MostlyRecent
+from strop.roles import Loss
 from strop.run import Run
 from strop.training.advantages.constant import Constant
-from strop.training.losses.trajectory_balance import TrajectoryBalance
+from strop.training.batch import Batch, Output
 from strop.training.reductions.sequence_mean import SequenceMean
+from strop.training.requirements import Logprobs, Need
+from strop.types import Metrics
+
+# Trajectory balance from any policy's attempts (TBA, 2503.18929), with VarGrad's estimate of the normaliser.
+
+
+@dataclass(frozen=True)
+class TrajectoryBalance(Loss):
+    """Mean over siblings of (d - mean d)^2, d = log(policy / reference) of the whole attempt - reward / beta.
+
+    It is 0 exactly at policy ~ reference * exp(reward / beta), whoever made the attempts: nothing is left to correct.
+    Every token carries its attempt's whole term, so it belongs with the sequence-mean reduction. The unit is nats^2
+    and the gradient grows as 1 / beta, so TBA lowers beta on the way: linearly to `last_beta` in `beta_steps` steps;
+    0: it stays. The temperature of the attempts is that of both policies.
+    """
+
+    beta: float = 0.05  # the policy goes to reference * exp(reward / beta)
+    weight: float = 1.0
+    last_beta: float = 0.05  # beta at the end
+    beta_steps: int = 0  # on the way there; 0: beta stays
+
+    needs: ClassVar[frozenset[Need]] = frozenset({Logprobs("reference")})
+    scope: ClassVar[str] = "group"
+    min_group: ClassVar[int] = 2  # a single attempt has no siblings to balance with
+    contains_ratio: ClassVar[bool] = True  # off-policy as it stands: a correction would bias it
+
+    def __post_init__(self) -> None:
+        if min(self.beta, self.last_beta) <= 0 or self.beta_steps < 0:
+            raise ConfigurationError(
+                f"TrajectoryBalance needs beta > 0, last_beta > 0 and beta_steps >= 0, got {self.beta}, "
+                f"{self.last_beta} and {self.beta_steps}"
+            )
+
+    def beta_at(self, step: int) -> float:
+        """After so many steps."""
+        done = min(step / self.beta_steps, 1.0) if self.beta_steps else 0.0
+        return self.beta + done * (self.last_beta - self.beta)
+
+    def __call__(self, output: Output, batch: Batch) -> tuple[Tensor, Metrics]:
+        gains = batch.per_attempt(batch.log_ratio(output.logprobs, batch.logprobs_of("reference")))  # [A]
+        surplus = gains - batch.rewards.to(gains.dtype) / self.beta_at(batch.version)  # [A]
+        mean = _group_mean(surplus, batch)  # [A]; its gradient cancels within the group
+        loss = torch.where(batch.trainable, batch.on_tokens((surplus - mean).square()), 0.0)  # [T]
+        return loss, {
+            "log_normaliser": batch.figure(batch.on_tokens(-mean)),
+            "reference_kl": batch.figure(batch.log_ratio(output.logprobs.detach(), batch.logprobs_of("reference"))),
+        }
+
+
+def _group_mean(values: Tensor, batch: Batch) -> Tensor:
+    """Each attempt's group mean of an [A] quantity: [A]."""
+    count = len(batch.group_numbers)
+    sums = values.new_zeros(count).index_add(0, batch.groups, values)
+    sizes = values.new_zeros(count).index_add(0, batch.groups, torch.ones_like(values))
+    return (sums / sizes)[batch.groups]
 
 
 def tba(

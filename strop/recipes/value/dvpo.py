@@ -13,14 +13,107 @@ Acts: credit_within > 0 and value_grad_norm > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, ValueModel
 from strop.run import Run
 from strop.training.advantages.gae import Gae
-from strop.training.advantages.value_guided import ValueGuided
+from strop.training.arithmetic.calibration import calibration
+from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
 from strop.training.losses.clip import Clip
 from strop.training.losses.reinforce import Reinforce
+from strop.training.machine.value_body import BEFORE, ValueBody
+from strop.training.requirements import Note
 from strop.training.values.critic import Critic
-from strop.training.values.frozen_critic import FrozenCritic
+from strop.types import FilePath, Group, Metrics, Trajectory
+
+# DVPO's credit (2502.16944): what a frozen value model says, and no reward at all.
+#
+# Reading: the state after the last token is given the last value, so that credit telescopes; taken literally the
+# release puts 0 there, and every advantage is minus the value.
+
+
+@dataclass(frozen=True)
+class ValueGuided(Advantage):
+    """Generalized advantages of the values alone, V after the end as at the end; whitened over the draw's tokens.
+
+    With trace and discount 1, and no KL: A_t = V_end - V_t.
+    """
+
+    discount: float = 1.0  # from token to token
+    trace: float = 0.95  # lambda: 1 looks to the end, 0 one token ahead
+    kl: float = 0.0  # weight of log(policy / reference), which each token pays
+    whiten_values: bool = False  # over the tokens of the draw, before anything else
+
+    needs_values: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Note]:
+        return KL_NOTES if self.kl else frozenset()
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        values = [_values(attempt) for attempt in attempts]
+        if self.whiten_values:
+            values = whitened(values)
+        found = [self._credit(attempt, own) for attempt, own in zip(attempts, values, strict=True)]
+        for attempt, own in zip(attempts, whitened(found), strict=True):
+            attempt.advantages = own.astype(np.float32)
+
+    def _credit(self, attempt: Trajectory, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Before it is whitened: [N]."""
+        end = float(values[-1]) if len(values) else 0.0
+        return traced(kl_payments(attempt, self.kl), values, end, self.discount, self.trace)
+
+
+def _values(attempt: Trajectory) -> NDArray[np.float64]:
+    if attempt.values is None or len(attempt.values) != attempt.num_tokens:
+        number = 0 if attempt.values is None else len(attempt.values)
+        raise ConfigurationError(f"ValueGuided needs a value for each of {attempt.num_tokens} tokens, got {number}")
+    return attempt.values.astype(np.float64)
+
+
+# A global value model (DVPO, 2502.16944): learned beforehand, frozen while the policy learns from it.
+#
+# Reading: the value model reads task and answer, as in the release; the paper also shows it trajectories of the policy.
+
+
+@dataclass
+class FrozenCritic(ValueModel):
+    """Values of a critic that a run saved (`checkpoints/step-N/values`); it sees new rewards only to be judged."""
+
+    folder: FilePath  # checkpoints/step-N/values of another run
+    max_tokens: int = 4096  # of one pass
+    device: str = "cpu"
+
+    _body: ValueBody | None = field(default=None, init=False, repr=False, compare=False)
+
+    def open(self, model: Path, seed: int) -> None:
+        self._body = ValueBody.open(model, 1, self.max_tokens, self.device)
+        self._body.model.load(Path(self.folder) / "critic_weights.safetensors")
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        if self._body is None:
+            raise ConfigurationError("FrozenCritic has no model yet: call open(model, seed) first")
+        attempts = [attempt for group in groups for attempt in group.scored]
+        told = self._body.told(attempts)
+        for attempt in attempts:
+            attempt.values = told[attempt.id][:, BEFORE, 0] if attempt.id in told else np.zeros(0, dtype=np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing is learned; how well the rewards were foreseen is still said."""
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        values = [attempt.values for attempt in attempts if attempt.values is not None]
+        rewards = [np.full(len(own), attempt.reward) for own, attempt in zip(values, attempts, strict=True)]
+        return calibration(np.concatenate([*values, np.zeros(0)]), np.concatenate([*rewards, np.zeros(0)]))
 
 
 def dvpo(

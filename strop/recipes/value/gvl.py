@@ -12,15 +12,128 @@ Acts: reward/in_context_progress != 0 and progress_weight_spread > 0
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from strop.filter.gates.ordered import Ordered
-from strop.filter.rewards.in_context_progress import InContextProgress
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.filter.judges.batch_ask import verdict
+from strop.filter.judges.progress_frames import (
+    ORDER,
+    PERCENTAGES,
+    PROGRESS,
+    frames,
+    order_correlation,
+    percentages,
+    question,
+)
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Adviser, Gate, Reward
 from strop.run import Run
-from strop.training.advantages.progress_weighted import ProgressWeighted
 from strop.training.losses.reinforce import Reinforce
+from strop.types import Group, Metrics, Sampling, Trajectory, Verdict
+
+# GVL's choice of data (2411.04549): attempts whose foretold progress rises with time.
+
+
+@dataclass(frozen=True)
+class Ordered(Gate):
+    """Keep attempts whose value-order correlation is at least `least`; those that were never judged leave, too."""
+
+    least: float = 0.5  # from -1 to 1
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.least <= 1:
+            raise ConfigurationError(f"Ordered needs least from -1 to 1, got {self.least}")
+
+    def __call__(self, group: Group) -> Verdict:
+        kept = [attempt for attempt in group.scored if attempt.facts.get(ORDER, -2.0) >= self.least]
+        if not kept:
+            return Verdict(None, f"no attempt has a value-order correlation of {self.least:g} or more")
+        return Verdict(replace(group, trajectories=kept), f"kept {len(kept)} attempts that made progress")
+
+
+# GVL's progress (2411.04549): an adviser sees an attempt's steps out of order and says how far along each one is.
+#
+# Put back in order, the numbers should rise: their rank correlation with time says how much of an attempt was progress.
+# Readings: steps of a dialogue stand for frames of a video. An answer that leaves a step out, or calls all of them
+# equally far, is no mark; one step alone has nothing to order, which is a mark of 0.
+
+
+@dataclass(frozen=True)
+class InContextProgress(Reward):
+    """The value-order correlation of each attempt, from -1 to 1; 0 for one step alone."""
+
+    adviser: Adviser
+    weight: float = 1.0
+
+    is_inline: ClassVar[bool] = True  # it waits, and its adviser does the work
+
+    async def __call__(self, group: Group) -> list[float]:
+        return list(await asyncio.gather(*(self._mark(attempt) for attempt in group.trajectories)))
+
+    async def _mark(self, attempt: Trajectory) -> float:
+        first, *others = frames(attempt) or [""]
+        if not others:
+            return 0.0
+        key = int.from_bytes(hashlib.sha256(f"{attempt.id} {others}".encode()).digest()[:8], "big") >> 1
+        order = np.random.default_rng(key).permutation(len(others))
+        asked = question(attempt.task.messages[-1].content, first, [others[place] for place in order])
+        own = await verdict(self.adviser, asked, PERCENTAGES, Sampling(temperature=0.0), key)
+        said = percentages(own, len(others))
+        if said is None:
+            return math.nan
+        values = [0.0] * (len(others) + 1)
+        for place, value in zip(order.tolist(), said, strict=True):
+            values[place + 1] = value
+        if (found := order_correlation(values)) is None:
+            return math.nan
+        attempt.facts |= {f"{PROGRESS}{turn}": value for turn, value in enumerate(values)} | {ORDER: found}
+        return found
+
+
+# GVL's advantage-weighted regression (2411.04549): a turn counts by how much progress it made.
+
+
+@dataclass(frozen=True)
+class ProgressWeighted(Advantage):
+    """exp(sharpness * (progress after the turn - progress before it)) for all tokens of a turn; 1 where none was told.
+
+    Progress before the first turn is 0, as is that of the first turn itself, with which all others are compared.
+    """
+
+    sharpness: float = 1.0  # 0: plain imitation
+
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.sharpness < 0:
+            raise ConfigurationError(f"ProgressWeighted needs sharpness >= 0, got {self.sharpness}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            weights, sizes = self.weights(attempt), [len(turn.tokens) for turn in attempt.turns]
+            attempt.advantages = np.repeat(np.array(weights, np.float32), sizes)
+
+    def weights(self, attempt: Trajectory) -> list[float]:
+        """One per turn."""
+        told = [attempt.facts.get(f"{PROGRESS}{turn}") for turn in range(len(attempt.turns))]
+        made = [
+            0.0 if now is None or before is None else now - before
+            for before, now in zip([0.0, *told], told, strict=False)
+        ]
+        return [math.exp(self.sharpness * each) for each in made]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how unevenly turns count."""
+        weights = [each for group in groups for attempt in group.scored for each in self.weights(attempt)]
+        return {"progress_weight_spread": float(np.std(weights)) if weights else 0.0}
 
 
 def gvl(

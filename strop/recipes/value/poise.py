@@ -11,12 +11,101 @@ Acts: explained_variance != 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import ValueModel
 from strop.run import Run
 from strop.training.advantages.residual import Residual
+from strop.training.arithmetic.calibration import calibration
+from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
-from strop.training.values.probe import Probe
+from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
+from strop.types import Group, Metrics, Trajectory
+
+# POISE (2605.07579): the policy's own hidden states and entropies foretell the reward, through a ridge regression.
+#
+# An attempt's baseline comes from its siblings' states and never from its own, so that the gradient stays unbiased.
+# Reading: the last layer's states stand for those of layer 19; the three entropy figures are mean, spread and largest;
+# with more than two attempts the baseline is the mean of what the others foretell, the target the mean of their
+# rewards.
+
+_FILE = "probe.safetensors"
+
+
+@dataclass
+class Probe(ValueModel):
+    """Fills `values` with one number per attempt; refitted after every step on the last `window` draws."""
+
+    ridge: float = 0.01  # of the regression
+    tokens: int = 10  # at the end of the prompt, and of what was written, whose states are averaged
+    window: int = 8  # draws
+    low: float = 0.0  # rewards lie between
+    high: float = 1.0  # largest prediction
+
+    needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
+
+    _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
+    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (self.ridge > 0 and self.tokens > 0 and self.window > 0 and self.low < self.high):
+            raise ConfigurationError(f"Probe needs ridge, tokens and window > 0 and low < high, got {self}")
+
+    def problems(self, run: Any) -> list[str]:
+        size = run.budget.size
+        return [f"a baseline from siblings needs >= 2 attempts per group, got {size}"] if size and size < 2 else []
+
+    def open(self, model: Path, seed: int) -> None:
+        self._fit, self._draws = None, []
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            foretold = {attempt.id: self.foretell(attempt) for attempt in group.scored if attempt.num_tokens}
+            for attempt in group.scored:
+                others = [value for name, value in foretold.items() if name != attempt.id]
+                attempt.values = np.full(attempt.num_tokens, np.mean(others) if others else 0.0, dtype=np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        rows, targets, expected, rewards = [], [], [], []
+        for group in groups:
+            written = [attempt for attempt in group.scored if attempt.num_tokens]
+            for attempt in written if len(written) > 1 else ():
+                rows.append(self._features(attempt))
+                targets.append(np.mean([other.reward for other in written if other is not attempt]))
+                expected.append(0.0 if attempt.values is None else float(attempt.values[0]))
+                rewards.append(attempt.reward)
+        if rows:
+            self._draws = [*self._draws, (np.stack(rows), np.array(targets))][-self.window :]
+            self._fit = fitted(self._draws, self.ridge)
+        return calibration(np.array(expected), np.array(rewards))
+
+    def foretell(self, attempt: Trajectory) -> float:
+        """The reward an attempt's states promise; the lowest one while nothing was learned."""
+        if self._fit is None:
+            return self.low
+        return float(np.clip(self._fit(self._features(attempt)), self.low, self.high))
+
+    def _features(self, attempt: Trajectory) -> Table:
+        """[2 H + 3]."""
+        entropy = ENTROPY.of(attempt).astype(np.float64)
+        last = [note.of(attempt)[-self.tokens :].astype(np.float64) for note in (PROMPT_HIDDEN, HIDDEN)]
+        states = [each.mean(0) for each in last]
+        return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
+
+    def save(self, folder: Path) -> None:
+        write_draws(folder / _FILE, self._draws)
+
+    def resume(self, folder: Path) -> None:
+        self._draws = read_draws(folder / _FILE)
+        self._fit = fitted(self._draws, self.ridge) if self._draws else None
 
 
 def poise(

@@ -9,11 +9,107 @@ Acts: value_cross_entropy > 0 and credit_within > 0
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
 from strop.run import Run
 from strop.training.advantages.gae import Gae
+from strop.training.arithmetic.calibration import calibration
 from strop.training.losses.clip import Clip
-from strop.training.values.binned_critic import BinnedCritic
+from strop.training.machine.value_body import BEFORE, Part, ValueBody
+from strop.training.machine.value_model import Bodied
+from strop.types import Group, Metrics
+
+# A critic that classifies (2403.03950): values as a distribution over bins, learned by cross-entropy.
+#
+# The target is a Gaussian around the return, cut into the bins (HL-Gauss). Bootstrapping uses the decoded number.
+
+
+@dataclass
+class BinnedCritic(Bodied):
+    """V = sum_k softmax(logits)_k * centre_k; loss -sum_k q_k log softmax(logits)_k, q the target's bins.
+
+    `smoothing` is the Gaussian's width in bins: the paper's 0.75 lights about six of them. Near the ends of the range
+    the cut Gaussian biases the mean, so leave a margin of two bins.
+    """
+
+    low: float = -0.2  # end of the range
+    high: float = 1.2  # end of the range
+    bins: int = 51  # of the distribution
+    smoothing: float = 0.75  # the Gaussian's width in bins
+    learning_rate: float = 1e-4  # of Adam
+    max_tokens: int = 4096  # of one micro-batch
+    device: str = "cpu"
+
+    _name: ClassVar[str] = "binned_critic"
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high or self.bins < 2 or not self.smoothing > 0:
+            raise ConfigurationError(f"BinnedCritic needs low < high, bins >= 2 and smoothing > 0, got {self}")
+
+    @property
+    def edges(self) -> Tensor:
+        """[K + 1]."""
+        return torch.linspace(self.low, self.high, self.bins + 1, device=self.device)
+
+    @property
+    def centres(self) -> Tensor:
+        """[K]."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    def open(self, model: Path, seed: int) -> None:
+        self._body = ValueBody.open(model, self.bins, self.max_tokens, self.device)
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        attempts = [attempt for group in groups for attempt in group.scored]
+        told = self._ready().told(attempts)
+        for attempt in attempts:
+            logits = torch.from_numpy(told.get(attempt.id, np.zeros((0, 2, self.bins), np.float32))[:, BEFORE])
+            attempt.values = self.decoded(logits.to(self.device)).cpu().numpy()
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        body = self._ready()
+        attempts = [attempt for group in groups for attempt in group.scored if attempt.num_tokens]
+        parts = body.parts(attempts)
+        count = max(sum(len(part.rows) for part in parts), 1)
+        values = np.concatenate([*(_array(attempt.values) for attempt in attempts), np.zeros(0)])
+        returns = np.concatenate([*(_array(attempt.returns) for attempt in attempts), np.zeros(0)])
+        entropies: list[float] = []
+
+        def loss(outputs: Tensor, part: Part) -> Tensor:
+            target = self.target(part.column([_array(attempt.returns) for attempt in part.attempts]))
+            total = -(target * outputs[:, BEFORE].log_softmax(-1)).sum() / count
+            entropies.append(float(total.detach()))
+            return total
+
+        norm = body.step(parts, loss, self.learning_rate)
+        return {**calibration(values, returns), "value_cross_entropy": sum(entropies), "value_grad_norm": norm}
+
+    def target(self, returns: Tensor) -> Tensor:
+        """Bins of a Gaussian around each return, held within the range: [R] -> [R, K]."""
+        width = self.smoothing * (self.high - self.low) / self.bins
+        held = returns.clamp(self.low, self.high).unsqueeze(1)
+        mass = torch.special.ndtr((self.edges - held).double() / width)  # [R, K + 1]
+        shares: Tensor = mass.diff(dim=1) / (mass[:, -1:] - mass[:, :1])
+        return shares.to(returns.dtype)
+
+    def decoded(self, logits: Tensor) -> Tensor:
+        """[R, K] -> [R]."""
+        return logits.softmax(-1) @ self.centres
+
+
+def _array(found: np.ndarray[tuple[int], np.dtype[np.float32]] | None) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    if found is None:
+        raise ConfigurationError("BinnedCritic learns from values and returns: use an advantage that fills them (Gae)")
+    return found
 
 
 def stop_regressing(

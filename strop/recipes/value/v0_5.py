@@ -13,12 +13,127 @@ Acts: prior_doubt > 0 and attempts_added > 0
 
 from __future__ import annotations
 
-from strop.control.budgets.while_risk_falls import WhileRiskFalls
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
 from strop.control.estimators.generalist import Generalist
+from strop.errors import ConfigurationError
 from strop.recipes.setting import Setting
+from strop.roles import Advantage, Budget
 from strop.run import Run
-from strop.training.advantages.fused_prior import FusedPrior
+from strop.success import successes
 from strop.training.losses.clip import Clip
+from strop.types import Group, Metrics
+
+# V0.5's test of a forecast (2603.10848): how far it lies from what k attempts showed, beyond their own chance.
+#
+# Rewards from 0 to 1, so that the mean of k attempts has a variance of at most 1 / 4k; the paper writes them as -1 and
+# 1, where it is 1 / k.
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A forecast beside the mean of `count` attempts; a forecast within their chance is taken for right."""
+
+    forecast: float
+    mean: float
+    count: float  # at least 1
+
+    @property
+    def noise(self) -> float:
+        return 1 / (4 * self.count)
+
+    @property
+    def error(self) -> float:
+        """The forecast's squared error, as far as it is more than chance."""
+        return max((self.mean - self.forecast) ** 2 - self.noise, 0.0)
+
+    @property
+    def doubt(self) -> float:
+        """How much of the baseline is the mean's; the rest is the forecast's."""
+        return self.error / (self.error + self.noise)
+
+    @property
+    def baseline(self) -> float:
+        return self.doubt * self.mean + (1 - self.doubt) * self.forecast
+
+    def risk(self, more: int = 0) -> float:
+        """The baseline's squared error with so many attempts more: doubt^2 * noise + (1 - doubt)^2 * error."""
+        return self.error / (1 + 4 * (self.count + more) * self.error)
+
+
+# V0.5's attempts on demand (2603.10848): more of them while that lowers the baseline's risk by what one costs.
+#
+# Reading: one more at a time, as in the paper, each judged by all that were made; a forecast that is not refuted ends
+# it.
+
+
+@dataclass(frozen=True)
+class WhileRiskFalls(Budget):
+    """`first` attempts, then one after the other, up to `most`, while risk(k) - risk(k + 1) > cost."""
+
+    first: int = 4  # attempts before the forecast is judged
+    most: int = 16  # attempts in all
+    cost: float = 1 / 1024  # of one attempt; that of the paper, 1 / 16^2, where rewards go from 0 to 1
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.first <= self.most or self.cost <= 0:
+            raise ConfigurationError(
+                f"WhileRiskFalls needs 2 <= first <= most and cost > 0, got {self.first}, {self.most} and {self.cost}"
+            )
+
+    @property
+    def size(self) -> int | None:
+        return self.first
+
+    def attempts(self, group: Group) -> int:
+        made = len(group.trajectories)
+        if not made:
+            return self.first
+        right, count = successes(group)
+        if not count or group.foreseen is None or made >= self.most:
+            return 0
+        prior = Prior(group.foreseen[0], right / count, count)
+        return int(prior.risk() - prior.risk(1) > self.cost)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how much was added."""
+        added = [max(len(group.trajectories) - self.first, 0) for group in groups]
+        return {"attempts_added": sum(added) / max(len(groups), 1)}
+
+
+# V0.5's credit (2603.10848): against a baseline fused from a forecast and the mean of few attempts.
+#
+# Readings: rewards go from 0 to 1 here and credit with them, so it is half of the paper's. The attempts that form the
+# mean are those that are credited, as in the paper; the bias is of the order of 1 / sqrt(k).
+
+
+@dataclass(frozen=True)
+class FusedPrior(Advantage):
+    """A = r - (w * mean + (1 - w) * forecast), w by how far the forecast is refuted; no forecast: the mean alone."""
+
+    is_local: ClassVar[bool] = True
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            baseline = self.baseline(group)
+            for attempt in group.scored:
+                attempt.credit(attempt.reward - baseline)
+
+    def baseline(self, group: Group) -> float:
+        right, count = successes(group)
+        if group.foreseen is None:
+            return right / count if count else 0.0
+        return Prior(group.foreseen[0], right / count, count).baseline if count else group.foreseen[0]
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing; says how often the forecast was refuted, and how much of the baseline is the attempts'."""
+        told = [(group.foreseen[0], *successes(group)) for group in groups if group.foreseen is not None]
+        priors = [Prior(forecast, right / count, count) for forecast, right, count in told if count]
+        size = max(len(priors), 1)
+        doubts = [prior.doubt for prior in priors]
+        return {"prior_doubt": sum(doubts) / size, "prior_refuted_share": sum(doubt > 0 for doubt in doubts) / size}
 
 
 def v0_5(

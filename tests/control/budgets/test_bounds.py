@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from strop.control.budgets.broadened import Broadened
-from strop.control.budgets.by_deviation import ByDeviation
-from strop.control.budgets.by_success import BySuccess
-from strop.control.budgets.by_utility import ByUtility
 from strop.control.budgets.fixed import Fixed
-from strop.control.budgets.rebalanced import Rebalanced
 from strop.control.budgets.retry_if_all_failed import AgainWhenLost
-from strop.control.budgets.shadow_price import ShadowPrice
-from strop.control.budgets.uncertainty_reduction import UncertaintyReduction
-from strop.control.budgets.while_risk_falls import WhileRiskFalls
 from strop.errors import ConfigurationError
+from strop.recipes.rollout.brorl import Broadened
+from strop.recipes.select.cures import ByDeviation
+from strop.recipes.select.dars import Rebalanced
+from strop.recipes.select.gdro import ShadowPrice
+from strop.recipes.select.xrpo import UncertaintyReduction
+from strop.recipes.system.dart import BySuccess
+from strop.recipes.value.v0 import ByUtility
+from strop.recipes.value.v0_5 import WhileRiskFalls
 
 LITTLE = 1e-3
 TAKEN: list[tuple[Callable[..., Any], dict[str, Any]]] = [

@@ -13,12 +13,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from strop.control.estimators.generalist import Generalist, likeness, posterior
-from strop.control.estimators.reference_attention import ReferenceAttention, attended, fitted
 from strop.control.estimators.support.prompt_embeddings import PromptStates, standardized
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.policy import Policy
+from strop.recipes.select.dots_rr import ReferenceAttention, attended, fitted
 from strop.types import Group, Sampling, Task
 from tests.building import make_group
 from tests.tiny_models import save_pocket_like

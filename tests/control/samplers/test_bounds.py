@@ -8,28 +8,28 @@ from typing import Any
 import pytest
 
 from strop.control.samplers.alp_gmm import LearningProgress
-from strop.control.samplers.angle_ranked import AngleRanked
-from strop.control.samplers.dynamics import Dynamics
 from strop.control.samplers.few import Few
 from strop.control.samplers.fixed_mixture import Mixture
-from strop.control.samplers.hardest import Hardest
 from strop.control.samplers.learnability import Learnability
-from strop.control.samplers.length_phases import LengthPhases
-from strop.control.samplers.level_bandit import LevelBandit
-from strop.control.samplers.near_target import NearTarget
 from strop.control.samplers.nearest_to_target import Nearest
 from strop.control.samplers.prioritized_level_replay import LevelReplay
-from strop.control.samplers.resorted import Resorted
-from strop.control.samplers.scheduled import Scheduled
 from strop.control.samplers.sequential import Staged
-from strop.control.samplers.thompson import Thompson
 from strop.control.samplers.uniform import Uniform
-from strop.control.samplers.unsolved import Unsolved
-from strop.control.samplers.upper_confidence import UpperConfidence
-from strop.control.samplers.variance_weighted import VarianceWeighted
 from strop.control.samplers.with_generated import WithWritten
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
+from strop.recipes.select.acereason_nemotron import Unsolved
+from strop.recipes.select.adcl_egsr import Resorted
+from strop.recipes.select.cures import VarianceWeighted
+from strop.recipes.select.dots_rr import NearTarget
+from strop.recipes.select.dps import Dynamics
+from strop.recipes.select.drive import Hardest
+from strop.recipes.select.dump import UpperConfidence
+from strop.recipes.select.gain_rl import AngleRanked
+from strop.recipes.select.qwenlong_l1 import LengthPhases
+from strop.recipes.select.rag_rl import Scheduled
+from strop.recipes.select.sec import LevelBandit
+from strop.recipes.select.vade import Thompson
 
 WORLDS = (Arithmetic(1), Arithmetic(2))
 INNER = Uniform(WORLDS)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from strop.control.task_generators.evolved import Evolved
-from strop.control.task_generators.from_failed import FromFailed
-from strop.control.task_generators.from_failures import FromFailures
-from strop.control.task_generators.operations import Operations
-from strop.control.task_generators.reworded import Reworded
-from strop.control.task_generators.self_instruct import SelfInstruct
-from strop.control.task_generators.weaknesses import Weaknesses
 from strop.errors import ConfigurationError
+from strop.recipes.agent.webrl import FromFailed
+from strop.recipes.select.clpo import Reworded
+from strop.recipes.select.eva import Evolved
+from strop.recipes.select.serl import SelfInstruct
+from strop.recipes.select.socratic_zero import FromFailures
+from strop.recipes.select.sws import Weaknesses
+from strop.recipes.select.teams_rl import Operations
 
 LITTLE = 1e-3
 TAKEN: list[tuple[Callable[..., Any], dict[str, Any]]] = [

@@ -8,18 +8,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from strop.control.samplers.answers_in_turn import AnswersInTurn
 from strop.control.samplers.uniform import Uniform
-from strop.control.task_generators.critiqued import Critiqued
 from strop.environments.bundled.critiques import Critiques
 from strop.environments.bundled.programs import SHAPES
 from strop.environments.code_execution import Cases, Trials
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid
-from strop.filter.rewards.solved_or_judged import SolvedOrJudged
 from strop.filter.rewards.unit_tests import PassedTests
-from strop.recipes.reward.critique_coder import critique_coder
+from strop.recipes.reward.critique_coder import AnswersInTurn, Critiqued, SolvedOrJudged, critique_coder
 from strop.recipes.setting import Setting
 from strop.types import Message, Task
 from tests.filter.replies import said

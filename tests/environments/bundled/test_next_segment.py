@@ -14,11 +14,10 @@ from strop.environments.bundled.next_segment import NextSegment, continues, sent
 from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.errors import ConfigurationError, DataError
 from strop.filter.judges.arithmetic_steps import holds
-from strop.filter.rewards.judged.continued import Continued
 from strop.filter.scoring import Scorer
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
-from strop.recipes.reward.rlpt import rlpt
+from strop.recipes.reward.rlpt import Continued, rlpt
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome, Task, Trajectory
 from tests.building import turn

@@ -8,7 +8,7 @@ import pytest
 
 from strop.environments.bundled.passages import Passages, cited, gold_of
 from strop.environments.data.heldout_split import is_heldout
-from strop.filter.rewards.citations import Citations
+from strop.recipes.select.rag_rl import Citations
 from strop.types import Message, Task
 from tests.building import make_group, turn
 

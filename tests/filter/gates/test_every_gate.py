@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -14,16 +12,13 @@ from strop.errors import ConfigurationError
 from strop.roles import Gate
 from strop.types import Group, Origin
 from tests.building import make_group
+from tests.rooms import kinds_of
 
 REQUIRED: dict[str, Any] = {"side": "right", "voices": ("other",)}  # fields without a default
 
 
 def gates() -> list[type]:
-    found = []
-    for module in pkgutil.iter_modules(room.__path__):
-        members = vars(importlib.import_module(f"{room.__name__}.{module.name}"))
-        found += [kind for kind in members.values() if is_dataclass(kind) and kind.__module__.endswith(module.name)]
-    return [kind for kind in found if isinstance(kind, type) and "__call__" in vars(kind)]
+    return [kind for kind in kinds_of(room, Gate) if is_dataclass(kind) and "__call__" in vars(kind)]
 
 
 def made(kind: type) -> Gate:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from strop.filter.apply_gates import passes
-from strop.filter.gates.distinct import Distinct, way
 from strop.filter.gates.successes_only import Successes
+from strop.recipes.objective.expert_iteration import Distinct, way
 from strop.roles import Gate
 from strop.training.losses.likelihood import Likelihood
 from strop.training.pack import pack

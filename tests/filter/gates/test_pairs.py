@@ -9,9 +9,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
-from strop.filter.gates.diverse_pair import DiversePair, unusual
-from strop.filter.gates.longest_right import LongestRight
-from strop.recipes.objective.iterative_dpo import iterative_dpo
+from strop.recipes.objective.divpo import DiversePair, unusual
+from strop.recipes.objective.iterative_dpo import LongestRight, iterative_dpo
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome
 from tests.building import make_group, turn

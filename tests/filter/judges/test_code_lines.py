@@ -15,7 +15,6 @@ import pytest
 from strop.backends import Completion
 from strop.environments.bundled.programs import Programs
 from strop.environments.code_execution import cases_of
-from strop.environments.line_rules import mutated, refactored, rewritten
 from strop.errors import ConfigurationError
 from strop.filter.judges.arithmetic_steps import StepJudge
 from strop.filter.judges.code_lines import LABEL, label_row, labels_of, last_tokens, lines_in
@@ -23,11 +22,10 @@ from strop.filter.paid_text import Span
 from strop.filter.rewards.line_prm import JudgedLines
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.first_bad_line import FirstBadLine
-from strop.generate.strategies.rewritten_lines import RewrittenLines
 from strop.generate.turn_ops import noted
+from strop.recipes.reward.prlcoder import RewrittenLines, mutated, refactored, rewritten
+from strop.recipes.reward.prm_code import BegunCritic, FirstBadLine
 from strop.roles import Environment, World
-from strop.training.values.begun_critic import BegunCritic
 from strop.training.values.line_judge import LineJudge
 from strop.training.values.line_scores import LineScores
 from strop.types import Group, IntArray, Message, Observation, Outcome, Sampling, Task, Trajectory

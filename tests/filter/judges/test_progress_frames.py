@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError, UnreadVerdictError
-from strop.filter.gates.ordered import Ordered
 from strop.filter.judges.progress_frames import (
     ORDER,
     PROGRESS,
@@ -24,10 +23,9 @@ from strop.filter.judges.progress_frames import (
     question,
     shown_in,
 )
-from strop.filter.rewards.in_context_progress import InContextProgress
+from strop.recipes.value.gvl import InContextProgress, Ordered, ProgressWeighted
 from strop.roles import Adviser
 from strop.standins.judges.progress import guessing
-from strop.training.advantages.progress_weighted import ProgressWeighted
 from strop.types import Group, Message, Sampling, Trajectory
 from tests.building import make_group, turn
 

@@ -10,18 +10,15 @@ import pytest
 
 from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
-from strop.filter.gates.lost_fights import LostFights
-from strop.filter.ratings import chance, ratings
-from strop.filter.rewards.judged.fights import Fights
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.llm_agent import Advised
-from strop.generate.strategies.arena import Arena
 from strop.pipeline import train
+from strop.recipes.reward.arena_learning import Arena, Fights, LostFights, chance, ratings
 from strop.types import Group, Origin
 from tests.clock import run_virtually
-from tests.filter.rewards.test_checklist import saying
 from tests.filter.rewards.test_criteria import Tells, longer, marks, says
 from tests.generate.asking import Counsel
+from tests.recipes.reward.test_rlcf import saying
 from tests.test_pipeline import make_run, opened
 from tests.tiny_models import save_pocket_like
 

@@ -6,8 +6,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.best_of_group import BestSibling
-from strop.filter.rewards.brief import Brief
 from strop.filter.rewards.random_control import Coin
+from strop.recipes.objective.gdpo import Brief
 from tests.building import make_group
 
 

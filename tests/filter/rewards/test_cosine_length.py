@@ -11,8 +11,8 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.cosine_length import CosineLength
 from strop.filter.rewards.env_reward import Earned
+from strop.recipes.reward.demystifying_long_cot import RepetitionPaid, repeated_tokens
 from strop.training.advantages.constant import Constant
-from strop.training.advantages.repetition_paid import RepetitionPaid, repeated_tokens
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group, turn
 

@@ -15,15 +15,15 @@ import pytest
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.judges.criteria import criteria_in
 from strop.filter.judges.pairwise_criteria import Distinction, differences_in, preference
-from strop.filter.rewards.judged.context_criteria import ContextCriteria
-from strop.filter.rewards.judged.rubric_anchors import RubricAnchors
-from strop.filter.rewards.judged.rubric_wins import RubricWins
 from strop.filter.scoring import Scorer
+from strop.recipes.reward.carmo import ContextCriteria
+from strop.recipes.reward.openrs import RubricWins
+from strop.recipes.reward.rubric_anchors import RubricAnchors
 from strop.roles import Adviser, Reward
 from strop.standins.judges.criteria import anchored, compared, criteria, guarded, scored
 from strop.text.llm_prompt import parts_of, question
 from strop.types import Group, Message, Outcome, Sampling
-from tests.filter.rewards.test_checklist import saying
+from tests.recipes.reward.test_rlcf import saying
 
 
 @dataclass

@@ -14,9 +14,7 @@ from strop.environments.data.heldout_split import is_heldout, prompt_of
 from strop.environments.judging.first_error import FirstError, truth
 from strop.environments.judging.first_error_question import CLEAN, located, numbered_in, question_about, steps_of
 from strop.errors import AdviserError, ConfigurationError
-from strop.filter.rewards.checklist import Checklist
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.error_distance import ErrorDistance
 from strop.filter.rewards.judged.flawed import Flawed
 from strop.filter.scoring import Scorer
 from strop.generate.llm_clients.local_model import Local
@@ -24,8 +22,8 @@ from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.procedural import Procedural
 from strop.recipes.llm_clients import KEY_VARIABLE, parse_judge
 from strop.recipes.reward.fapo import fapo
-from strop.recipes.reward.fapo_genrm import fapo_genrm
-from strop.recipes.reward.rlcf import rlcf
+from strop.recipes.reward.fapo_genrm import ErrorDistance, fapo_genrm
+from strop.recipes.reward.rlcf import Checklist, rlcf
 from strop.recipes.reward.rlpt import rlpt
 from strop.recipes.reward.rlsp import rlsp
 from strop.recipes.reward.spct_votes import spct_votes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -25,6 +23,7 @@ from strop.filter.rewards.skill_used import SkillUsed
 from strop.roles import Reward
 from strop.types import Group
 from tests.building import make_group
+from tests.rooms import kinds_of
 
 PLAIN: list[Callable[[Reward], Reward]] = [
     Decaying,
@@ -72,11 +71,9 @@ def test_what_is_noted_beside_places_keeps_them() -> None:
 def test_whoever_asks_another_reward_is_inline_where_that_one_is() -> None:
     """One that always said yes would hide a foreign check within it from whoever asks the outermost alone."""
     asking = []
-    for found in pkgutil.iter_modules(strop.filter.rewards.__path__):
-        module = importlib.import_module(f"strop.filter.rewards.{found.name}")
-        for kind in (each for each in vars(module).values() if isinstance(each, type) and is_dataclass(each)):
-            if any(field.name in ("inner", "judge") and field.type == "Reward" for field in fields(kind)):
-                asking.append(kind)
+    for kind in (each for each in kinds_of(strop.filter.rewards, Reward) if is_dataclass(each)):
+        if any(field.name in ("inner", "judge") and field.type == "Reward" for field in fields(kind)):
+            asking.append(kind)
     assert set(PLAIN) | {Noted} <= set(asking)
     silent = [kind.__name__ for kind in asking if not isinstance(vars(kind).get("is_inline"), property)]
     assert not silent, f"make is_inline of {silent} a property that asks the reward within"

@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.briefs import Commission, agreement, brief_in
 from strop.filter.rewards.env_reward import Earned
-from strop.filter.rewards.judged.inverse_specification import InverseSpecification
-from strop.filter.rewards.judged.quality_gained import QualityGained
 from strop.filter.scoring import Scorer
+from strop.recipes.reward.inverse_spec import Commission, InverseSpecification, QualityGained, agreement, brief_in
 from strop.roles import Reward
 from strop.standins.judges.inverse_spec import guessed, told
 from strop.text.llm_prompt import question
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn
-from tests.filter.rewards.test_checklist import saying
 from tests.filter.rewards.test_criteria import Tells, says
+from tests.recipes.reward.test_rlcf import saying
 
 TRUE = Commission("trade by sea", "students", 4, "ports, winds, insurance")
 LINES = "topic: trade by sea\naudience: students\nsize: 4\nthemes: ports, winds, insurance"

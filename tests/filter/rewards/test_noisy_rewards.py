@@ -15,13 +15,11 @@ from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.flipped import Flipped
 from strop.filter.rewards.format import Formatted
-from strop.filter.rewards.lifted_marks import LiftedMarks
 from strop.filter.rewards.majority_vote import Majority
-from strop.filter.rewards.reasoning_patterns import PHRASES, ReasoningPatterns, repeated
 from strop.filter.scoring import Scorer, is_inline, is_relative
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.noisy_rewards import noisy_rewards
+from strop.recipes.reward.noisy_rewards import PHRASES, LiftedMarks, ReasoningPatterns, noisy_rewards, repeated
 from strop.recipes.setting import Setting
 from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group, Message, Outcome, Trajectory

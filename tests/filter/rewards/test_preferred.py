@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.filter.gates.own_only import OwnOnly
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.preferred import Preferred
 from strop.filter.scoring import Scorer
-from strop.generate.strategies.few_references import FewReferences
 from strop.launch.running.launch import launch
 from strop.recipes import build, recipe_named
+from strop.recipes.reward.par import FewReferences, OwnOnly
 from strop.roles import Agent, Reward
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder

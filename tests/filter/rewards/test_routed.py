@@ -13,7 +13,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.tools.paid_experts import EXPERTS, Experts, able, answered_by
 from strop.environments.tools.tool import WrongCall
 from strop.errors import ConfigurationError
-from strop.filter.rewards.tools.routed import Routed, price_of
+from strop.recipes.agent.router_r1 import Routed, price_of
 from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn
 from tests.environments.playing import demonstrated
 

@@ -7,7 +7,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.filter.rewards.search_answer_f1 import Refined
-from strop.filter.rewards.tools.search_or_answer import SearchOrAnswer
+from strop.recipes.agent.sem import SearchOrAnswer
 from strop.text.token_f1 import contains, token_f1
 from strop.types import Group, Message, Outcome, Task, ToolCall, Trajectory, Turn
 

@@ -12,19 +12,24 @@ import pytest
 
 from strop.errors import ConfigurationError, RewardError
 from strop.filter.paid_text import Paid
-from strop.filter.rewards.judged.sentence_verdicts import SentenceVerdicts
-from strop.filter.rewards.judged.verdicts_right import VerdictsRight
 from strop.filter.scoring import Scorer
-from strop.filter.sentences import SentenceVerdict, numbered, sentences, verdicts_in
-from strop.recipes.reward.trm import trm
+from strop.recipes.reward.trm import (
+    SentenceStandard,
+    SentenceVerdict,
+    SentenceVerdicts,
+    VerdictsRight,
+    numbered,
+    sentences,
+    trm,
+    verdicts_in,
+)
 from strop.roles import Reward
 from strop.standins.judges.sentences import judged
 from strop.text.llm_prompt import question
-from strop.training.advantages.sentence_standard import SentenceStandard
 from strop.types import Group, IntArray, Message, Outcome, Trajectory
 from tests.building import TASK, turn
-from tests.filter.rewards.test_checklist import saying
 from tests.filter.rewards.test_criteria import Tells, says
+from tests.recipes.reward.test_rlcf import saying
 
 RIGHT, SLIP = "<think>47+12=59 59+30=89</think>89", "<think>47+12=60 60+31=91</think>90"
 

@@ -16,10 +16,9 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.judging.listwise import Ranking, is_best, question_about, replies_in, scores_in
 from strop.errors import ConfigurationError
 from strop.filter.gates.zero_variance import ZeroVariance
-from strop.filter.rewards.judged.shuffled_votes import ShuffledVotes
 from strop.filter.scoring import Scorer
 from strop.recipes.reward.spct import spct
-from strop.recipes.reward.spct_votes import spct_votes
+from strop.recipes.reward.spct_votes import ShuffledVotes, spct_votes
 from strop.recipes.setting import Setting
 from strop.roles import Adviser
 from strop.standins.judges.listwise import scored

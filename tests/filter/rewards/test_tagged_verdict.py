@@ -15,8 +15,7 @@ from strop.environments.data.heldout_split import prompt_of
 from strop.environments.judging.pairwise import CAPTIONS, TEXT, BetterOfTwo, told
 from strop.environments.judging.preferences import Preferences
 from strop.errors import ConfigurationError
-from strop.filter.rewards.judged.tagged_verdict import TaggedVerdict
-from strop.recipes.reward.msrl import msrl
+from strop.recipes.reward.msrl import TaggedVerdict, msrl
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome, Trajectory
 from tests.building import turn

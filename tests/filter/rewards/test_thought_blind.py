@@ -16,11 +16,11 @@ from strop.errors import ConfigurationError
 from strop.filter.paid_text import Paid, Span
 from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.flipped import Flipped
-from strop.filter.rewards.like_answer import LikeAnswer, likeness
 from strop.filter.rewards.thought_blind import ThoughtBlind, response_of
 from strop.filter.scoring import Scorer
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
+from strop.recipes.reward.rlmt import LikeAnswer, likeness
 from strop.roles import Reward
 from strop.training.learners import teach
 from strop.types import Group, Message, Outcome, Trajectory

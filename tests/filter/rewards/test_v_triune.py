@@ -16,14 +16,12 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.constant_control import Flat
 from strop.filter.rewards.final_check import LastReply
 from strop.filter.rewards.overlap import Overlap, number_in
-from strop.filter.rewards.per_source import PerSource, Verifier
 from strop.filter.rewards.random_threshold_control import AnyThreshold
-from strop.filter.rewards.tag_share import TagShare
 from strop.filter.rewards.tightening import Tightening
 from strop.filter.scoring import is_inline
 from strop.generate.engines.scripted import Scripted
 from strop.pipeline import train
-from strop.recipes.reward.v_triune import v_triune
+from strop.recipes.reward.v_triune import PerSource, TagShare, Verifier, v_triune
 from strop.recipes.setting import Setting
 from strop.types import Group, Message, Outcome, Task, Trajectory
 from tests.building import turn

@@ -9,9 +9,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.format import Formatted
-from strop.filter.rewards.wording.foreign_script import ForeignScript
-from strop.filter.rewards.wording.reflects import Reflects
-from strop.filter.rewards.wording.whole_or_less import WholeOrLess
+from strop.recipes.system.rl_scaling_vlm import ForeignScript, Reflects, WholeOrLess
 from strop.training.advantages.token_returns import TokenReturns
 from strop.types import Group, Origin, Outcome
 from tests.building import TASK, make_group

@@ -14,8 +14,8 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.types import Message, Start, Task
 from tests.building import make_group
 from tests.clock import run_virtually
-from tests.generate.agents.test_thought_dropout import Wrong
 from tests.generate.talking import Recording, policy_of, save_folder
+from tests.recipes.distill.test_ton import Wrong
 
 CHAIN = "<think>12+30=42 42+5=47 47+9=56</think>56"
 TASK = Task((Message("user", "?"),), "56", "test")

@@ -13,7 +13,6 @@ import pytest
 
 from strop.capabilities import Meets, inside
 from strop.errors import AdviserError, ConfigurationError, RewardError
-from strop.filter.rewards.rubric_points import RubricPoints
 from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.llm_clients.canned import Canned
@@ -24,6 +23,7 @@ from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch, relaunch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.ruscarl import RubricPoints
 from strop.roles import Adviser
 from strop.run import Run
 from strop.storage.ledger import Ledger

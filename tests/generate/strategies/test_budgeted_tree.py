@@ -13,7 +13,7 @@ from strop.errors import ConfigurationError
 from strop.filter.judges.step_gain import question, residual, steps_in
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.budgeted_tree import BudgetedTree, chances
+from strop.recipes.rollout.bavt import BudgetedTree, chances
 from strop.roles import Adviser
 from strop.standins.judges.progress import narrowing
 from strop.types import Group, Message, Origin, Outcome, Sampling, Trajectory

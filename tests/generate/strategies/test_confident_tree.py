@@ -10,8 +10,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.confident_tree import ConfidentTree, Thresholds, _lasting, _means, _Watched
 from strop.generate.tree_search.parallel_decode import LivePath
+from strop.recipes.rollout.echo_ec.strategy import ConfidentTree, Thresholds, _lasting, _means, _Watched
 from strop.training.requirements import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player

@@ -9,8 +9,7 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.critical_tokens import CriticalTokens
-from strop.recipes.rollout.cure import cure
+from strop.recipes.rollout.cure import CriticalTokens, cure
 from strop.types import Origin, Outcome, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import ids

@@ -16,8 +16,8 @@ from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.entropy_forks import EntropyForks
 from strop.pipeline import train
+from strop.recipes.rollout.ettrl import EntropyForks
 from strop.roles import Environment, World
 from strop.training.requirements import ENTROPY, Note
 from strop.types import Group, Message, Observation, Origin, Outcome, Task, Trajectory

@@ -12,8 +12,8 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.memory.evolved_context import EvolvedContext, picked, priorities
 from strop.recipes import build, recipe_named
+from strop.recipes.replay.contextevolve import EvolvedContext, picked, priorities
 from strop.types import Group, Message, Origin, Outcome, Task, Trajectory
 from tests.generate.asking import Speaking, asked_of, player_of
 from tests.generate.critic import Critic

@@ -17,7 +17,7 @@ from strop.filter.calls import LEAST
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.fewest_calls import FewestCalls
 from strop.generate.memory.store import Library
-from strop.generate.strategies.memory.experiential_memory import BAD, GOOD, MEMORY, ExperientialMemory
+from strop.recipes.replay.lightsearcher import BAD, GOOD, MEMORY, ExperientialMemory
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group, turn
 from tests.generate.asking import Counsel, player_of

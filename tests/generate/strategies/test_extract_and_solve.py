@@ -16,12 +16,10 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.from_strategy import Noted
 from strop.generate.policy import attempt_key
-from strop.generate.strategies.memory.extract_and_solve import ExtractAndSolve, related
+from strop.recipes.replay.evolving_rl import ExtractAndSolve, FamilyWeighted, RoleEntropy, related
 from strop.roles import Environment
-from strop.training.advantages.family_weighted import FamilyWeighted
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.comparison_groups import families
-from strop.training.losses.role_entropy import RoleEntropy
 from strop.types import Message, Observation, Origin, Outcome, Task, Trajectory
 from tests.building import make_batch, make_group, say, written
 from tests.generate.asking import player_of

@@ -12,9 +12,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.frontier import Frontier, back_up
 from strop.generate.tree_search.nodes import TreeNode
-from strop.training.advantages.search_values import SearchValues
+from strop.recipes.rollout.deepsearch import Frontier, SearchValues, back_up
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, make_group, turn
 from tests.generate.strategies.test_entropy_forks import Replies, player

@@ -13,9 +13,9 @@ from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import AdviserError, ConfigurationError
 from strop.filter.gates.best_vs_worst_pair import BestAndWorst
 from strop.generate.llm_clients.openai_endpoint import Endpoint
-from strop.generate.strategies.helped.guided_retry import GuidedRetry
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.agent_rlvr import GuidedRetry
 from strop.roles import Adviser
 from strop.standins.feedback import put_right
 from strop.storage.ledger import Ledger

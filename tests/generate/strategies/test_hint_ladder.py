@@ -15,12 +15,11 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.format.hints import beginnings, with_hint, working
 from strop.environments.format.think_tags import sum_steps
 from strop.errors import ConfigurationError
-from strop.filter.gates.last_family import LastFamily
 from strop.generate.engines.scripted import Scripted
-from strop.generate.strategies.helped.hint_ladder import HINT, HintLadder
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.ghpo import HINT, HintLadder, LastFamily
 from strop.storage.ledger import Ledger
 from strop.types import Group, Message, Origin, Task
 from tests.building import TASK, make_group

@@ -16,15 +16,14 @@ from strop.environments.bundled.keyvalue import KeyValue
 from strop.environments.format.hints import hinted
 from strop.environments.single_turn import SingleTurn
 from strop.errors import ConfigurationError
-from strop.filter.gates.contrast_in_family import ContrastInFamily
 from strop.generate.agents.chat import Chat
 from strop.generate.engines.scripted import Scripted
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.helped.hinted_when_lost import HintedWhenLost
 from strop.launch.checks.preflight import check
 from strop.launch.running.launch import launch
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.guide import ContrastInFamily, HintedWhenLost
 from strop.storage.ledger import Ledger
 from strop.storage.run_folder import RunFolder, read_rows
 from strop.types import Group, IntArray, Message, Origin, Outcome, Sampling, Task

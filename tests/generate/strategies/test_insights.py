@@ -13,8 +13,7 @@ from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.memory.reflect import REFLECTIONS
 from strop.generate.memory.store import Library, add
-from strop.generate.strategies.memory.insights import INSIGHTS, Insights
-from strop.generate.strategies.memory.recalled import Recalled
+from strop.recipes.replay.core import INSIGHTS, Insights, Recalled
 from strop.standins.lessons import lesson, word_for
 from strop.text.llm_prompt import question
 from strop.types import Group, Message, Origin, Task, Trajectory

@@ -10,8 +10,8 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.lookahead import Lookahead, distance
 from strop.generate.tree_search.parallel_decode import instead
+from strop.recipes.rollout.latr import Lookahead, distance
 from strop.training.requirements import Note
 from strop.types import Group, Origin, Start, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player

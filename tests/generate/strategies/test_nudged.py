@@ -11,7 +11,7 @@ from strop.control.budgets.fixed import Fixed
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.strategies.helped.nudged import Nudged
+from strop.recipes.rollout.nudgerl import Nudged
 from strop.roles import Agent
 from strop.types import Origin, Start, Task, Trajectory
 from tests.building import make_group

@@ -12,9 +12,9 @@ import pytest
 
 from strop.errors import ConfigurationError
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.plan_search import PlanSearch
-from strop.generate.strategies.trees.plot_search import PlotSearch, curiosity
 from strop.generate.tree_search.nodes import TreeNode, as_attempt, back_up_mean, best_and_worst, growing, leaf, quality
+from strop.recipes.rollout.cosmos import PlotSearch, curiosity
+from strop.recipes.rollout.cpl import PlanSearch
 from strop.training.requirements import Note
 from strop.types import Group, Outcome, Trajectory
 from tests.building import TASK, turn

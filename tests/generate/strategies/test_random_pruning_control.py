@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.generate.strategies.pruned_midway import PrunedMidway
 from strop.generate.strategies.random_pruning_control import PrunedAtRandom, survivors
+from strop.recipes.rollout.arrol import PrunedMidway
 from strop.success import SURVIVAL
 from strop.types import Group, Outcome, Start
 from tests.building import TASK
 from tests.clock import run_virtually
-from tests.generate.strategies.test_pruned_midway import SIGNS, Canned, rewarded
+from tests.recipes.rollout.test_arrol import SIGNS, Canned, rewarded
 
 
 def played(strategy: PrunedAtRandom, player: Canned, key: int = 7) -> Group:

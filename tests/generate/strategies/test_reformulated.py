@@ -12,8 +12,8 @@ from strop.control.budgets.retry_if_all_failed import AgainWhenLost
 from strop.control.samplers.uniform import Uniform
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.environments.bundled.keyvalue import KeyValue
-from strop.generate.strategies.helped.reformulated import Reformulated
 from strop.pipeline import train
+from strop.recipes.select.adcl_egsr import Reformulated
 from strop.roles import Reward
 from strop.storage.ledger import Ledger
 from strop.types import Group, Origin

@@ -16,11 +16,10 @@ from strop.environments.format.hints import beginnings
 from strop.environments.format.think_tags import sum_steps, think
 from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
-from strop.generate.item_response import fitted
-from strop.generate.strategies.helped.responsive_hints import HINT, ResponsiveHints
 from strop.launch.checks.preflight import check
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.seele import HINT, ResponsiveHints, fitted
 from strop.storage.ledger import Ledger
 from strop.types import Group, Origin, Task
 from tests.building import TASK, make_group

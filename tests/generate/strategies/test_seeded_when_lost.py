@@ -12,7 +12,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.helped.seeded_when_lost import SeededWhenLost
+from strop.recipes.select.xrpo import SeededWhenLost
 from strop.types import Group, Message, Origin, Task, Trajectory
 from tests.building import make_group
 from tests.generate.strategies.test_entropy_forks import Replies

@@ -7,7 +7,7 @@ from typing import Any
 
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.interfaces import Player
-from strop.generate.strategies.helped.shown_when_lost import ShownWhenLost
+from strop.recipes.guide.relift import ShownWhenLost
 from strop.roles import Agent
 from strop.types import Group, Outcome, Start, Task, Trajectory
 from tests.building import TASK, make_group

@@ -16,9 +16,9 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.env_reward import Earned
 from strop.filter.rewards.skill_used import SkillUsed
 from strop.generate.policy import attempt_key
-from strop.generate.strategies.memory.skill_chain import SkillChain
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
+from strop.recipes.replay.sage_skills import SkillChain
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.comparison_groups import families
 from strop.types import Group, Message, Origin

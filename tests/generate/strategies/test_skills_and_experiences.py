@@ -11,7 +11,7 @@ import pytest
 from strop.environments.bundled.arithmetic import Arithmetic
 from strop.errors import ConfigurationError
 from strop.generate.memory.store import Library, add
-from strop.generate.strategies.memory.skills_and_experiences import EXPERIENCES, FRAGMENTS, SKILL, SkillsAndExperiences
+from strop.recipes.replay.xskill import EXPERIENCES, FRAGMENTS, SKILL, SkillsAndExperiences
 from strop.text.ngram_similarity import overlap
 from strop.types import Group, Message, Origin, Task
 from tests.generate.asking import Speaking, player_of

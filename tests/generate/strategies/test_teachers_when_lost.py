@@ -21,9 +21,9 @@ from strop.generate.engines.scripted import Scripted
 from strop.generate.interfaces import Player
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.procedural import Procedural
-from strop.generate.strategies.helped.teachers_when_lost import COMPREHENDED, TeachersWhenLost
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.ampo import COMPREHENDED, TeachersWhenLost
 from strop.roles import Agent
 from strop.standins.solution_styles import backward, brief, largest_first
 from strop.training.advantages.group_mean import GroupMean

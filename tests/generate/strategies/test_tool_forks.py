@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.generate.strategies.trees.tool_forks import DOUBT, ToolForks, _doubt
+from strop.recipes.rollout.arpo_agentic import DOUBT, ToolForks, _doubt
 from strop.types import Origin, Outcome, Trajectory
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import ids

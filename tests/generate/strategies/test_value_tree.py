@@ -12,7 +12,7 @@ import pytest
 from strop.errors import ConfigurationError
 from strop.generate.agents.chat import Chat
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.strategies.trees.value_tree import GAIN, Node, ValueTree, chosen, visit
+from strop.recipes.rollout.v_star import GAIN, Node, ValueTree, chosen, visit
 from strop.training.requirements import Note
 from strop.types import Group, Origin, Trajectory
 from tests.building import make_group

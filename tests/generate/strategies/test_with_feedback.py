@@ -15,9 +15,9 @@ from strop.errors import ConfigurationError
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.llm_clients.openai_endpoint import Endpoint
 from strop.generate.llm_clients.procedural import Procedural
-from strop.generate.strategies.helped.with_feedback import FEEDBACK, WithFeedback
 from strop.pipeline import train
 from strop.recipes import build, recipe_named
+from strop.recipes.guide.thinktuning import FEEDBACK, WithFeedback
 from strop.standins.feedback import slip
 from strop.text.llm_prompt import question
 from strop.training.losses.among import Among

@@ -29,7 +29,10 @@ from strop.recipes import build
 from strop.recipes.classics.distillation import distillation
 from strop.recipes.classics.ppo import ppo
 from strop.recipes.distill.kdrl import kdrl
+from strop.recipes.objective.nft import Nft
+from strop.recipes.objective.pacs import Pacs
 from strop.recipes.objective.rl4lms import rl4lms
+from strop.recipes.objective.seeupo import TurnByTurn
 from strop.recipes.setting import Setting
 from strop.replay.fifo import Fifo
 from strop.run import Run
@@ -42,11 +45,8 @@ from strop.training.losses.clip import Clip
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.nft import Nft
-from strop.training.losses.pacs import Pacs
 from strop.training.losses.reinforce import Reinforce
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.trainers.turn_by_turn import TurnByTurn
 from strop.training.values.critic import Critic
 from strop.types import Sampling, Task
 from tests.building import make_group

@@ -11,14 +11,17 @@ from strop.control.budgets.fixed import Fixed
 from strop.errors import ConfigurationError
 from strop.launch.checks.preflight import check
 from strop.recipes.classics.rloo import rloo
+from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.objective.vcpo import MinimumVariance
 from strop.recipes.setting import Setting
+from strop.recipes.system.areal import Decoupled
+from strop.recipes.system.ring_1t import IcePop
+from strop.recipes.system.tba import TrajectoryBalance
 from strop.roles import Correction, Loss
 from strop.run import Run
 from strop.training.corrections.clamped import Clamped
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.icepop import IcePop
 from strop.training.corrections.masked import Masked
-from strop.training.corrections.separated import Separated
 from strop.training.corrections.sequence_truncated import SequenceTruncated
 from strop.training.corrections.truncated import Truncated
 from strop.training.corrections.veto import Veto
@@ -26,11 +29,8 @@ from strop.training.losses.aipo import Aipo
 from strop.training.losses.among import Among
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
-from strop.training.losses.decoupled import Decoupled
 from strop.training.losses.kl import Kl
-from strop.training.losses.minimum_variance import MinimumVariance
 from strop.training.losses.reinforce import Reinforce
-from strop.training.losses.trajectory_balance import TrajectoryBalance
 from strop.training.trainers.ranks import Ranks
 from strop.training.trainers.torch import TorchTrainer
 from strop.types import Origin, Sampling

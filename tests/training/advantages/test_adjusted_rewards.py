@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.alp import AdaptiveLength
+from strop.recipes.objective.canon import Conditional
+from strop.recipes.reward.dra_grpo import DiversityAdjusted
 from strop.recipes.setting import Setting
-from strop.training.advantages.adaptive_length import AdaptiveLength
-from strop.training.advantages.conditional import Conditional
-from strop.training.advantages.diversity_adjusted import DiversityAdjusted
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
 from strop.training.policy_stats import notes_needed

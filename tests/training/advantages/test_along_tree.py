@@ -14,12 +14,12 @@ from torch import Tensor
 from strop.capabilities import learners_in
 from strop.errors import ConfigurationError
 from strop.generate.turn_ops import cut, given
+from strop.recipes.objective.nsr_psr import Signed
+from strop.recipes.rollout.ettrl import EntropyReshaped
 from strop.roles import Advantage
 from strop.training.advantages.along_tree import AlongTree
-from strop.training.advantages.entropy_reshaped import EntropyReshaped
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.signed import Signed
 from strop.training.arithmetic.tree_lineage import lines
 from strop.training.learners import teach
 from strop.types import Group, Outcome, Trajectory

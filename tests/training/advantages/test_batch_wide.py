@@ -1,4 +1,4 @@
-"""Credit over the whole draw: strop.training.advantages.shared_spread, strop.training.advantages.sequence_standard."""
+"""Credit over the whole draw: strop.recipes.objective.tricks_or_traps, strop.recipes.objective.seeupo."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.seeupo import SequenceStandard
+from strop.recipes.objective.tricks_or_traps import SharedSpread
 from strop.training.advantages.baseline_standard import BaselineStandard
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.advantages.sequence_standard import SequenceStandard
-from strop.training.advantages.shared_spread import SharedSpread
 from strop.types import Group
 from tests.building import advantages_of, make_group
 

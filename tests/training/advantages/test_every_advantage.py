@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -14,23 +12,27 @@ from hypothesis import strategies as st
 
 import strop.training.advantages as room
 from strop.errors import ConfigurationError
-from strop.filter.gates.without_median import WithoutMedian
 from strop.generate.turn_ops import noted
+from strop.recipes.objective.mc_grpo import WithoutMedian
 from strop.roles import Advantage
 from strop.training.advantages.group_standard import GroupStandard
 from strop.types import Group
 from tests.building import make_group
+from tests.rooms import kinds_of
 
+BY_TURN = {
+    "AlsoBest",
+    "ExponentialWeights",
+    "HardFiltered",
+    "JudgedAndHinted",
+    "StepAndEpisode",
+}  # these need pay for turns
 REQUIRED: dict[str, Any] = {"inner": GroupStandard(), "max_tokens": 64, "teacher": "x"}  # fields without a default
 
 
 def kinds() -> list[type]:
     """Every public dataclass of the room that is called with groups."""
-    found = []
-    for module in pkgutil.iter_modules(room.__path__):
-        members = vars(importlib.import_module(f"{room.__name__}.{module.name}"))
-        found += [kind for kind in members.values() if _is_advantage(kind) and kind.__module__.endswith(module.name)]
-    return found
+    return [kind for kind in kinds_of(room, Advantage) if _is_advantage(kind) and kind.__name__ not in BY_TURN]
 
 
 def _is_advantage(kind: Any) -> bool:

@@ -1,4 +1,4 @@
-"""AAPO and NoisyGRPO: strop.training.advantages.reference_momentum and noise_posterior, and what feeds them."""
+"""AAPO and NoisyGRPO: strop.recipes.objective.aapo and noise_posterior, and what feeds them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ import pytest
 
 from strop.backends import Completion, Engine, Stop
 from strop.errors import ConfigurationError
-from strop.filter.gates.paired_with_reference import PairedWithReference
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.noisy_prompt import Noisy
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.policy_names import REFERENCE
-from strop.generate.strategies.beside_reference import BesideReference
-from strop.generate.strategies.noise_levels import NoiseLevels
+from strop.recipes.objective.aapo import BesideReference, PairedWithReference, ReferenceMomentum
+from strop.recipes.objective.noisygrpo import NoiseLevels, NoisePosterior
 from strop.roles import Agent
-from strop.training.advantages.noise_posterior import NoisePosterior
-from strop.training.advantages.reference_momentum import ReferenceMomentum
 from strop.types import Group, Origin, Outcome, Sampling, Start, Trajectory
 from tests.building import TASK, advantages_of, make_group, turn
 

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from strop.errors import ConfigurationError
+from strop.recipes.replay.spear import Recalibrated, ReplayedApart, WithoutCovariant
 from strop.training.advantages.constant import Constant
 from strop.training.advantages.group_mean import GroupMean
-from strop.training.advantages.recalibrated import Recalibrated
-from strop.training.advantages.without_covariant import WithoutCovariant
 from strop.training.reductions.constant_length import ConstantLength
-from strop.training.reductions.replayed_apart import ReplayedApart
 from strop.training.requirements import LOGPROBS
 from strop.types import Group
 from tests.building import advantages_of, make_group

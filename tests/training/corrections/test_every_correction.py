@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.missing_old_logits import Separated
+from strop.recipes.system.ring_1t import IcePop
 from strop.roles import Correction
 from strop.training.batch import Batch
 from strop.training.corrections.clamped import Clamped
 from strop.training.corrections.geometric import Geometric
-from strop.training.corrections.icepop import IcePop
 from strop.training.corrections.masked import Masked
-from strop.training.corrections.separated import Separated
 from strop.training.corrections.sequence_masked import SequenceMasked
 from strop.training.corrections.sequence_truncated import SequenceTruncated
 from strop.training.corrections.truncated import Truncated

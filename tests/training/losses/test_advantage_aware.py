@@ -7,7 +7,7 @@ from math import log
 import pytest
 
 from strop.errors import ConfigurationError
-from strop.training.losses.outside.advantage_aware import AdvantageAware
+from strop.recipes.guide.thinktuning import AdvantageAware
 from strop.training.objective import Objective
 from tests.building import lay_out, make_batch, say, written
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
-from strop.training.losses.pairs.dno import Dno, win_rates
+from strop.recipes.objective.dno import Dno, win_rates
 from strop.training.losses.pairs.dpo import Dpo
 from tests.building import Said, lay_out, make_batch, say, written
 

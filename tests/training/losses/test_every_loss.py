@@ -9,20 +9,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strop.recipes.objective.vcpo import MinimumVariance
+from strop.recipes.system.areal import Decoupled
+from strop.recipes.system.tba import TrajectoryBalance
 from strop.roles import Loss
 from strop.training.batch import Batch
 from strop.training.losses.aipo import Aipo
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
-from strop.training.losses.decoupled import Decoupled
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.gspo import Gspo
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.minimum_variance import MinimumVariance
 from strop.training.losses.pairs.dpo import Dpo
 from strop.training.losses.reinforce import Reinforce
-from strop.training.losses.trajectory_balance import TrajectoryBalance
 from tests.building import make_batch, say, written
 
 LOSSES: list[Loss] = [

@@ -9,8 +9,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.fpo import FeatureDpo
 from strop.training.batch import Batch, Frozen
-from strop.training.losses.pairs.feature_dpo import FeatureDpo
 from tests.building import Said, make_batch, say, written
 
 POLICY = [[-1.0, -2.0], [-0.5]]

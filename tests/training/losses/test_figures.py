@@ -9,34 +9,34 @@ from typing import Any
 import pytest
 import torch
 
+from strop.recipes.distill.ift import Intuitive
+from strop.recipes.distill.kdrl import Kdrl
+from strop.recipes.distill.language_irl import InverseSoftQ
+from strop.recipes.objective.archer_dual_token import DualToken
+from strop.recipes.objective.calibrl import Calibrated
+from strop.recipes.objective.cpgd import Cpgd
+from strop.recipes.objective.direct_preference import DirectPreference
+from strop.recipes.objective.h_dpo import HDpo
+from strop.recipes.objective.reg_grpo import RegGrpo
+from strop.recipes.objective.rl_plus import RlPlus
+from strop.recipes.system.areal import Decoupled
+from strop.recipes.system.tba import TrajectoryBalance
 from strop.roles import Loss
 from strop.training.batch import Batch
 from strop.training.losses.aipo import Aipo
-from strop.training.losses.calibrated import Calibrated
 from strop.training.losses.cispo import Cispo
 from strop.training.losses.clip import Clip
-from strop.training.losses.cpgd import Cpgd
-from strop.training.losses.decoupled import Decoupled
-from strop.training.losses.dual_token import DualToken
 from strop.training.losses.entropy import Entropy
 from strop.training.losses.entropy_clamp import EntropyClamp
 from strop.training.losses.gspo import Gspo
-from strop.training.losses.imitation.intuitive import Intuitive
-from strop.training.losses.imitation.inverse_soft_q import InverseSoftQ
-from strop.training.losses.imitation.kdrl import Kdrl
 from strop.training.losses.kl import Kl
 from strop.training.losses.kto import Kto
 from strop.training.losses.likelihood import Likelihood
-from strop.training.losses.pairs.direct_preference import DirectPreference
-from strop.training.losses.pairs.h_dpo import HDpo
 from strop.training.losses.pairs.ipo import Ipo
 from strop.training.losses.pairs.orpo import Orpo
 from strop.training.losses.pairs.simpo import SimPo
-from strop.training.losses.reg_grpo import RegGrpo
 from strop.training.losses.reinforce import Reinforce
-from strop.training.losses.rl_plus import RlPlus
 from strop.training.losses.sapo import Sapo
-from strop.training.losses.trajectory_balance import TrajectoryBalance
 from tests.building import Said, lay_out, make_batch, say
 
 RATIOS = [[2.0, 0.5], [1.3]]

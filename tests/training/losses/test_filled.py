@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.recipes.rollout.semi_offline import Filled, overlap
 from strop.training.arithmetic.token_draws import token_keys, uniforms
-from strop.training.losses.imitation.filled import Filled, overlap
 from tests.building import Said, make_batch
 
 

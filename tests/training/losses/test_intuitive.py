@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
-from strop.training.losses.imitation.intuitive import Intuitive
+from strop.recipes.distill.ift import Intuitive
 from strop.training.losses.likelihood import Likelihood
 from strop.training.objective import Objective
 from strop.training.pack import pack

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from strop.recipes.distill.language_irl import InverseSoftQ
 from strop.training.batch import Batch
-from strop.training.losses.imitation.inverse_soft_q import InverseSoftQ
 from tests.building import Said, make_batch, written
 
 

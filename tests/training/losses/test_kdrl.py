@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.recipes.distill.kdrl import Kdrl
 from strop.training.losses.imitation.distillation import Distillation
-from strop.training.losses.imitation.kdrl import Kdrl
 from strop.training.requirements import Logprobs
 from tests.building import Said, lay_out, make_batch, say, written
 

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.otr import OneToken
 from strop.training.arithmetic.token_draws import token_keys, uniforms
-from strop.training.losses.imitation.one_token import OneToken
 from tests.building import Said, make_batch
 
 
@@ -22,7 +22,7 @@ def test_the_loss_of_given_draws_by_hand(monkeypatch: pytest.MonkeyPatch) -> Non
     # pi = (.25, .5, .125, .125), y = 0, draws y, a, b, y: 2 / 4 * 1.386294 = 0.693147; b = -0.1 adds
     # -(-0.1 / 4) (log .5 + log .125) = -0.0693147.
     chances = torch.tensor([[0.1, 0.5, 0.8, 0.2]], dtype=torch.float64)
-    monkeypatch.setattr("strop.training.losses.imitation.one_token.uniforms", lambda keys, count: chances)
+    monkeypatch.setattr("strop.recipes.objective.otr.uniforms", lambda keys, count: chances)
     logits = torch.tensor([[0.25, 0.5, 0.125, 0.125]], dtype=torch.float64).log()
     tokens, keys = torch.tensor([0]), torch.tensor([7])
     assert OneToken(4, 0.0)._draw(logits, tokens, keys).tolist() == [pytest.approx([0.6931472, 0.5])]

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.recipes.objective.direct_preference import DirectPreference
 from strop.roles import Loss
 from strop.training.losses.kto import Kto
-from strop.training.losses.pairs.direct_preference import DirectPreference
 from strop.training.losses.pairs.ipo import Ipo
 from strop.training.losses.pairs.orpo import Orpo
 from strop.training.losses.pairs.simpo import SimPo

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from strop.errors import ConfigurationError
+from strop.recipes.replay.remix import KlConvex, MixedClip
 from strop.training.batch import Batch
 from strop.training.losses.clip import Clip
-from strop.training.losses.kl_convex import KlConvex
-from strop.training.losses.mixed_clip import MixedClip
 from tests.building import lay_out, make_batch, say, written
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
-import pkgutil
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,23 +15,24 @@ from torch import Tensor
 
 import strop.training.losses
 from strop.errors import ConfigurationError
+from strop.recipes.distill.ift import Intuitive
+from strop.recipes.distill.kdrl import Kdrl
+from strop.recipes.objective.calibrl import Calibrated
+from strop.recipes.objective.dno import Dno
+from strop.recipes.objective.h_dpo import HDpo
+from strop.recipes.objective.nft import Nft
+from strop.recipes.objective.otr import OneToken
+from strop.recipes.objective.rl4lms import NucleusClip
+from strop.recipes.system.areal import Decoupled
 from strop.training.batch import Batch, Frozen
-from strop.training.losses.calibrated import Calibrated
 from strop.training.losses.clip import Clip
-from strop.training.losses.decoupled import Decoupled
 from strop.training.losses.exact_kl import ExactKl
-from strop.training.losses.imitation.intuitive import Intuitive
-from strop.training.losses.imitation.kdrl import Kdrl
-from strop.training.losses.imitation.one_token import OneToken
-from strop.training.losses.nft import Nft
-from strop.training.losses.nucleus_clip import NucleusClip
-from strop.training.losses.pairs.dno import Dno
-from strop.training.losses.pairs.h_dpo import HDpo
 from strop.training.losses.pairs.ipo import Ipo
 from strop.training.objective import Objective
 from strop.training.split_batch import split
 from strop.types import Origin
 from tests.building import Said, make_batch
+from tests.rooms import modules_of
 
 REQUIRED: dict[str, Any] = {"inner": Clip(), "origins": (Origin.POLICY,)}
 WORDS = 5  # of the vocabulary
@@ -56,8 +55,7 @@ VARIANTS = [
 
 def walked() -> Iterator[Any]:
     """Every dataclass of the room and below that is a loss, with its defaults; a folder it requires is `teacher`."""
-    for module in pkgutil.walk_packages(strop.training.losses.__path__, f"{strop.training.losses.__name__}."):
-        found = importlib.import_module(module.name)
+    for found in modules_of(strop.training.losses):
         for kind in vars(found).values():
             is_loss = dataclasses.is_dataclass(kind) and hasattr(kind, "scope") and kind.__module__ == found.__name__
             if isinstance(kind, type) and is_loss:

@@ -12,6 +12,7 @@ import torch
 
 from strop.backends import Trainer
 from strop.errors import ConfigurationError
+from strop.recipes.objective.seeupo import TurnByTurn, reweighed
 from strop.training.advantages.group_mean import GroupMean
 from strop.training.arithmetic.turns import turn_numbers
 from strop.training.batch import Batch
@@ -25,7 +26,6 @@ from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS, Logits, Logprobs, Need
 from strop.training.trainers.moving_reference import MovingReference
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.trainers.turn_by_turn import TurnByTurn, reweighed
 from strop.training.trainers.two_phase import Multiplier, TwoPhase
 from strop.types import Group, Metrics
 from tests.building import make_group, turn

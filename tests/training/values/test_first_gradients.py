@@ -15,12 +15,12 @@ from transformers import AutoModelForCausalLM
 
 from strop.errors import ConfigurationError
 from strop.recipes import build, recipe_named
+from strop.recipes.value.b_coder import Conservative
+from strop.recipes.value.dvpo import FrozenCritic
+from strop.recipes.value.q_sharp import Success
+from strop.recipes.value.stop_regressing import BinnedCritic
 from strop.roles import ValueModel
-from strop.training.values.binned_critic import BinnedCritic
-from strop.training.values.conservative import Conservative
 from strop.training.values.critic import Critic
-from strop.training.values.frozen_critic import FrozenCritic
-from strop.training.values.success import Success
 from strop.training.values.turn_critic import TurnCritic
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group, Trajectory

@@ -11,19 +11,17 @@ import torch
 
 from strop.errors import CheckpointError, ConfigurationError
 from strop.generate.engines.wrappers.guided import Guided
-from strop.generate.guidances.q_sharp import QSharp
-from strop.generate.guidances.vas import Vas
+from strop.recipes.value.b_coder import Conservative, action_values, backed_up, bounded
+from strop.recipes.value.dvpo import FrozenCritic, ValueGuided
+from strop.recipes.value.q_sharp import QSharp, Success, _loss
+from strop.recipes.value.stop_regressing import BinnedCritic
+from strop.recipes.value.vas import Vas
 from strop.roles import ValueModel
 from strop.training.advantages.gae import Gae
 from strop.training.advantages.turn_advantage import TurnAdvantage
-from strop.training.advantages.value_guided import ValueGuided
 from strop.training.arithmetic.turn_returns import on_written, turn_payments, turn_returns
 from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
-from strop.training.values.binned_critic import BinnedCritic
-from strop.training.values.conservative import Conservative, action_values, backed_up, bounded
 from strop.training.values.critic import Critic
-from strop.training.values.frozen_critic import FrozenCritic
-from strop.training.values.success import Success, _loss
 from strop.training.values.turn_critic import TurnCritic, action_targets, by_turn
 from strop.training.values.turn_success import TurnSuccess
 from strop.types import Group

@@ -18,11 +18,12 @@ from strop.backends import ORDER, View
 from strop.errors import ConfigurationError
 from strop.generate.turn_ops import cut, extended, given, handed_on, said
 from strop.models.mask_token import canvas_places, mask_token
+from strop.recipes.objective.d1 import AllHidden
+from strop.recipes.objective.echo_env import Echo
 from strop.training.batch import AS_SAMPLED, Batch
 from strop.training.canvases import WrittenCanvas, canvases
 from strop.training.comparison_groups import packed_steps
 from strop.training.losses.clip import Clip
-from strop.training.losses.echo import Echo
 from strop.training.losses.exact_kl import ExactKl
 from strop.training.losses.kl import Kl
 from strop.training.losses.likelihood import Likelihood
@@ -31,7 +32,6 @@ from strop.training.pack import pack
 from strop.training.reductions.token_mean import TokenMean
 from strop.training.requirements import HIDDEN_AFTER, Logprobs
 from strop.training.trainers.torch import TorchTrainer
-from strop.training.views.all_hidden import AllHidden
 from strop.training.views.corrupted import Corrupted
 from strop.training.views.in_order import InOrder
 from strop.types import Group, Turn

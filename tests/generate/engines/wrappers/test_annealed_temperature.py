@@ -16,9 +16,9 @@ from strop.errors import ConfigurationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.engines.wrappers.annealed_temperature import TEMPERATURE, AnnealedTemperature
 from strop.generate.policy_names import ANNEALED
-from strop.generate.strategies.annealed import Annealed
 from strop.launch.checks.preflight import check
 from strop.recipes import build, recipe_named
+from strop.recipes.rollout.ead import Annealed
 from strop.types import IntArray, Sampling
 from tests.generate.engines.asking import opened, prompts_of
 from tests.generate.strategies.flowing import Counting, flown

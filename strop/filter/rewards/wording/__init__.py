@@ -1,1 +1,0 @@
-"""Rewards for how a reply is worded, whatever it says."""

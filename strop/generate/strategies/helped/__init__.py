@@ -1,1 +1,0 @@
-"""Attempts with help: hints, examples, feedback, teachers."""

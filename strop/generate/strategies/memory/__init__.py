@@ -1,1 +1,0 @@
-"""Attempts that read what earlier ones have taught, in words."""

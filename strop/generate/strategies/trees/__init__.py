@@ -1,1 +1,0 @@
-"""Attempts that branch off from others, and searches over them."""

@@ -1,0 +1,52 @@
+"""SLEA-RL's credit (2603.18079): an attempt against its siblings, and a step against those from the same observation.
+
+Papers: slea-rl
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from strop.errors import ConfigurationError
+from strop.recipes.replay.slea_rl.observed import observed
+from strop.roles import Advantage
+from strop.training.arithmetic.turn_returns import credit_turns, turn_returns
+from strop.types import Group
+
+
+@dataclass(frozen=True)
+class SameObservation(Advantage):
+    """A of turn k = R - mean R + weight * (return of turn k - mean over turns of siblings that read the same).
+
+    The return is the discounted sum of what was paid from the turn on. A turn whose observation nobody else had gets no
+    step credit; all first turns of a group read the same task. Experiences behind an observation are no part of it:
+    with lag they may change while a group is made. All tokens of a turn share its credit.
+    """
+
+    weight: float = 1.0  # of step credit beside that of the whole attempt
+    discount: float = 0.95  # from turn to turn
+
+    min_group: ClassVar[int] = 2
+    is_local: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount <= 1:
+            raise ConfigurationError(f"SameObservation needs a discount from 0 to 1, got {self.discount}")
+
+    def __call__(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            mean = float(group.rewards.mean()) if group.scored else 0.0
+            returns = [turn_returns(attempt, self.discount) for attempt in group.scored]
+            seen = defaultdict[str, list[float]](list)
+            for attempt, own in zip(group.scored, returns, strict=True):
+                for turn, value in zip(attempt.turns, own, strict=True):
+                    seen[observed(turn.told)].append(value)
+            means = {observation: float(np.mean(values)) for observation, values in seen.items()}
+            for attempt, own in zip(group.scored, returns, strict=True):
+                steps = [value - means[observed(turn.told)] for turn, value in zip(attempt.turns, own, strict=True)]
+                credit_turns(attempt, [attempt.reward - mean + self.weight * step for step in steps])

@@ -1,0 +1,94 @@
+"""SLEA-RL's library (2603.18079): what attempts did is kept as strategies and warnings, a few of each version.
+
+Of a version's attempts the best `top` that succeeded and the worst that failed are learned from, until so many lessons
+were added. Readings: those that were merged do not count; experiences are taken by rules, as the release does where no
+model is given. Attempts are made as ever: who reads the library is the agent (`Reminded`). With lag, late groups are
+learned from with the next version.
+Papers: slea-rl
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from strop.errors import ConfigurationError
+from strop.generate.memory.store import Change, Lesson, Library
+from strop.recipes.replay.slea_rl.experiences import strategies_of, warnings_of
+from strop.roles import Strategy
+from strop.success import success
+from strop.types import Group, Metrics, Start, Trajectory
+
+if TYPE_CHECKING:
+    from strop.generate.interfaces import Player
+
+_SUCCESS = 0.5  # above it an attempt succeeded
+# version, group, score, and what an attempt taught
+_Taught = tuple[int, int, float, list[Lesson]]
+
+
+@dataclass
+class Experienced(Strategy):
+    """Lets `inner` make the attempts; from version `start` on, what earlier versions taught is in the libraries."""
+
+    inner: Strategy
+    strategies: Library
+    pitfalls: Library
+    golden: int = 10  # strategies that one version may add
+    warnings: int = 5  # that one version may add
+    top: int = 5  # attempts of a version that succeeded, and as many that failed, that are learned from
+    start: int = 5  # the version that first reads any
+
+    _good: list[_Taught] = field(default_factory=list, init=False, repr=False, compare=False)
+    _bad: list[_Taught] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.golden < 0 or self.warnings < 0 or self.top < 1:
+            raise ConfigurationError(
+                f"Experienced needs golden and warnings >= 0 and top >= 1, got {self.golden}, {self.warnings} and "
+                f"{self.top}"
+            )
+
+    async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
+        if group.version >= self.start:
+            self._good = _learned(self._good, group.version, self.top, self.strategies, self.golden)
+            self._bad = _learned(self._bad, group.version, self.top, self.pitfalls, self.warnings)
+        return await self.inner(group, starts, play)
+
+    def observe(self, group: Group) -> None:
+        for attempt in group.scored:
+            score = success(attempt)
+            if score > _SUCCESS:
+                self._good.append((group.version, group.number, -score, strategies_of(attempt)))
+            else:
+                self._bad.append((group.version, group.number, score, warnings_of(attempt)))
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        """Nothing: `observe` does; says what the libraries hold."""
+        return {"strategies": float(len(self.strategies)), "warnings": float(len(self.pitfalls))}
+
+    def state(self) -> dict[str, Any]:
+        return {name: [_plain(each) for each in kept] for name, kept in (("good", self._good), ("bad", self._bad))}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._good, self._bad = ([_unplain(each) for each in state[name]] for name in ("good", "bad"))
+
+
+def _learned(taught: list[_Taught], version: int, top: int, library: Library, most: int) -> list[_Taught]:
+    """Carry out what earlier versions taught, each within its limits; returns what is left for later."""
+    for each in sorted({row[0] for row in taught if row[0] < version}):
+        best = sorted((row for row in taught if row[0] == each), key=lambda row: (row[2], row[1]))[:top]
+        added = 0
+        for lesson in (lesson for row in best for lesson in row[3]):
+            if added < most:
+                added += library.carry_out(Change("add", lesson)) in ("added", "replaced")
+    return [row for row in taught if row[0] >= version]
+
+
+def _plain(taught: _Taught) -> list[Any]:
+    return [*taught[:3], [asdict(lesson) for lesson in taught[3]]]
+
+
+def _unplain(row: list[Any]) -> _Taught:
+    return int(row[0]), int(row[1]), float(row[2]), [Lesson(**lesson) for lesson in row[3]]

@@ -1,0 +1,201 @@
+"""SPA-RL: values.contributions and advantages.progress_returns in strop.training, and generate.agents.grounded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.errors import ConfigurationError
+from strop.filter.rewards.final_check import LastReply
+from strop.generate.agents.chat import Chat
+from strop.recipes.agent.spa_rl import Contributions, Grounded, ProgressReturns, turns_paid
+from strop.roles import Environment, ValueModel
+from strop.training.requirements import LOGPROBS, REFERENCE_LOGPROBS
+from strop.training.trainers.torch import TorchTrainer
+from strop.types import Group, Message, Metrics, Observation, Task
+from tests.building import make_group, turn
+from tests.tiny_models import save_pocket_like
+
+
+@dataclass
+class Expects(ValueModel):
+    """A critic that expects the same of every state."""
+
+    value: float = 0.0
+
+    def open(self, model: Path, seed: int) -> None: ...
+
+    def predict(self, groups: Sequence[Group]) -> None:
+        for attempt in (attempt for group in groups for attempt in group.scored):
+            attempt.values = np.full(attempt.num_tokens, self.value, dtype=np.float32)
+
+    def learn(self, groups: Sequence[Group]) -> Metrics:
+        return {"value_loss": 7.0}
+
+
+def talked(states: list[list[list[float]]], rewards: list[float]) -> Group:
+    """Attempts whose turns have two tokens each and the given states after them."""
+    group = make_group(rewards)
+    for attempt, own in zip(group.trajectories, states, strict=True):
+        attempt.turns = tuple(turn(2) for _ in own)
+        rows = [row for state in own for row in ([0.0] * len(state), state)]
+        attempt.notes["hidden_after"] = np.array(rows, dtype=np.float32)
+    return group
+
+
+def contributions(group: Group) -> list[list[float]]:
+    return [attempt.notes["contributions"].tolist() for attempt in group.trajectories]
+
+
+def test_contributions_add_up_to_the_reward_and_are_found_turn_by_turn() -> None:
+    """A turn is worth its first state: only sums are shown, and single turns are told apart."""
+    stream = np.random.default_rng(0)
+    states = [stream.normal(size=(int(stream.integers(1, 4)), 3)).tolist() for _ in range(60)]
+    group = talked(states, [sum(state[0] for state in own) for own in states])
+    progress = Contributions(Expects(0.25), ridge=1e-6)
+    progress.open(Path(), 0)
+    progress.predict([group])
+    assert not any(each for own in contributions(group) for each in own)
+    assert all(set(t.values.tolist()) == {0.25} for t in group.trajectories if t.values is not None)
+    assert progress.learn([group])["value_loss"] == 7.0  # the critic's own figure
+    new = talked([[[0.2, 1.0, -1.0], [0.3, 0.5, 2.0], [0.4, -1.0, 0.0]]], [0.9])
+    progress.predict([new])
+    assert contributions(new)[0] == pytest.approx([0.2, 0.3, 0.4], abs=1e-4)
+    assert progress.learn([new])["progress_value_loss"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_actions_of_one_token_are_told_apart(tmp_path: Path) -> None:
+    """Read before its last token, every action of one token would look like any other."""
+    trainer, progress = TorchTrainer(), Contributions(Expects(), ridge=1e-6)
+    trainer.open(save_pocket_like(tmp_path), 0)
+    group = make_group([1.0, 0.0])
+    for attempt, action in zip(group.trajectories, (5, 9), strict=True):
+        attempt.turns = (replace(turn(1), prompt=np.array([3, 4]), tokens=np.array([action])),)
+    trainer.note([group], progress.needs)
+    progress.learn([group])
+    progress.predict([group])
+    assert [own[0] for own in contributions(group)] == pytest.approx([1.0, 0.0], abs=0.05)
+
+
+def card() -> Group:
+    """c = (.2, .3, .4), executed (1, 0, 1)."""
+    group = talked([[[0.0]] * 3], [1.0])
+    attempt = group.trajectories[0]
+    attempt.notes["contributions"] = np.array([0.2, 0.3, 0.4])
+    attempt.values = np.zeros(6, dtype=np.float32)
+    attempt.turn_rewards = (0.5, 0.0, 0.5)
+    return group
+
+
+def test_the_card() -> None:
+    """r = (.7, .3, .9) on the last tokens of turns; the squared error of the sum against 1 is .01."""
+    group = card()
+    assert turns_paid(group.trajectories[0]).tolist() == pytest.approx([0, 0.7, 0, 0.3, 0, 0.9])
+    assert Contributions(Expects()).learn([group])["progress_value_loss"] == pytest.approx(0.01)
+
+
+def test_returns_are_what_follows_and_the_critic_is_the_baseline() -> None:
+    group = card()
+    (attempt,) = group.trajectories
+    ProgressReturns(trace=1.0)([group])
+    assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([1.9, 1.9, 1.2, 1.2, 0.9, 0.9])
+    attempt.values = np.array([2.0, 1.5, 1.0, 1.0, 1.0, 0.5], dtype=np.float32)
+    ProgressReturns(trace=1.0)([group])
+    credit = np.array([1.9, 1.9, 1.2, 1.2, 0.9, 0.9]) - attempt.values
+    white = (credit - credit.mean()) / credit.std()
+    assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-5)
+    # one step ahead only: r_t + V_(t+1) is the return
+    ProgressReturns(trace=0.0)([group])
+    assert attempt.returns.tolist() == pytest.approx([1.5, 1.7, 1.0, 1.3, 0.5, 0.9])
+
+
+def test_tokens_pay_the_kl() -> None:
+    group = card()
+    (attempt,) = group.trajectories
+    attempt.notes["logprobs"] = np.full(6, -1.0, dtype=np.float32)
+    attempt.notes["reference_logprobs"] = np.array([-1, -2, -1, -1, -1, -1], dtype=np.float32)
+    ProgressReturns(trace=1.0, kl=0.1)([group])
+    assert attempt.returns is not None and attempt.returns.tolist() == pytest.approx([1.8, 1.8, 1.2, 1.2, 0.9, 0.9])
+    assert ProgressReturns(kl=0.1).needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ProgressReturns().needs
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(ConfigurationError, match="value for each of 1 tokens, got 0"):
+        ProgressReturns()([make_group([1.0])])
+    group = make_group([1.0])
+    group.trajectories[0].values = np.zeros(1, dtype=np.float32)
+    with pytest.raises(ConfigurationError, match="contributions of 1 turns"):
+        ProgressReturns()([group])
+    with pytest.raises(ConfigurationError, match="no notes"):
+        Contributions(Expects()).predict([group])
+
+
+def test_a_resumed_estimator_says_the_same(tmp_path: Path) -> None:
+    progress, again = Contributions(Expects()), Contributions(Expects())
+    group = talked([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [1.0, 0.0])
+    progress.learn([group])
+    progress.save(tmp_path)
+    again.resume(tmp_path)
+    found = []
+    for each in (progress, again):
+        each.predict([group])
+        found.append(contributions(group))
+    assert found[0] == found[1] and found[0][1][0] != 0
+
+
+class Refusing(Environment):
+    """A world of three turns that refuses the second."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def reset(self, task: Task) -> None: ...
+
+    async def step(self, reply: Message) -> Observation:
+        self.turns += 1
+        words = {1: "ok", 2: "error: no such key", 3: "error: too late"}[self.turns]
+        return Observation((Message("tool", words),), done=self.turns == 3, reward=0.0)
+
+    async def close(self) -> None: ...
+
+
+class Talking:
+    """A dialogue that always says the same."""
+
+    turns = ()
+    is_cut = False
+
+    def hear(self, messages: object) -> None: ...
+
+    async def reply(self, sampling: object = None) -> Message:
+        return Message("assistant", "<call>get red</call>")
+
+
+def test_a_refused_turn_is_not_paid_and_the_last_one_is() -> None:
+    environment: Environment = Refusing()
+    task = KeyValue(1).task(0)
+    paid = asyncio.run(Grounded(Chat()).attempt(task, Talking(), environment))  # type: ignore[arg-type]
+    assert paid == (0.5, 0.0, 0.5)
+
+
+def test_the_last_reply_is_checked_by_its_world() -> None:
+    world = KeyValue(1)
+    group = make_group([0.0, 0.0])
+    group.task = world.task(0)
+    for attempt in group.trajectories:
+        attempt.task = group.task
+    assert LastReply((world,))(group) == [world.check(group.task, "2")] * 2
+    with pytest.raises(ConfigurationError, match="is of test:0, and the worlds here are keyvalue:1"):
+        LastReply((world,))(make_group([0.0]))
+
+
+def test_a_regression_on_nothing_is_refused() -> None:
+    for wrong in ({"ridge": 0.0}, {"window": 0}):
+        with pytest.raises(ConfigurationError, match="ridge > 0 and window >= 1"):
+            Contributions(Expects(), **wrong)  # type: ignore[arg-type]

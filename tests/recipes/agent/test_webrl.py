@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.errors import ConfigurationError
+from strop.recipes.agent.webrl import FromFailed
+from strop.run_state import Flow
+from strop.stats.task_lineage import ancestor
+from strop.types import Group, Origin, Task
+from tests.control.asking import Told, a_flow, group_of
+
+TASK = Arithmetic(4).task(0)
+SAID = "[task]\n1+2=?\n[answer]\n3"
+
+
+@pytest.fixture(scope="module")
+def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
+    with a_flow(tmp_path_factory.mktemp("flow")) as flow:
+        yield flow
+
+
+def ask(flow: Flow, writer: FromFailed, group: Group) -> list[Task]:
+    return asyncio.run(writer(group, flow.player(group)))
+
+
+def test_new_tasks_follow_where_nobody_succeeded(flow: Flow) -> None:
+    adviser = Told({"similar": [SAID], "easier": [SAID]})
+    writer = FromFailed(adviser, tasks=3)
+    assert ask(flow, writer, group_of(TASK, [0.0, 1.0])) == [] and not adviser.asked
+    assert ask(flow, writer, group_of(TASK, [])) == []
+    made = ask(flow, writer, group_of(TASK, [0.0, 0.0]))
+    assert [(task.answer, ancestor(task)) for task in made] == [("3", TASK.id)] * 3
+    helped = group_of(TASK, [0.0, 1.0])
+    helped.trajectories[1].origin = Origin.GUIDED
+    assert len(ask(flow, writer, helped)) == 3, "help is no success of the policy"
+
+
+def test_both_ways_are_taken(flow: Flow) -> None:
+    adviser = Told({"similar": [SAID], "easier": [SAID]})
+    for number in range(100):
+        ask(flow, FromFailed(adviser, 1), group_of(TASK, [0.0], number))
+    assert 30 < sum(parts["wanted"] == "easier" for parts in adviser.asked) < 70
+
+
+def test_at_least_one() -> None:
+    with pytest.raises(ConfigurationError, match="tasks >= 1, got 0"):
+        FromFailed(tasks=0)

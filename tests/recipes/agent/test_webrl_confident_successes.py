@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.recipes.agent.webrl import ConfidentSuccesses
+from strop.types import Group, Origin
+from tests.building import make_group
+
+
+def group_of(number: int, chances: list[float], rewards: list[float] | None = None) -> Group:
+    """Attempts of two tokens with this geometric mean of probabilities: twice and half as likely as that."""
+    group = make_group(rewards or [1.0] * len(chances), [2] * len(chances), number=number)
+    for attempt, chance in zip(group.trajectories, chances, strict=True):
+        logprobs = np.array([math.log(chance) + 0.1, math.log(chance) - 0.1], dtype=np.float32)
+        attempt.turns = (replace(attempt.turns[0], logprobs=logprobs),)
+    return group
+
+
+def drawn(buffer: ConfidentSuccesses, count: int, step: int) -> list[tuple[int, list[str]]]:
+    return [(g.number, [t.id for t in g.trajectories]) for g in buffer.draw(count, step) or []]
+
+
+def test_perplexities_from_one_over_the_upper_to_below_one_over_the_lower_come_back() -> None:
+    buffer = ConfidentSuccesses(low=0.5, high=0.95, most=1.0)
+    buffer.add(group_of(0, [0.499, 0.501, 0.94, 0.96, 0.7, 0.7], [1, 1, 0.6, 1, 0.5, 1]))
+    assert drawn(buffer, 1, 0) == [(0, [f"0-{i}" for i in range(6)])], "new groups come whole"
+    buffer.add(group_of(1, [0.3], [1.0]))
+    assert drawn(buffer, 1, 1) == [(1, ["1-0"]), (0, ["0-1", "0-2", "0-5"])]
+    buffer.add(group_of(2, [0.3]))
+    assert drawn(buffer, 1, 2) == [(2, ["2-0"]), (0, ["0-1", "0-2", "0-5"])], "group 1 had nothing to keep"
+
+
+def test_help_never_comes_back() -> None:
+    buffer = ConfidentSuccesses(most=1.0)
+    group = group_of(0, [0.7, 0.7])
+    group.trajectories[0].origin = Origin.GUIDED
+    buffer.add(group)
+    buffer.draw(1, 0)
+    buffer.add(group_of(1, [0.3]))
+    assert drawn(buffer, 1, 1)[1] == (0, ["0-1"])
+
+
+def test_at_most_so_many_for_each_new_one_and_too_few_new_ones_are_waited_for() -> None:
+    buffer = ConfidentSuccesses(most=2.0)
+    for number in range(10):
+        buffer.add(group_of(number, [0.7]))
+    assert len(drawn(buffer, 10, 0)) == 10 and len(buffer) == 0
+    assert buffer.draw(1, 1) is None, "old groups wait for nobody, and stand in for nobody"
+    for number in range(10, 12):
+        buffer.add(group_of(number, [0.7]))
+    found = drawn(buffer, 2, 1)
+    assert [number for number, _ in found[:2]] == [10, 11] and len({number for number, _ in found}) == 6
+    with pytest.raises(ValueError, match="already in the buffer"):
+        buffer.add(group_of(11, [0.7]))
+
+
+def test_restored_it_draws_the_same() -> None:
+    groups = {number: group_of(number, [0.7]) for number in range(12)}
+    buffer, other = ConfidentSuccesses(most=0.5, seed=3), ConfidentSuccesses(most=0.5, seed=3)
+    for number in range(8):
+        buffer.add(groups[number])
+    buffer.draw(6, 0)
+    other.restore(buffer.state(), lambda number: replace(groups[number]))
+    assert len(other) == len(buffer) == 2 and other.state() == buffer.state()
+    for each in (buffer, other):
+        for number in range(8, 12):
+            each.add(replace(groups[number]))
+    assert drawn(buffer, 6, 1) == drawn(other, 6, 1)
+
+
+def test_bounds_are_checked() -> None:
+    for fields in ({"low": 0.95}, {"high": 1.1}, {"most": -1.0}):
+        with pytest.raises(ConfigurationError, match="0 <= low < high <= 1 and most >= 0"):
+            ConfidentSuccesses(**fields)  # type: ignore[arg-type]

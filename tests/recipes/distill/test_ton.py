@@ -1,0 +1,99 @@
+"""TON: demonstrations with and without thoughts, and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.single_turn import SingleTurn
+from strop.errors import ConfigurationError
+from strop.filter.rewards.format import Formatted
+from strop.generate.agents.demonstrator import Demonstrate
+from strop.recipes.distill.ton import Skipped, ThoughtDropout
+from strop.types import Group, Origin, Start, Task
+from tests.building import make_group
+from tests.clock import run_virtually
+from tests.generate.talking import Recording, policy_of, save_folder
+
+WORLD = Arithmetic(2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_folder(tmp_path_factory.mktemp("model"))
+
+
+def shown(folder: Path, agent: ThoughtDropout, task: Task, world: Arithmetic = WORLD) -> tuple[str, tuple[float, ...]]:
+    dialogue = policy_of(folder, Recording([])).dialogue(task, Start("0/0", 1))
+    paid, _ = run_virtually(agent.attempt(task, dialogue, world.environment()))
+    return dialogue.turns[-1].message.content, paid
+
+
+def test_a_share_of_tasks_is_shown_with_an_empty_thought_and_the_same_answer(folder: Path) -> None:
+    agent, tasks = ThoughtDropout(Demonstrate()), [WORLD.task(index) for index in range(200)]
+    dropped = [agent.is_dropped(task) for task in tasks]
+    assert 75 < sum(dropped) < 125 and dropped == [agent.is_dropped(task) for task in tasks]
+    assert dropped != [ThoughtDropout(Demonstrate(), seed=1).is_dropped(task) for task in tasks]
+    for task, is_dropped in list(zip(tasks, dropped, strict=True))[:6]:
+        said, paid = shown(folder, agent, task)
+        assert paid == (1.0,) and said.endswith(f"</think>{task.answer}") and said.startswith("<think>")
+        assert (said == f"<think></think>{task.answer}") is is_dropped
+    assert agent.origin is Origin.TEACHER
+
+
+def test_shares_of_nothing_and_of_all(folder: Path) -> None:
+    task = WORLD.task(0)
+    assert shown(folder, ThoughtDropout(Demonstrate(), 0.0), task)[0] == WORLD.solution(task)
+    assert shown(folder, ThoughtDropout(Demonstrate(), 1.0), task)[0] == f"<think></think>{task.answer}"
+    said, paid = shown(folder, ThoughtDropout(Demonstrate(), 0.0), task, Curt(2))
+    assert (said, paid) == (f"<think></think>{task.answer}", (1.0,)), (
+        "where nothing is dropped, tags are there all the same"
+    )
+    with pytest.raises(ConfigurationError, match=r"0 <= share <= 1, got 1\.5"):
+        ThoughtDropout(Demonstrate(), 1.5)
+
+
+@dataclass(frozen=True)
+class Curt(Arithmetic):
+    """A world that shows no working."""
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self)
+
+    def solution(self, task: Task) -> str:
+        return task.answer
+
+
+@dataclass(frozen=True)
+class Wrong(Arithmetic):
+    """A world that rejects its own demonstrations."""
+
+    def environment(self) -> SingleTurn:
+        return SingleTurn(self)
+
+    def solution(self, task: Task) -> str:
+        return "<think>1+1=3</think>-1"
+
+
+def test_a_demonstration_that_the_world_rejects_is_refused(folder: Path) -> None:
+    for share in (0.0, 1.0):
+        with pytest.raises(
+            ConfigurationError, match=r"of arithmetic:2: its world pays its own demonstration 0, need at"
+        ):
+            shown(folder, ThoughtDropout(Demonstrate(least=1.0), share), WORLD.task(0), Wrong(2))
+
+
+def said(*replies: str) -> Group:
+    group = make_group([0.0] * len(replies))
+    for attempt, reply in zip(group.trajectories, replies, strict=True):
+        object.__setattr__(attempt.turns[0].message, "content", reply)
+    return group
+
+
+def test_an_empty_thought_earns_what_a_long_one_does_and_is_counted() -> None:
+    group = said("<think></think>7", "<think> </think>7", "<think>3+4=7 it is 7</think>7", "7", "<think>")
+    assert Formatted()(group) == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert Skipped()(group) == [1.0, 1.0, 0.0, 0.0, 0.0] and Skipped().weight == 0.0

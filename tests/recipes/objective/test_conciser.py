@@ -1,0 +1,40 @@
+"""ConciseR's length term (strop.recipes.objective.conciser): one wrong attempt switches it off."""
+
+from __future__ import annotations
+
+import pytest
+
+from strop.recipes.objective.conciser import BrevityWhenAllRight
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.group_standard import GroupStandard
+from tests.building import advantages_of, make_group
+
+LENGTHS = [100, 200, 300]
+
+
+@pytest.mark.parametrize("max_tokens", [300, 1000, 50])
+def test_all_right_means_shorter_is_better_whatever_the_scale(max_tokens: int) -> None:
+    group = make_group([1.0, 1.0, 1.0], LENGTHS)
+    BrevityWhenAllRight(GroupStandard(epsilon=0.0), max_tokens)([group])
+    assert advantages_of(group) == pytest.approx([1.0, 0.0, -1.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS[::-1]])
+def test_one_wrong_attempt_switches_length_off(lengths: list[int]) -> None:
+    group = make_group([1.0, 1.0, 0.0], lengths)
+    BrevityWhenAllRight(GroupStandard(epsilon=0.0), 300)([group])
+    assert advantages_of(group) == pytest.approx([0.57735, 0.57735, -1.15470], abs=1e-5)
+
+
+def test_without_the_division_the_scale_matters() -> None:
+    # r' = 2 - n / 300: 5/3, 4/3, 1; minus their mean 4/3
+    group = make_group([1.0, 1.0, 1.0], LENGTHS)
+    BrevityWhenAllRight(GroupMean(), 300)([group])
+    assert advantages_of(group) == pytest.approx([1 / 3, 0.0, -1 / 3], abs=1e-6)
+
+
+def test_rewards_stay_what_they_are_and_failed_attempts_get_nothing() -> None:
+    group = make_group([1.0, 0.0, 1.0], [3, 4, 5], failed=[1])
+    BrevityWhenAllRight(GroupStandard(epsilon=0.0), 10)([group])
+    assert advantages_of(group) == [pytest.approx(0.70711, abs=1e-5), None, pytest.approx(-0.70711, abs=1e-5)]
+    assert [attempt.reward for attempt in group.trajectories] == [1.0, 0.0, 1.0]

@@ -1,0 +1,123 @@
+"""VERL (strop.recipes.objective.effective_rank): effective ranks, how they grow, and shaping that only adds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strop.errors import ConfigurationError
+from strop.recipes.objective.effective_rank import HiddenRank, growth_and_change, rank_figures, shaped
+from strop.recipes.objective.effective_rank import effective_rank_of_hidden_rank as effective_rank
+from strop.training.advantages.constant import Constant
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.requirements import HIDDEN_AFTER
+from strop.types import Group
+from tests.building import advantages_of, make_group
+
+
+def rank_of(states: list[list[float]]) -> float:
+    table = np.array(states)
+    return effective_rank(table @ table.T)
+
+
+def test_equal_singular_values_count_dimensions() -> None:
+    assert rank_of([[1, 0], [-1, 0], [0, 1], [0, -1]]) == pytest.approx(2.0)
+    assert rank_of([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]]) == pytest.approx(3.0)
+    assert rank_of([[1.0, 2.0], [1.0, 2.0]]) == 1.0
+
+
+def test_it_is_the_singular_values_and_not_their_squares() -> None:
+    """Singular values 3 sqrt(2) and sqrt(2): shares 3/4 and 1/4."""
+    expected = np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
+    assert rank_of([[3, 0], [-3, 0], [0, 1], [0, -1]]) == pytest.approx(expected)
+
+
+def test_where_states_lie_does_not_count() -> None:
+    states = [[3.0, 0, 1], [-3, 0, 2], [0, 1, 4], [0, -1, 0]]
+    moved = [[x + 5.0, y - 7.0, z + 2.0] for x, y, z in states]
+    assert rank_of(moved) == pytest.approx(rank_of(states)) and rank_of(states) > 1.5
+
+
+def test_the_bonus_by_hand() -> None:
+    """Centres 2, .5, -.25 and figures 3, 1, 0: u = .5, 1, 1; beyond 5 a figure is held."""
+    advantage = HiddenRank(Constant(1.0))
+    advantage.restore({"centres": [2.0, 0.5, -0.25]})
+    found = advantage._bonus(np.array([[3.0, 1.0, 0.0], [2.0, 0.5, 99.0], [2.2, 0.5, 99.0]]))
+    share, sure = 1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(-10.0))
+    expected = [share * np.tanh(0.5) + (1 - share) * np.tanh(1.0), 0.0, sure * np.tanh(0.1)]
+    assert found.tolist() == pytest.approx(expected)
+
+
+def test_growth_and_its_change() -> None:
+    assert growth_and_change([2.0, 4.0, 5.0]) == (2.0, 0.0)
+    assert growth_and_change([2.0, 4.0]) == (2.0, 0.0)
+    assert growth_and_change([2.0]) == growth_and_change([]) == (0.0, 0.0)
+
+
+def test_prefixes_are_measured_at_every_stride() -> None:
+    states = np.random.default_rng(0).normal(size=(9, 4))
+    ranks = [rank_of(states[:end].tolist()) for end in (4, 8, 9)]
+    assert rank_figures(states, 4) == pytest.approx([ranks[-1], *growth_and_change(ranks)])
+    assert rank_figures(states[:8], 4) == pytest.approx([ranks[1], ranks[1] - ranks[0], 0.0])
+    assert rank_figures(states, 40)[1:].tolist() == [0.0, 0.0]
+
+
+def test_centres_move_by_their_step_from_zero() -> None:
+    """After draws with figures f and g: .7 * .3 f + .3 g."""
+    advantage = HiddenRank(Constant(1.0), stride=2)
+    means = []
+    for seed in (0, 1):
+        group = thinking(seed)
+        advantage([group])
+        notes = [attempt.notes["hidden_after"].astype(np.float64) for attempt in group.trajectories]
+        means.append(np.mean([rank_figures(states, 2) for states in notes], axis=0))
+    assert advantage.state()["centres"] == pytest.approx((0.21 * means[0] + 0.3 * means[1]).tolist())
+
+
+@pytest.mark.parametrize(
+    ("credit", "bonus", "expected"), [(-1, 0.8, -0.5), (0.4, 0.1, 0.5), (0.4, -0.3, 0.4), (0, 1, 0)]
+)
+def test_shaping_by_hand(credit: float, bonus: float, expected: float) -> None:
+    assert shaped(np.array([credit], dtype=np.float32), bonus, 2.0).tolist() == pytest.approx([expected])
+
+
+@given(credit=st.floats(-1e3, 1e3, width=32), bonus=st.floats(-2, 2))
+def test_shaping_keeps_signs_and_never_takes(credit: float, bonus: float) -> None:
+    (found,) = shaped(np.array([credit], dtype=np.float32), bonus, 2.0).tolist()
+    assert found * credit >= 0 and found >= np.float32(credit)
+
+
+def thinking(seed: int, spread: float = 1.0) -> Group:
+    group = make_group([1.0, 0.0], lengths=[6, 6])
+    stream = np.random.default_rng(seed)
+    for index, attempt in enumerate(group.trajectories):
+        scale = np.array([1.0] * (1 if index else 4) + [0.0] * (3 if index else 0)) * spread
+        attempt.notes["hidden_after"] = (stream.normal(size=(6, 4)) * scale).astype(np.float32)
+    return group
+
+
+def test_the_first_draw_is_left_as_it_is_and_then_the_richer_attempt_gains() -> None:
+    advantage = HiddenRank(Constant(1.0), stride=2)
+    first, second = thinking(0), thinking(1)
+    advantage([first])
+    assert advantages_of(first) == [1.0, 1.0]
+    again = HiddenRank(Constant(1.0), stride=2)
+    again.restore(json.loads(json.dumps(advantage.state())))
+    advantage([second])
+    rich, poor = (value for value in advantages_of(second) if value is not None)
+    assert rich > poor >= 1.0
+    third = thinking(1)
+    again([third])
+    assert advantages_of(third) == [rich, poor]
+
+
+def test_needs_and_refusals() -> None:
+    assert HiddenRank(GroupMean()).needs == {HIDDEN_AFTER}
+    with pytest.raises(ConfigurationError, match="no notes"):
+        HiddenRank(GroupMean())([make_group([1.0, 0.0])])
+    with pytest.raises(ConfigurationError, match="stride >= 1"):
+        HiddenRank(GroupMean(), stride=0)

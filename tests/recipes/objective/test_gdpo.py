@@ -1,0 +1,67 @@
+"""GDPO's credit (strop.recipes.objective.gdpo) by hand, and what it tells apart that GRPO merges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.recipes.objective.gdpo import DecoupledStandard
+from strop.training.advantages.group_standard import GroupStandard
+from strop.types import Group
+from tests.building import advantages_of, make_group
+
+
+def two_rewards(first: Sequence[float], second: Sequence[float], number: int = 0) -> Group:
+    """A group whose attempts have two rewards, added up with weight 1."""
+    group = make_group([a + b for a, b in zip(first, second, strict=True)], number=number)
+    for attempt, a, b in zip(group.trajectories, first, second, strict=True):
+        attempt.rewards = {"right": a, "brief": b}
+    return group
+
+
+def wins_one_and_wins_both() -> list[Group]:
+    return [two_rewards([0, 1], [0, 0]), two_rewards([0, 1], [0, 1], number=1)]
+
+
+def test_winning_both_rewards_counts_more_than_winning_one() -> None:
+    # S is -+.7071 and -+1.4142; its std over the four is sqrt((2 * .5 + 2 * 2) / 3) = 1.2910
+    groups = wins_one_and_wins_both()
+    DecoupledStandard(epsilon=0.0)(groups)
+    spread = math.sqrt(5 / 3)
+    assert advantages_of(groups[0]) == pytest.approx([-math.sqrt(0.5) / spread, math.sqrt(0.5) / spread])
+    assert advantages_of(groups[1]) == pytest.approx([-math.sqrt(2) / spread, math.sqrt(2) / spread])
+    assert advantages_of(groups[0])[1] == pytest.approx(0.5477, abs=5e-5)
+    assert advantages_of(groups[1])[1] == pytest.approx(1.0954, abs=5e-5)
+
+
+def test_grpo_cannot_tell_them_apart() -> None:
+    groups = wins_one_and_wins_both()
+    GroupStandard(epsilon=0.0)(groups)
+    assert advantages_of(groups[0]) == pytest.approx(advantages_of(groups[1]))
+
+
+def test_a_weight_survives_the_division() -> None:
+    # S = 3 * (-+.7071) of `right` and +-.7071 of `brief`: -+1.4142; alone in the draw, standardised to -+.7071
+    group = two_rewards([0, 1], [1, 0])
+    DecoupledStandard({"right": 3.0}, epsilon=0.0)([group])
+    assert advantages_of(group) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
+    even = two_rewards([0, 1], [1, 0])
+    DecoupledStandard(epsilon=1e-4)([even])
+    assert advantages_of(even) == pytest.approx([0.0, 0.0])
+
+
+def test_a_reward_without_spread_says_nothing() -> None:
+    with_it, without = two_rewards([0, 1, 1], [1, 1, 1]), make_group([0, 1, 1])
+    for attempt, reward in zip(without.trajectories, [0.0, 1.0, 1.0], strict=True):
+        attempt.rewards = {"right": reward}
+    DecoupledStandard()([with_it])
+    DecoupledStandard()([without])
+    assert advantages_of(with_it) == advantages_of(without)
+
+
+def test_a_weight_of_no_reward_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"'rihgt'.*right"):
+        DecoupledStandard({"rihgt": 1.0})([two_rewards([0, 1], [0, 0])])

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+
+from strop.recipes.objective.pacs import Pacs
+from tests.building import make_batch, say, written
+
+
+def gradient(rewards: list[float], beta: float, policy: list[float] | None = None) -> list[float]:
+    """Of the mean over attempts of one token each, behaviour -1."""
+    count = len(rewards)
+    batch, output = make_batch([[-1.0]] * count, rewards=rewards), say([[x] for x in policy or [-1.0] * count])
+    value, _ = Pacs(beta)(output, batch)
+    (batch.share * value).sum().backward()
+    return written(batch, output.logprobs.grad)
+
+
+def test_on_policy_gradients_by_hand() -> None:
+    assert gradient([1.0, 0.0], 2.0) == pytest.approx([-1.0, 1.0])  # -0.5 beta, +0.5 beta
+    assert gradient([1.0, 0.0, 0.0, 0.0], 1.0) == pytest.approx([-1 / 3, 1 / 9, 1 / 9, 1 / 9])
+
+
+def test_both_labels_weigh_the_same_once_the_policy_has_moved() -> None:
+    # q = (1, 0, 0, 0): psi = 1 and -1/3 for the others; weights 4 / 2 for the right one, 4 / 6 for each wrong one.
+    batch = make_batch([[-1.0]] * 4, rewards=[1.0, 0.0, 0.0, 0.0])
+    value, _ = Pacs()(say([[0.0], [-1.0], [-1.0], [-1.0]]), batch)
+    assert written(batch, value) == pytest.approx([2 * log(1 + exp(-1)), *[2 / 3 * log(1 + exp(-1 / 3))] * 3])
+
+
+def test_rounding_classifies_nothing() -> None:
+    batch = make_batch([[-1.0]] * 2, rewards=[1.0, 0.0])
+    for nudge, share in ((1e-5, 0.0), (1e-2, 1.0), (-1e-2, 0.0)):
+        _, figures = Pacs()(say([[-1.0 + nudge], [-1.0]]), batch)
+        assert figures["classified_right"] == share
+
+
+def test_a_group_of_equals_teaches_nothing_until_it_has_moved() -> None:
+    assert gradient([1.0, 1.0], 1.0) == pytest.approx([0.0, 0.0])
+    assert gradient([1.0, 1.0], 1.0, [-0.5, -1.0])[0] > 0  # the one that rose falls back
+
+
+def test_the_loss_after_a_move_and_of_whole_attempts() -> None:
+    # q = (1, 0): psi = (1, -1); both are classified right: log(1 + e^-1) each, on every token.
+    batch = make_batch([[-1.0, -1.0], [-1.0]], rewards=[1.0, 0.0])
+    value, figures = Pacs()(say([[-0.5, -0.5], [-1.0]]), batch)
+    assert written(batch, value) == pytest.approx([log(1 + exp(-1))] * 3)
+    assert figures["classified_right"] == pytest.approx(1.0)

@@ -1,0 +1,146 @@
+"""The critic of canvases: it reads what the view shows, learns returns, and its clip holds it back.
+
+Papers: tracerl
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from strop.errors import ConfigurationError
+from strop.recipes.objective.tracerl import CanvasCritic
+from strop.training.views.in_order import InOrder
+from strop.types import Group, Outcome
+from tests.tiny_models import END, load_reference, save_tiny_model
+from tests.training.tiny import make_turn
+from tests.training.views.written import filled, filled_turn, group_of
+
+MASK = 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_model(tmp_path_factory.mktemp("tiny"), "llama")
+
+
+def opened(folder: Path, **fields: float) -> CanvasCritic:
+    critic = CanvasCritic(InOrder(1), **fields)  # type: ignore[arg-type]
+    critic.open(folder, 0)
+    return critic
+
+
+def talks() -> list[Group]:
+    one = filled("one", filled_turn([5, 6], [7, 8, END], [2, 1, 1], behind=1, is_ended=True))
+    two = filled("two", filled_turn([5, 6], [9, 10], [1, 2], behind=2))
+    failed = filled("failed", filled_turn([5, 6], [9, 10], [1, 2]))
+    failed.outcome = Outcome.FAILED
+    empty = filled("empty", make_turn([5, 6], []))
+    one.reward, two.reward = 1.0, 0.0
+    return [group_of(one, failed, two, empty)]
+
+
+def returning(groups: list[Group]) -> list[Group]:
+    for attempt in groups[0].scored:
+        attempt.returns = np.full(attempt.num_tokens, attempt.reward, np.float32)
+    return groups
+
+
+def test_values_are_read_off_the_hidden_place_at_its_step(folder: Path) -> None:
+    critic, reference, groups = opened(folder), load_reference(folder), talks()
+    critic.predict(groups)
+    one, failed, two, empty = groups[0].trajectories
+    assert one.values is not None and one.values.tolist() == [0.0] * 3  # nothing is expected at first
+    assert failed.values is None and empty.values is not None and len(empty.values) == 0
+
+    head = critic._ready()[0].head
+    with torch.no_grad():
+        head.weight.copy_(torch.linspace(-1, 1, 16).unsqueeze(0))
+        head.bias.fill_(0.25)
+    critic.predict(groups)
+    for attempt, place, canvas in (
+        (one, 0, [5, 6, MASK, 8, END, END]),  # after the end came, what is behind it is known
+        (one, 1, [5, 6, MASK, MASK, MASK, MASK]),
+        (one, 2, [5, 6, MASK, MASK, MASK, MASK]),
+        (two, 1, [5, 6, 9, MASK, MASK, MASK]),
+    ):
+        nothing_hidden = torch.zeros(1, 1, len(canvas), len(canvas))
+        with torch.no_grad():
+            states = reference.model(input_ids=torch.tensor([canvas]), attention_mask=nothing_hidden).last_hidden_state
+            expected = head(states[0, 2 + place])
+        assert attempt.values is not None and float(expected) == pytest.approx(float(attempt.values[place]), abs=1e-4)
+
+
+def test_it_learns_the_returns(folder: Path) -> None:
+    critic, groups = opened(folder, learning_rate=3e-3), returning(talks())
+    first = last = 0.0
+    for step in range(30):
+        critic.predict(groups)
+        metrics = critic.learn(groups)
+        first, last = (metrics["value_loss_first"] if step == 0 else first), metrics["value_loss_last"]
+    assert first == pytest.approx(0.5 * 3 / 5)  # three tokens of five lack 1
+    assert last < 0.2 * first
+    critic.predict(groups)
+    values = [
+        attempt.values.mean() for attempt in groups[0].scored if attempt.values is not None and attempt.num_tokens
+    ]
+    assert values[0] > 0.7 and values[1] < 0.3
+
+
+def test_the_larger_of_two_errors_counts(folder: Path) -> None:
+    """A value that has gone past the clip towards its return counts as if it had stopped there: no gradient is left."""
+    critic, groups = opened(folder, clip=0.2), returning(talks())
+    critic.predict(groups)
+    head = critic._ready()[0].head
+    with torch.no_grad():
+        head.bias.fill_(0.5)
+    from strop.training.pack import pack
+
+    (batch,) = pack(groups, None, 0, 4096)
+    before, returns = np.zeros(5, np.float32), np.array([1, 1, 1, 0, 0], np.float32)
+    loss = critic._loss(batch, before, returns, slice(0, 5), [])
+    # towards 1: held at .2, error .8 and not .5; away from 0: error .5 and not .2
+    assert float(loss.detach()) == pytest.approx(0.5 * (3 * 0.64 + 2 * 0.25) / 5)
+    loss.backward()
+    assert head.bias.grad is not None and float(head.bias.grad) == pytest.approx(2 * 0.5 / 5)
+
+
+def test_micro_batches_add_up_and_the_last_step_is_told(folder: Path) -> None:
+    found = []
+    for most in (4096, 6):
+        critic, groups = opened(folder, learning_rate=1e-2, steps=3, max_tokens=most), returning(talks())
+        critic.predict(groups)
+        found.append(critic.learn(groups))
+    assert found[0]["value_loss_last"] < found[0]["value_loss_first"] == pytest.approx(0.5 * 3 / 5)
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
+
+
+def test_a_checkpoint_brings_it_back(folder: Path, tmp_path: Path) -> None:
+    critic, groups = opened(folder, learning_rate=1e-2), returning(talks())
+    critic.predict(groups)
+    critic.learn(groups)
+    critic.save(tmp_path)
+    critic.predict(groups)
+    expected = [attempt.values for attempt in groups[0].scored]
+    other = opened(folder, learning_rate=1e-2)
+    other.resume(tmp_path)
+    other.predict(groups)
+    assert all(np.array_equal(a, b) for a, b in zip(expected, [x.values for x in groups[0].scored], strict=True))
+    one, two = critic.learn(groups), other.learn(groups)
+    assert one == two
+
+
+def test_what_it_refuses(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no model yet"):
+        CanvasCritic(InOrder(1)).predict(talks())
+    critic = opened(folder)
+    groups = talks()
+    critic.predict(groups)
+    with pytest.raises(ConfigurationError, match="returns"):
+        critic.learn(groups)
+    for fields in ({"steps": 0}, {"clip": 0.0}):
+        with pytest.raises(ConfigurationError, match="CanvasCritic needs"):
+            CanvasCritic(InOrder(1), **fields)  # type: ignore[arg-type]

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.samplers.uniform import Uniform
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.environments.bundled.countdown import Countdown
+from strop.environments.bundled.keyvalue import KeyValue
+from strop.errors import ConfigurationError, DataError
+from strop.recipes.select.dereason import Where
+from strop.roles import World
+from tests.control.samplers.trying import Noting, draws, group_of, prompt, restored
+from tests.test_pipeline import make_run
+
+WORLDS = (Arithmetic(3), Arithmetic(4), Arithmetic(5), Countdown(3))  # workings of 1, 2, 3 and 2 steps
+
+
+def where(worlds: tuple[World, ...] = WORLDS, **bounds: float | str) -> Where:
+    return Where(Uniform(worlds), worlds, **bounds)  # type: ignore[arg-type]
+
+
+def test_scores_are_steps_of_the_working() -> None:
+    assert [where().score(world.task(7)) for world in WORLDS] == [1.0, 2.0, 3.0, 2.0]
+
+
+def test_two_that_meet_at_a_bound_part_all_tasks() -> None:
+    low, high = draws(where(high=2.0), 30), draws(where(low=2.0), 90)
+    assert {(task.source, task.level) for task in low} == {("arithmetic", 3)}
+    assert {(task.source, task.level) for task in high} == {("arithmetic", 4), ("arithmetic", 5), ("countdown", 3)}
+    everything = draws(Uniform(WORLDS), 120)
+    assert sorted(map(prompt, [*low, *high])) == sorted(map(prompt, everything)), "none lost, none in both"
+    assert {task.level for task in draws(where(low=2.0, high=3.0), 20)} == {3, 4}
+
+
+def test_the_inner_sampler_is_asked_with_step_and_belief() -> None:
+    inner, belief = Noting(WORLDS[0]), Counts()
+    assert Where(inner, WORLDS).next(3, belief) == WORLDS[0].task(0) and inner.asked == [(3, belief)]
+
+
+def test_scores_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    tasks = draws(Uniform(WORLDS), 40)
+    path.write_text(
+        "".join(json.dumps({"prompt": prompt(task), "score": n % 5 + 1}) + "\n" for n, task in enumerate(tasks))
+    )
+    assert draws(where(low=4, scores=str(path)), 16) == [task for n, task in enumerate(tasks) if n % 5 + 1 >= 4]
+    with pytest.raises(DataError, match="has no score of"):
+        draws(where(low=4, scores=str(path)), 17)
+    path.write_text('{"prompt": "1+1=?", "score": "hard"}\n')
+    with pytest.raises(DataError, match=r"scores\.jsonl:1: need a prompt and a number"):
+        draws(where(low=4, scores=str(path)), 1)
+
+
+def test_goes_on_where_it_was_and_says_what_it_passed_over() -> None:
+    first = where(low=2.0)
+    draws(first, 5)
+    again = restored(where(low=2.0), first)
+    again.inner.restore(first.inner.state())  # type: ignore[attr-defined]
+    assert draws(again, 10) == draws(first, 10)
+    told = first.learn([group_of(WORLDS[1].task(0), [0.0]), group_of(WORLDS[2].task(0), [0.0])])
+    assert told == again.learn([group_of(WORLDS[1].task(0), [0.0]), group_of(WORLDS[2].task(0), [0.0])])
+    assert told == {"task_score": 2.5, "passed_over": 5.0}
+
+
+def test_refuses_what_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="low < high, got 3"):
+        where(low=3.0, high=3.0)
+    with pytest.raises(ConfigurationError, match="none of 1000 tasks in a row has a score from 9"):
+        draws(where(low=9.0), 1)
+    assert where().problems(make_run()) == []
+    assert where((KeyValue(2),)).problems(make_run()) == [
+        "world keyvalue gives no hints: it has no method hint(task, steps)"
+    ]
+    assert where(scores=str(tmp_path / "none")).problems(make_run()) == [f"{tmp_path / 'none'} does not exist"]

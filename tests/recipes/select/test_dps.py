@@ -1,0 +1,149 @@
+"""DPS's chains by hand and against the filter run version by version in plain loops."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.errors import ConfigurationError
+from strop.recipes.select.dps import Dynamics
+from strop.types import Group
+from tests.control.samplers.groups import seen
+
+WORLD = Arithmetic(4)
+TASK = WORLD.task(0)
+REWARDS = {0: [0.0, 0.0, 0.0], 1: [1.0, 0.0, 0.0], 2: [1.0, 1.0, 1.0]}
+
+
+def sampler(keep: float = 0.7, tasks: int = 4) -> Dynamics:
+    made = Dynamics((WORLD,), tasks, keep)
+    for _ in range(tasks):
+        made.next(0, Counts())  # a pool knows what it gave out
+    return made
+
+
+def group(state: int, version: int = 0, index: int = 0) -> Group:
+    return seen(WORLD.task(index), REWARDS[state], 10 * version + index, version)
+
+
+def filtered(states: dict[int, int], until: int, keep: float) -> list[float]:
+    """Where one task stands at version `until`, if it showed these states at these versions: one step each."""
+    counts = [[1.0] * 3 for _ in range(3)]  # [to][from]
+    now = [1 / 3] * 3
+    for version in range(until):
+        table = normalized(counts)
+        counts = [[keep * counts[j][i] + 1 - keep for i in range(3)] for j in range(3)]
+        if version in states:
+            shown = states[version]
+            moves = [now[i] * table[shown][i] for i in range(3)]
+            for i in range(3):
+                counts[shown][i] += moves[i] / sum(moves)
+            now = [float(j == shown) for j in range(3)]
+        else:
+            now = [sum(table[j][i] * now[i] for i in range(3)) for j in range(3)]
+    return [sum(normalized(counts)[j][i] * now[i] for i in range(3)) for j in range(3)]
+
+
+def normalized(counts: list[list[float]]) -> list[list[float]]:
+    return [[counts[j][i] / sum(counts[k][i] for k in range(3)) for i in range(3)] for j in range(3)]
+
+
+@pytest.mark.parametrize(("state", "expected"), [(0, [0.4, 0.3, 0.3]), (1, [0.3, 0.4, 0.3]), (2, [0.3, 0.3, 0.4])])
+def test_one_observation_by_hand(state: int, expected: list[float]) -> None:
+    made = sampler()
+    made.observe(group(state))
+    assert made.chances(1)[0] == pytest.approx(expected)
+    assert made.chances(1)[1:] == pytest.approx(np.full((3, 3), 1 / 3)), "of the others nothing is known"
+
+
+def test_endless_mixed_groups_lead_where_the_card_says() -> None:
+    made = sampler()
+    for version in range(80):
+        made.observe(group(1, version))
+    assert made.chances(80)[0] == pytest.approx([3 / 19, 13 / 19, 3 / 19])
+    assert made.chances(200)[0] == pytest.approx([1 / 3] * 3), "left alone it goes back"
+
+
+@pytest.mark.parametrize("keep", [0.7, 1.0, 0.0])
+def test_against_the_filter_version_by_version(keep: float) -> None:
+    """Tasks seen at some versions and not at others, groups filed together and apart."""
+    chance = random.Random(3)
+    made = sampler(keep)
+    histories: list[dict[int, int]] = [{} for _ in range(4)]
+    for version in range(12):
+        for index in range(4):
+            if chance.random() < 0.4:
+                histories[index][version] = chance.randrange(3)
+                made.observe(group(histories[index][version], version, index))
+        if version % 3 == 2:
+            for index in range(4):
+                wanted = filtered(histories[index], version + 1, keep)
+                assert made.chances(version + 1)[index] == pytest.approx(wanted)
+
+
+def test_late_groups_count_at_their_own_version_whoever_came_first() -> None:
+    there, back = sampler(), sampler()
+    groups = [group(2, 1), group(1, 4), group(0, 2, index=1)]
+    for each in groups:
+        there.observe(each)
+    for each in reversed(groups):
+        back.observe(each)
+    assert there.chances(9).tolist() == back.chances(9).tolist()
+    assert there.chances(9)[0] == pytest.approx(filtered({1: 2, 4: 1}, 9, 0.7))
+    there.observe(group(1, 2))  # after a later one: as if seen when that one was
+    assert there.chances(9)[0, 1] > back.chances(9)[0, 1]
+
+
+def test_the_likeliest_to_be_mixed_come_first_and_equals_by_chance() -> None:
+    made = sampler(tasks=6)
+    made.observe(group(1, 0, index=3))
+    made.observe(group(2, 0, index=5))
+    order = [made.next(1, Counts()) for _ in range(6)]
+    assert order[0] == WORLD.task(3) and order[-1] == WORLD.task(5)
+    figures = made.learn([])
+    mean = (4 / 3 + 0.4 + 0.3) / 6
+    assert figures == pytest.approx({"solved_by_some": mean, "chance_gain": 0.4 - mean})
+    firsts = {Dynamics((WORLD,), 6, seed=seed).next(0, Counts()).id for seed in range(40)}
+    assert len(firsts) == 6
+
+
+def test_what_a_group_shows() -> None:
+    """Failed and pruned attempts are no evidence; equal halves are no contrast; who is not of the pool is nobody."""
+    shown = []
+    for rewards, failed in (([1.0, 0.0], [0]), ([1.0, 0.0], [1]), ([0.5, 0.5], []), ([0.9, 0.9], []), ([0.2, 0.9], [])):
+        made = sampler()
+        made.observe(seen(TASK, rewards, failed=failed))
+        shown.append(int(made.chances(1)[0].argmax()))
+    assert shown == [0, 2, 0, 2, 1]
+    made = sampler()
+    made.observe(seen(TASK, [1.0, 0.0], failed=[0], pruned=[1]))
+    made.observe(seen(Arithmetic(1).task(0), [1.0, 0.0]))
+    assert made.chances(1) == pytest.approx(np.full((4, 3), 1 / 3))
+
+
+def test_it_goes_on_where_it_was() -> None:
+    made, again = sampler(), Dynamics((WORLD,), 4)
+    made.observe(group(1, 0, 2))
+    made.chances(1)
+    made.observe(group(2, 1, 1))
+    made.next(1, Counts())
+    again.restore(json.loads(json.dumps(made.state())))
+    assert again.learn([]) == made.learn([]) and made.learn([])["chance_gain"] > 0
+    for each in (made, again):
+        each.observe(group(1, 1, 3))  # was in flight
+    steps = (2, 2, 3, 3, 3)
+    assert [again.next(step, Counts()) for step in steps] == [made.next(step, Counts()) for step in steps]
+    assert again.state() == made.state()
+
+
+def test_nonsense_is_refused() -> None:
+    for keep in (-0.1, 1.1):
+        with pytest.raises(ConfigurationError, match=f"got {keep}"):
+            Dynamics((WORLD,), keep=keep)
+    with pytest.raises(ConfigurationError, match="got 1 and 0"):
+        Dynamics((WORLD,), 0)

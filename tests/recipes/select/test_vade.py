@@ -1,0 +1,114 @@
+"""VADE's choice: the score by hand, draws against Beta distributions, and that it goes on after a restart."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from strop.control.estimators.pass_rate_by_kind import Counts
+from strop.control.estimators.pass_rate_by_task import TaskCounts
+from strop.environments.bundled.arithmetic import Arithmetic
+from strop.errors import ConfigurationError
+from strop.recipes.select.vade import Thompson, beta
+from tests.control.samplers.groups import seen
+
+WORLD = Arithmetic(4)
+
+
+def known(*rewards: list[float]) -> TaskCounts:
+    """A belief that saw the first tasks of the world, a hundred times each, so that nothing is in doubt."""
+    belief = TaskCounts(1.0, 1.0)
+    for index, each in enumerate(rewards):
+        for _ in range(100):
+            belief.observe(seen(WORLD.task(index), each, index))
+    return belief
+
+
+def test_mean_and_variance_become_the_distribution_they_are_of() -> None:
+    """Beta(3, 5): mean 3/8, variance 15 / (64 * 9)."""
+    first, second = beta(np.array([3 / 8, 0.5]), np.array([15 / 576, 1 / 12]))
+    assert first == pytest.approx([3, 1]) and second == pytest.approx([5, 1])
+    belief = TaskCounts()
+    belief.observe(seen(WORLD.task(0), [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]))
+    first, second = beta(*belief.foresee([WORLD.task(0)], 0))
+    assert first == pytest.approx([3], rel=1e-4) and second == pytest.approx([5], rel=1e-4)
+    sure, never = beta(np.array([1.0, 0.0]), np.array([0.0, 0.0]))
+    assert np.isfinite(sure).all() and np.isfinite(never).all() and (sure > 0).all() and (never > 0).all()
+    wild, other = beta(np.array([0.5]), np.array([0.9]))
+    assert wild > 0 and other > 0
+
+
+@pytest.mark.parametrize(
+    ("power", "order"),
+    [
+        (2.0, [1, 2, 0]),  # 9/64 at a quarter, 1/8 at a half, 3/64 at three quarters
+        (1.0, [2, 1, 0]),  # 3/16, 1/4, 3/16: equals by chance
+        (0.0, [0, 2, 1]),  # the most solved first
+    ],
+)
+def test_what_is_known_well_is_ranked_by_its_score(power: float, order: list[int]) -> None:
+    belief = known([1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0])
+    firsts = Counter[tuple[int, ...]]()
+    for seed in range(20):
+        sampler = Thompson((WORLD,), 3, power, seed)
+        tasks = [sampler.next(0, belief) for _ in range(3)]
+        firsts[tuple(WORLD_IDS[task.id] for task in tasks)] += 1
+    best = firsts.most_common(1)[0][0]
+    assert best[0] == order[0] and all(ranked[0] == order[0] for ranked in firsts)
+    if power == 2.0:
+        assert firsts.most_common(1)[0] == ((1, 2, 0), firsts[1, 2, 0]) and firsts[1, 2, 0] > 10
+
+
+WORLD_IDS = {WORLD.task(index).id: index for index in range(16)}
+
+
+def test_chance_decides_as_the_distributions_say() -> None:
+    """Two tasks, nothing known of one and much of the other: how often each comes first, against plain draws."""
+    belief = known([1.0] * 9 + [0.0])
+    firsts = Counter(WORLD_IDS[Thompson((WORLD,), 2, 2.0, seed).next(0, belief).id] for seed in range(2000))
+    random = np.random.default_rng(5)
+    drawn, wide = random.beta(901, 101, 20000), random.beta(1, 1, 20000)
+    share = float((drawn * (1 - drawn) ** 2 > wide * (1 - wide) ** 2).mean())
+    assert abs(firsts[0] / 2000 - share) < 4 * (share * (1 - share) / 2000) ** 0.5 and 0.05 < share < 0.5
+
+
+def test_a_pool_is_tried_to_its_end_before_any_task_comes_again_and_ranked_anew_with_new_weights() -> None:
+    sampler, belief = Thompson((WORLD,), 8), TaskCounts()
+    first = [WORLD_IDS[sampler.next(0, belief).id] for _ in range(8)]
+    assert sorted(first) == list(range(8))
+    assert sorted(WORLD_IDS[sampler.next(0, belief).id] for _ in range(8)) == list(range(8))
+    assert [WORLD_IDS[sampler.next(1, belief).id] for _ in range(8)] != first
+
+
+def test_it_says_how_much_better_than_the_pool_its_choice_is() -> None:
+    sampler, belief = Thompson((WORLD,), 2), known([1.0, 0.0])
+    sampler.next(0, belief)
+    group = seen(WORLD.task(0), [1.0, 0.0])
+    assert sampler.learn([group]) == {"score_gain": 0.0}, "nothing was foreseen of it"
+    group.foreseen = (1 / 3, 0.01)
+    # the pool: .125 of the one known to be even, .125 of the one nothing is known of
+    assert sampler.learn([group]) == {"score_gain": pytest.approx(4 / 27 - 1 / 8, abs=1e-6)}
+
+
+def test_it_goes_on_where_it_was() -> None:
+    sampler, again, belief = Thompson((WORLD,), 8), Thompson((WORLD,), 8), TaskCounts()
+    for _ in range(3):
+        sampler.next(0, belief)
+    again.restore(json.loads(json.dumps(sampler.state())))
+    group = seen(WORLD.task(0), [1.0, 0.0])
+    group.foreseen = (1 / 3, 0.01)
+    for each in (sampler, again):  # a draw of the version that was interrupted
+        assert each.learn([group]) == {"score_gain": pytest.approx(4 / 27 - 1 / 8, abs=1e-6)}
+    steps = (0, 0, 1, 1, 2)
+    assert [again.next(step, belief) for step in steps] == [sampler.next(step, belief) for step in steps]
+
+
+def test_nonsense_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="got -1"):
+        Thompson((WORLD,), power=-1)
+    with pytest.raises(ConfigurationError, match="got 0 and 256"):
+        Thompson(())
+    assert Thompson((WORLD,), 2).next(0, Counts()).source == "arithmetic", "any belief will do"

@@ -1,0 +1,81 @@
+"""DART's rule by hand, what it counts, and that it remembers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from strop.errors import ConfigurationError
+from strop.recipes.system.dart import BySuccess
+from strop.types import Origin, Outcome
+from tests.building import TASK, make_group
+
+
+def told(right: int, wrong: int, size: int = 20) -> BySuccess:
+    budget = BySuccess(8)
+    budget._latest[TASK.id] = [True] * right + [False] * wrong
+    assert right + wrong <= size
+    return budget
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"), [(3, 2, 8), (6, 2, 5), (9, 1, 3), (8, 0, 2), (1, 7, 8), (0, 0, 8)]
+)
+def test_the_papers_numbers(right: int, wrong: int, expected: int) -> None:
+    """9 / p - 7 at p = 0.6, 0.75, 0.9 and 1."""
+    assert told(right, wrong).attempts(make_group([])) == expected
+
+
+def test_only_own_attempts_that_count_are_counted() -> None:
+    budget = BySuccess(4)
+    group = make_group([1.0, 1.0, 0.0, 1.0])
+    group.trajectories[2].outcome = Outcome.FAILED
+    group.trajectories[3].origin = Origin.REPLAYED
+    budget.observe(group)
+    assert budget._latest[group.task.id] == [True, True]
+    assert budget.attempts(make_group([])) == 2
+    budget.observe(make_group([0.0, 0.0, 0.0, 0.0]))  # the latest four
+    assert budget.attempts(make_group([])) == 4
+
+
+def test_no_attempt_is_longer_than_a_success_has_been() -> None:
+    budget, group = BySuccess(4), make_group([0.0, 1.0, 1.0, 0.0])
+    assert budget.turns(group) == 0  # before the first success nobody knows
+    for attempt, count in zip(group.trajectories, (5, 2, 3, 4), strict=True):
+        attempt.turns = attempt.turns * count
+    budget.observe(group)
+    assert budget.turns(group) == 3
+    budget.observe(make_group([1.0, 1.0, 0.0, 0.0]))  # in one turn each
+    assert budget.turns(group) == 3
+    again = BySuccess(4)
+    again.restore(json.loads(json.dumps(budget.state())))
+    assert again.turns(group) == 3
+
+
+def test_a_longer_success_is_found_again() -> None:
+    """A lucky success of 2 turns; from then on the task takes 5, and attempts are cut where the budget says."""
+    budget, lucky = BySuccess(4), make_group([1.0, 0.0])
+    lucky.trajectories[0].turns *= 2
+    budget.observe(lucky)
+    assert budget.turns(lucky) == 2
+    for number in range(1, 60):
+        group = make_group([0.0, 0.0], number=number)
+        for attempt in group.trajectories:
+            attempt.turns *= min(budget.turns(group) or 5, 5)
+            attempt.reward = float(len(attempt.turns) == 5)
+        budget.observe(group)
+    assert budget._longest[TASK.id] == 5
+    limits = [budget.turns(make_group([], number=number)) for number in range(4000)]
+    assert set(limits) == {0, 5} and limits == [budget.turns(make_group([], number=n)) for n in range(4000)]
+    assert limits.count(0) / 4000 == pytest.approx(1 / 8, abs=0.02), "two in a hundred are four standard errors"
+    assert {number % 8 for number, limit in enumerate(limits) if not limit} == set(range(8)), "in no fixed rhythm"
+
+
+def test_it_goes_on_where_it_was_and_refuses_nonsense() -> None:
+    budget, again = told(6, 2), BySuccess(8)
+    again.restore(json.loads(json.dumps(budget.state())))
+    assert again.attempts(make_group([])) == budget.attempts(make_group([])) == 5
+    assert budget.attempts(make_group([1.0])) == 0  # one wave
+    with pytest.raises(ConfigurationError, match="least"):
+        BySuccess(4, least=5)

@@ -1,0 +1,60 @@
+"""DART's choice of steps: by hand, and without a change of the denominator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from strop.capabilities import inside
+from strop.errors import ConfigurationError
+from strop.recipes.system.dart import HighEntropySteps
+from strop.roles import Advantage
+from strop.training.advantages.group_mean import GroupMean
+from strop.training.advantages.residual import Residual
+from strop.training.requirements import ENTROPY
+from strop.types import Group
+from tests.building import make_group, turn
+
+
+def two_attempts(entropies: tuple[list[float], list[float]]) -> Group:
+    """Right and wrong, of two turns each: three tokens, then two."""
+    group = make_group([1.0, 0.0])
+    for attempt, values in zip(group.trajectories, entropies, strict=True):
+        attempt.turns = (turn(3), turn(2))
+        attempt.notes["entropy"] = np.array(values, dtype=np.float32)
+    return group
+
+
+def test_the_turns_with_the_lowest_mean_entropy_get_no_credit() -> None:
+    # means: .2 and .5; .9 and .1: of four turns three stay at a share of .75, two at .5
+    means = ([0.1, 0.2, 0.3, 0.5, 0.5], [0.9, 0.9, 0.9, 0.2, 0.0])
+    group = two_attempts(means)
+    HighEntropySteps(GroupMean(), 0.75)([group])
+    right, wrong = (attempt.advantages.tolist() for attempt in group.trajectories if attempt.advantages is not None)
+    assert right == [0.5] * 5 and wrong == [-0.5] * 3 + [0.0] * 2
+    group = two_attempts(means)
+    HighEntropySteps(GroupMean(), 0.5)([group])
+    right, wrong = (attempt.advantages.tolist() for attempt in group.trajectories if attempt.advantages is not None)
+    assert right == [0.0] * 3 + [0.5] * 2 and wrong == [-0.5] * 3 + [0.0] * 2
+
+
+def test_a_share_of_one_is_the_inner_credit_and_turns_are_ranked_over_the_whole_draw() -> None:
+    group, plain = two_attempts(([1] * 5, [2] * 5)), two_attempts(([1] * 5, [2] * 5))
+    HighEntropySteps(GroupMean(), 1.0)([group])
+    GroupMean()([plain])
+    for ours, theirs in zip(group.trajectories, plain.trajectories, strict=True):
+        np.testing.assert_array_equal(ours.advantages, theirs.advantages)
+    dull, lively = two_attempts(([0.1] * 5, [0.1] * 5)), two_attempts(([1] * 5, [1] * 5))
+    HighEntropySteps(GroupMean(), 0.5)([dull, lively])
+    assert all(not attempt.advantages.any() for attempt in dull.trajectories if attempt.advantages is not None)
+    assert all(attempt.advantages.all() for attempt in lively.trajectories if attempt.advantages is not None)
+
+
+def test_it_asks_for_what_it_and_the_inner_need() -> None:
+    steps = HighEntropySteps(GroupMean())
+    assert steps.needs == {ENTROPY} and max(each.min_group for each in inside(steps, Advantage)) == 2
+    assert [each.needs_values for each in inside(HighEntropySteps(Residual()), Advantage)] == [False, True]
+    with pytest.raises(ConfigurationError, match="no notes of entropy"):
+        steps([make_group([1.0, 0.0])])
+    with pytest.raises(ConfigurationError, match="0 < share <= 1"):
+        HighEntropySteps(GroupMean(), 0.0)
