@@ -176,7 +176,7 @@ def trained_on(path: Path) -> tuple[dict[int, int], list[int]]:
     lags: Counter[int] = Counter()
     lengths = []
     for step in ledger.trained_steps():
-        for attempt in (attempt for group in ledger.draw(step) for attempt in group.trajectories):
+        for attempt in (attempt for group in ledger.trained_groups(step) for attempt in group.trajectories):
             lengths.append(attempt.num_tokens)
             for turn in attempt.turns:
                 lags.update((step - 1 - turn.versions).tolist())

@@ -135,7 +135,7 @@ def _lengths(path: Path) -> list[int]:
     found = [
         attempt.num_tokens
         for step in ledger.trained_steps()
-        for group in ledger.draw(step)
+        for group in ledger.trained_groups(step)
         for attempt in group.trajectories
     ]
     ledger.close()

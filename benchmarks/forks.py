@@ -46,7 +46,7 @@ def measure(world: str, groups: int, model: str) -> dict[str, Any]:
     run = replace(ettrl(setting), strategy=forks, advantage=credit)
     with tempfile.TemporaryDirectory() as folder:
         launch(run, Path(folder), "forks")
-        groups_made = Ledger(RunFolder(Path(folder) / "forks").ledger, read_only=True).draw(1)
+        groups_made = Ledger(RunFolder(Path(folder) / "forks").ledger, read_only=True).trained_groups(1)
     assert isinstance(run.engine, TorchEngine)
     return _engine(run.engine, groups_made) | _trainer(groups_made)
 

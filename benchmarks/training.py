@@ -205,7 +205,7 @@ def groups_of(
                 message=Message("assistant", ""),
             )
             attempts.append(Trajectory(f"{number}/{index}", task, (turn,), Outcome.FINISHED))
-            attempts[-1].credit(float(random.normal()))
+            attempts[-1].set_advantage(float(random.normal()))
         found.append(Group(number, task, attempts))
     return found
 

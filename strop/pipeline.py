@@ -14,7 +14,7 @@ from strop.capabilities import Learns
 from strop.errors import RewardError, first_of
 from strop.filter.apply_gates import passes
 from strop.observe.metrics.step_timer import Laps
-from strop.run_state import Flow, drawn, is_over, is_spent, newest_version, streamed, watch_failures
+from strop.run_state import Flow, next_batch, is_over, is_spent, newest_version, streamed, watch_failures
 from strop.training.comparison_groups import families, packed_steps
 from strop.training.learners import teach
 from strop.training.objective import Objective
@@ -116,14 +116,14 @@ async def learn_from_groups(flow: Flow) -> None:
     while not is_over(run, progress):
         progress.stages.enter("training", "waits for groups")
         stream = Stream(run, progress.step, flow.learners, rescored) if run.streams else None
-        groups = await drawn(flow) if stream is None else await streamed(flow, stream)
+        groups = await next_batch(flow) if stream is None else await streamed(flow, stream)
         if not groups:
             break
         progress.training = len(groups)
         if newest_version(groups) >= progress.step:
             await run.channel.proven()  # nothing is trained on that may come from other weights than it says
         progress.stages.enter("training", "trains")
-        laps.drawn()
+        laps.batch_ready()
         step = progress.step + 1
         if stream is None:
             metrics = await flow.apart(learn, run, groups, progress.step, flow.learners)  # TRAIN
@@ -150,9 +150,9 @@ async def learn_from_groups(flow: Flow) -> None:
     await run.channel.proven()
 
 
-def learn(run: Run, drawn: Sequence[Group], version: int, learners: Sequence[Learns]) -> Metrics:
+def learn(run: Run, batch: Sequence[Group], version: int, learners: Sequence[Learns]) -> Metrics:
     """Credit and optimizer steps for one draw; every minibatch is one step with its own denominator."""
-    groups = families(drawn)
+    groups = families(batch)
     if noted := notes_needed(run):
         run.trainer.note(groups, noted)
     if run.values is not None:

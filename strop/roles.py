@@ -78,7 +78,7 @@ class Strategy(Protocol):
     """Which attempts are made? `group` holds earlier waves, scored.
 
     Every sampled token is written in exactly one attempt: what a branch shares with its parent is given to it
-    (`pieces.given`), and credit along a tree is an advantage's work.
+    (`pieces.num_prefix`), and credit along a tree is an advantage's work.
     """
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]: ...
@@ -176,7 +176,7 @@ class Pace(Protocol):
 
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool: ...
     # groups in flight; kept with their step not published; the current version; tokens made since the last step
-    def draws(self, standing: Standing) -> int: ...  # groups that the next step trains on now; 0: wait
+    def batch_size(self, standing: Standing) -> int: ...  # groups that the next step trains on now; 0: wait
 
 
 # ---- replay
@@ -191,7 +191,7 @@ class Buffer(Protocol):
         return None  # most groups it holds; None: no limit
 
     def add(self, group: Group) -> None: ...
-    def draw(self, count: int, step: int) -> list[Group] | None: ...  # None: too few are there
+    def sample(self, count: int, step: int) -> list[Group] | None: ...  # None: too few are there
     def __len__(self) -> int: ...
     def state(self) -> dict[str, Any]: ...
     def restore(self, state: dict[str, Any], group_of: Callable[[int], Group]) -> None: ...  # groups by number

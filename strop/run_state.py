@@ -239,12 +239,12 @@ def is_spent(run: Run, progress: Progress) -> bool:
     return 0 < run.max_generated_tokens <= progress.tally.tokens_generated
 
 
-async def drawn(flow: Flow) -> list[Group]:
+async def next_batch(flow: Flow) -> list[Group]:
     """Wait for a full draw, and say so when none can ever come; nothing where the run shall end and none is due."""
     run, progress = flow.run, flow.progress
     while True:
-        count = run.pace.draws(progress.standing(run.groups_per_step))
-        if count and (groups := run.buffer.draw(count, progress.step)) is not None:
+        count = run.pace.batch_size(progress.standing(run.groups_per_step))
+        if count and (groups := run.buffer.sample(count, progress.step)) is not None:
             for group in groups:
                 progress.versions.pop(group.number, None)
             return groups
@@ -262,12 +262,12 @@ async def streamed(flow: Flow, stream: Stream) -> list[Group]:
     run, progress = flow.run, flow.progress
     taken: list[Group] = []
     while True:
-        if ready := run.buffer.draw(len(run.buffer), progress.step) if len(run.buffer) else None:
+        if ready := run.buffer.sample(len(run.buffer), progress.step) if len(run.buffer) else None:
             taken += ready
             progress.training = len(taken)
             progress.stages.enter("training", "trains on what is there")
             await asyncio.get_running_loop().run_in_executor(flow.trainer_thread, stream.add, ready)
-        elif 0 < run.pace.draws(progress.standing(run.groups_per_step)) <= len(taken):
+        elif 0 < run.pace.batch_size(progress.standing(run.groups_per_step)) <= len(taken):
             for group in taken:
                 progress.versions.pop(group.number, None)
             return taken

@@ -82,7 +82,7 @@ class Sampling:
     max_tokens: int = 128  # of one reply
     stop: tuple[str, ...] = ()  # texts that end a reply
     voice: str = ""  # who speaks, where it is not simply the policy: the reference, a teacher, a role of a team
-    begun: int = 0  # the prompt's last tokens that begin the reply: a text that ends it may begin there
+    num_prefix: int = 0  # the prompt's last tokens that begin the reply: a text that ends it may begin there
 
     @property
     def is_truncated(self) -> bool:
@@ -93,7 +93,7 @@ class Sampling:
 class Turn:
     """What the policy read since its last turn, then what it wrote.
 
-    The last `given` tokens of `prompt` begin the reply: `message` holds them, and they are not written by this attempt,
+    The last `num_prefix` tokens of `prompt` begin the reply: `message` holds them, and they are not written by this attempt,
     so never trained, credited or counted here.
     """
 
@@ -106,16 +106,16 @@ class Turn:
     fresh: bool = False  # the context restarts here (compaction, sub-agent)
     # what the trainer must see again: one row per token of prompt and reply, or one row for the whole turn
     aux: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    given: int = 0
+    num_prefix: int = 0
     told: tuple[Message, ...] = ()  # what the world said since the last turn, as messages
 
     @property
-    def begun(self) -> IntArray:
-        return self.prompt[len(self.prompt) - self.given :]  # the given beginning of the reply: [given]
+    def prefix(self) -> IntArray:
+        return self.prompt[len(self.prompt) - self.num_prefix :]  # the given beginning of the reply: [num_prefix]
 
     @property
     def whole(self) -> IntArray:
-        return np.concatenate([self.begun, self.tokens]) if self.given else self.tokens  # the reply, given and written
+        return np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens  # the reply, given and written
 
 
 class Outcome(Enum):
@@ -183,7 +183,7 @@ class Trajectory:
     def oldest_version(self) -> int:
         return min((int(turn.versions.min()) for turn in self.turns if len(turn.versions)), default=0)
 
-    def credit(self, advantage: float) -> None:
+    def set_advantage(self, advantage: float) -> None:
         """Give every written token the same advantage."""
         self.advantages = np.full(self.num_tokens, advantage, dtype=np.float32)
 

@@ -376,7 +376,7 @@ class NeverDraws(Pace):
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         return running < 4
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         return 0
 
 

@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.interfaces import Player
 from strop.generate.policy import attempt_key
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.pipeline import train
 from strop.roles import Belief, Budget, Gate, Reward, Sampler, Strategy, Writer
 from strop.training.comparison_groups import families, optimizer_steps
@@ -65,7 +65,7 @@ def test_a_budget_sees_what_was_scored_before_it_gives_more(model: Path, tmp_pat
     run = make_run(steps=1, budget=budget, rewards=(reward,))
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
-        groups = flow.ledger.draw(1)
+        groups = flow.ledger.trained_groups(1)
     assert [len(group.trajectories) for group in groups] == [3] * 4
     assert [len(seen) for seen in budget.asked].count(3) == 4, "asked until it says 0"
     assert all(value > 0 for seen in budget.asked for value in seen), "every wave is scored before the next"
@@ -78,7 +78,7 @@ class Forks(Strategy):
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
         root = await play(play.another())
-        shared = given(cut(root.turns, 1))
+        shared = as_prefix(cut(root.turns, 1))
         return await together(play(replace(start, turns=shared, parent=root.id)) for start in starts)
 
 
@@ -202,7 +202,7 @@ def test_a_forecast_is_kept_with_its_group(model: Path, tmp_path: Path) -> None:
     run = make_run(steps=2, belief=Counts())
     with opened(run, model, tmp_path / "ledger.db") as (flow, _):
         run_virtually(train(flow))
-        first, second = flow.ledger.draw(1), flow.ledger.draw(2)
+        first, second = flow.ledger.trained_groups(1), flow.ledger.trained_groups(2)
     assert all(group.foreseen == (0.5, pytest.approx(1 / 12)) for group in first), "nothing is known before the first"
     assert all(group.foreseen is not None and group.foreseen[1] < 1 / 12 for group in second)
 

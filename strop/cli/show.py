@@ -65,7 +65,7 @@ def line_of(line: Utterance, by: str) -> Text:
     shown = Text(f"    {line.role:<10}", _ROLES.get(line.role, "bold"))
     if not line.tokens:
         return shown.append(visible(line.text), "default")
-    shown.append(visible(line.given), "dim underline")
+    shown.append(visible(line.prefix), "dim underline")
     for token in line.tokens:
         shown.append(visible(token.text), _style(token, by))
     return shown

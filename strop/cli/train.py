@@ -67,8 +67,8 @@ def start_run(wish: Wish, start: StartedAs, quiet: bool) -> int:
     for told in filter(None, [warning(run), *spelled(run)]):
         print(f"warning: {told}", file=sys.stderr)
     if start.is_dry:
-        for doubt in probe_rewards(run):
-            print(f"warning: {doubt}", file=sys.stderr)
+        for told in probe_rewards(run):
+            print(f"warning: {told}", file=sys.stderr)
         print(to_source(run, f"strop run: {run.recipe}, seed {run.seed}. Nothing was started."))
         return 0
     folder = fresh_folder(start.root, start.name or f"{run.recipe}-seed{run.seed}")

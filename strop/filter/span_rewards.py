@@ -45,7 +45,7 @@ def pay(attempt: Trajectory, name: str, weight: float, paid: Paid, places: Place
 
 def _paid(turn: Turn, name: str, weight: float, spans: list[Span], places: Places) -> tuple[Turn, float]:
     ends = places(turn.whole)  # [given + N]
-    rows, first = len(turn.prompt) + len(turn.tokens), len(turn.prompt) - turn.given
+    rows, first = len(turn.prompt) + len(turn.tokens), len(turn.prompt) - turn.num_prefix
     noted: dict[str, NDArray[np.float32]] = {name: np.zeros(rows, np.float32)}
     earned = 0.0
     for span in spans:

@@ -173,7 +173,7 @@ class Talk:
         if limit <= 0:  # its beginning alone is as long as a reply may be
             return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
         begun = len(turn.whole) if asked.stop else 0
-        limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, begun=begun)
+        limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, num_prefix=begun)
         self._main._promised += limit  # asides that reply at the same time share what is left
         try:
             engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
@@ -214,7 +214,7 @@ class Talk:
         prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
         nothing = Message("assistant", "")
         given, told = len(self._begins), tuple(self._heard)
-        return Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, given=given, told=told)
+        return Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, num_prefix=given, told=told)
 
     def _begin(self, tokens: IntArray) -> None:
         """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""
@@ -224,7 +224,7 @@ class Talk:
             self._begun = said(self._begun, tokens)
         else:
             prompt = np.concatenate([self._begun.prompt, tokens])
-            self._begun = replace(self._begun, prompt=prompt, given=self._begun.given + len(tokens))
+            self._begun = replace(self._begun, prompt=prompt, num_prefix=self._begun.num_prefix + len(tokens))
 
     @property
     def _num_written(self) -> int:
@@ -276,7 +276,7 @@ class Talk:
     def _joined(self, begun: Turn, written: Completion) -> Turn:
         """An unfinished turn and its rest as one; each token keeps its own logprob and version."""
         tokens = np.concatenate([begun.tokens, written.tokens])
-        whole = np.concatenate([begun.begun, tokens]) if begun.given else tokens
+        whole = np.concatenate([begun.prefix, tokens]) if begun.num_prefix else tokens
         return replace(
             begun,
             tokens=tokens,

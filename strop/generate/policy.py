@@ -89,7 +89,7 @@ class Policy:
 
     def retold(self, turns: Sequence[Turn], messages: Sequence[Message], task: Task) -> tuple[Turn, ...]:
         """The same replies as if these messages had been read first; logprobs stay those of what was really read."""
-        prompt = np.concatenate([self.opening(messages, task), turns[0].begun])
+        prompt = np.concatenate([self.opening(messages, task), turns[0].prefix])
         return (replace(turns[0], prompt=prompt, aux=retold(turns[0], len(prompt))), *turns[1:])
 
     def derived_key(self, key: int, name: str) -> int:

@@ -18,7 +18,7 @@ from strop.environments.format.demonstrations import demonstrating
 from strop.environments.wrappers.versioned import environment_at
 from strop.errors import StropError
 from strop.generate.conversation import Talk
-from strop.generate.episode import Episode, Phase
+from strop.generate.guarded_episode import GuardedEpisode, Phase
 from strop.generate.limits import Paused
 from strop.observe.metrics.stage_tracker import Stages
 from strop.roles import Agent, Environment, World
@@ -47,7 +47,7 @@ class Guarded:
     seconds: float = 60.0
     stages: Stages = field(default_factory=Stages)
     is_open: bool = False  # the world's last word was that it goes on
-    episode: Episode = field(default_factory=Episode)
+    episode: GuardedEpisode = field(default_factory=GuardedEpisode)
 
     def __post_init__(self) -> None:
         self._name = f"attempt {self.attempt}"

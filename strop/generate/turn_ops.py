@@ -31,7 +31,7 @@ def cut(turns: Sequence[Turn], at: int) -> tuple[Turn, ...]:
     return tuple(kept)
 
 
-def given(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+def as_prefix(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     """The same, read and not written: whoever goes on from here is not trained on them, and they are counted once."""
     return tuple(
         replace(
@@ -40,7 +40,7 @@ def given(turns: Sequence[Turn]) -> tuple[Turn, ...]:
             tokens=turn.tokens[:0],
             logprobs=turn.logprobs[:0],
             versions=turn.versions[:0],
-            given=turn.given + len(turn.tokens),
+            num_prefix=turn.num_prefix + len(turn.tokens),
         )
         for turn in turns
     )
@@ -68,7 +68,7 @@ def _joined(first: Turn, then: Turn) -> Turn:
         tokens=np.concatenate([first.tokens, then.tokens]),
         logprobs=np.concatenate([first.logprobs, then.logprobs]),
         versions=np.concatenate([first.versions, then.versions]),
-        given=first.given,
+        num_prefix=first.num_prefix,
     )
 
 
@@ -80,7 +80,7 @@ def handed_on(turn: Turn, size: int) -> Turn:
         tokens=turn.tokens[size:],
         logprobs=turn.logprobs[size:],
         versions=turn.versions[size:],
-        given=turn.given + size,
+        num_prefix=turn.num_prefix + size,
         aux=out_of_order(turn.aux),
     )
 
@@ -177,9 +177,9 @@ def read_to_the_end(turn: Turn, more: Mapping[str, NDArray[Any]], count: int) ->
 
 def retold(turn: Turn, size: int) -> dict[str, NDArray[Any]]:
     """A turn's rows after its prompt became `size` tokens long."""
-    behind = turn.given + len(turn.tokens)
+    behind = turn.num_prefix + len(turn.tokens)
     found: dict[str, NDArray[Any]] = {}
     for name, array in turn.aux.items():
-        front = np.zeros((size - turn.given, *array.shape[1:]), array.dtype)
+        front = np.zeros((size - turn.num_prefix, *array.shape[1:]), array.dtype)
         found[name] = array if len(array) == 1 else np.concatenate([front, array[len(array) - behind :]])
     return found

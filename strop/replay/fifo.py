@@ -21,7 +21,7 @@ class Fifo(Buffer):
             raise ValueError(f"group {group.number} is already in the buffer: it would be trained twice")
         self._groups[group.number] = group
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         if len(self._groups) < count:
             return None
         drawn = [self._groups.pop(number) for number in sorted(self._groups)[:count]]

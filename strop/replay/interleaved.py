@@ -35,8 +35,8 @@ class Interleaved(Buffer):
     def add(self, group: Group) -> None:
         self.inner.add(group)
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
-        drawn = self.inner.draw(count, step)
+    def sample(self, count: int, step: int) -> list[Group] | None:
+        drawn = self.inner.sample(count, step)
         if drawn is None:
             return None
         for group in drawn:

@@ -46,7 +46,7 @@ class MostlyRecent(Replaying):
                 f"{self.sharpness}"
             )
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         if len(self._held) < count:
             return None
         random = np.random.default_rng([self.seed, step])

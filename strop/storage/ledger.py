@@ -191,7 +191,7 @@ class Ledger:
         foreseen = None if mean is None else (mean, variance)
         return Group(number, self.task(task), attempts, version, times, foreseen)
 
-    def draw(self, step: int) -> list[Group]:
+    def trained_groups(self, step: int) -> list[Group]:
         """The groups that the optimizer step to version `step` saw, in their order, as they were before credit."""
         rows = self._rows(
             f"SELECT t.slot, t.number, a.task, {ATTEMPT} "

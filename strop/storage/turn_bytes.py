@@ -48,8 +48,8 @@ def _check(turn: Turn) -> None:
     tokens = np.concatenate([turn.prompt, turn.tokens])
     if (tokens < 0).any() or (turn.versions < _NO_VERSION).any():
         raise ValueError("a token or a version is negative")
-    if not 0 <= turn.given <= len(turn.prompt):
-        raise ValueError(f"{turn.given} tokens of a prompt of {len(turn.prompt)} begin the reply")
+    if not 0 <= turn.num_prefix <= len(turn.prompt):
+        raise ValueError(f"{turn.num_prefix} tokens of a prompt of {len(turn.prompt)} begin the reply")
 
 
 def _decoded(data: bytes) -> tuple[Turn, ...]:
@@ -91,7 +91,7 @@ def _head(turn: Turn) -> dict[str, Any]:
         "message": plain_message(turn.message),
         "sampling": vars(turn.sampling),
         "fresh": turn.fresh,
-        "given": turn.given,
+        "given": turn.num_prefix,
         "told": [plain_message(each) for each in turn.told],
     }
 

@@ -49,8 +49,8 @@ class Batch:
     group_numbers: tuple[int, ...]  # [G]
     attempt_ids: tuple[str, ...]  # [A]
     task_ids: tuple[str, ...]  # [A]
-    voice_names: tuple[str, ...] = ("",)  # see `Sampling.voice`
-    voices: Tensor | None = None  # [T] int64, places in `voice_names`, by turn; None: all have the first
+    policy_names: tuple[str, ...] = ("",)  # see `Sampling.voice`
+    policy_indices: Tensor | None = None  # [T] int64, places in `policy_names`, by turn; None: all have the first
     version: int = 0  # the weights the step starts from
     view: int = 0  # which draw of a `View` it is seen by; AS_SAMPLED: none, but as its tokens came
     step_tokens: int = 0  # written tokens of the whole step, over all its batches

@@ -56,11 +56,11 @@ class Objective:
             metrics["correction"] = as_figure(batch.token_mean(correction))
         total = output.logprobs.new_zeros(())
         for loss in self.losses:
-            per_token, figures = loss(output, batch)
+            per_token, own = loss(output, batch)
             covered, parts = _covered(loss, batch, share)
             # a loss may be anything, even infinite, at tokens it does not cover
             total = total + loss.weight * (parts * per_token.where(covered, per_token.new_zeros(()))).sum()
-            _merge(metrics, figures, type(loss).__name__)
+            _merge(metrics, own, type(loss).__name__)
         if Logprobs("averaged") in self.needs:  # whose usefulness is judged by it
             metrics["alive_share"] = _alive_share(total, output.logprobs, batch)
         return total, metrics | policy_figures(output, batch)
@@ -102,7 +102,7 @@ def _alive_share(total: Tensor, logprobs: Tensor, batch: Batch) -> float:
     return as_figure(batch.token_mean((~is_dead).to(logprobs.dtype)))
 
 
-def _merge(metrics: Metrics, figures: Metrics, owner: str) -> None:
+def _merge(metrics: Metrics, own: Metrics, owner: str) -> None:
     """Add figures under their own names, or under their owner's where two losses report the same."""
-    for name, value in figures.items():
+    for name, value in own.items():
         metrics[name if name not in metrics else f"{owner}.{name}"] = value

@@ -68,7 +68,7 @@ def pack(
     for first, last in fill([starts[bound] for bound in bounds], max_tokens):
         low, high = bounds[first], bounds[last]
         batch = _batch(columns, starts[low], starts[high], attempts[low:high], group_of[low:high], groups)
-        batch.version, batch.step_tokens, batch.voice_names = version, step_tokens, names
+        batch.version, batch.step_tokens, batch.policy_names = version, step_tokens, names
         batches.append(batch)
     return batches
 
@@ -76,7 +76,7 @@ def pack(
 def lay_out(attempts: Sequence[Trajectory]) -> Contexts:
     """Prompt, written tokens, next prompt, ... of each attempt; a fresh turn opens a new segment."""
     turns = [(index, turn) for index, attempt in enumerate(attempts) for turn in attempt.turns]
-    pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.begun, turn.tokens)]
+    pieces = [piece for _, turn in turns for piece in (_heard(turn), turn.prefix, turn.tokens)]
     sizes = np.array([len(piece) for piece in pieces])
     owner = np.array([index for index, _ in turns])  # by turn
     opens = np.array([turn.fresh for _, turn in turns]) | (np.diff(owner, prepend=-1) > 0)
@@ -109,7 +109,7 @@ def closed(attempt: Trajectory) -> Trajectory:
 
 def _heard(turn: Turn) -> IntArray:
     """What was read before the reply began."""
-    return turn.prompt[: len(turn.prompt) - turn.given]
+    return turn.prompt[: len(turn.prompt) - turn.num_prefix]
 
 
 def fill(starts: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:

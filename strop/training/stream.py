@@ -43,9 +43,9 @@ class Stream:
     _taught: list[Group] = field(default_factory=list, init=False)  # those of demonstrations alone
     _proof: Metrics = field(default_factory=dict, init=False)  # of the first part that has one
 
-    def add(self, drawn: Sequence[Group]) -> None:
+    def add(self, batch_groups: Sequence[Group]) -> None:
         """Credit, forward and backward of some groups of the draw; as `pipeline.learn` does for the whole."""
-        run, groups = self.run, families(drawn)
+        run, groups = self.run, families(batch_groups)
         if noted := notes_needed(run):
             run.trainer.note(groups, noted)
         run.advantage(groups)

@@ -177,7 +177,7 @@ def test_in_a_run_the_best_talk_of_each_task_is_imitated(tmp_path: Path) -> None
         flow._note = noted  # type: ignore[method-assign]
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
         counts = flow.ledger.counts()
     assert counts == {"gated": 16, "trained": 8} and [len(group.trajectories) for group in groups] == [1] * 8
     found = dict(losses)

@@ -44,7 +44,7 @@ def test_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert hung == [(0.0, "finished")], "a completion that hangs its scorer does not leave its group"
         assert any("overrun_share" in metrics for metrics in recorder.rows)
         for step in range(1, 5):
-            groups = flow.ledger.draw(step)
+            groups = flow.ledger.trained_groups(step)
             assert len(groups) == 4
             run.advantage(groups)
             for group in groups:  # siblings of a failed attempt are compared with each other alone

@@ -30,17 +30,17 @@ def one_letter_each(reply: IntArray) -> IntArray:
     return np.arange(1, len(reply) + 1)
 
 
-def attempt_of(*replies: str, given: int = 0) -> Trajectory:
-    """One token per letter; of the first reply some are given."""
+def attempt_of(*replies: str, num_prefix: int = 0) -> Trajectory:
+    """One token per letter; of the first reply some are num_prefix."""
     turns = [replace(turn(len(text)), message=Message("assistant", text)) for text in replies]
     first = turns[0]
     turns[0] = replace(
         first,
-        prompt=np.concatenate([first.prompt, first.tokens[:given]]),
-        tokens=first.tokens[given:],
-        logprobs=first.logprobs[given:],
-        versions=first.versions[given:],
-        given=given,
+        prompt=np.concatenate([first.prompt, first.tokens[:num_prefix]]),
+        tokens=first.tokens[num_prefix:],
+        logprobs=first.logprobs[num_prefix:],
+        versions=first.versions[num_prefix:],
+        num_prefix=num_prefix,
     )
     return Trajectory("a", TASK, tuple(turns), Outcome.FINISHED)
 
@@ -78,9 +78,9 @@ def _again(attempt: Trajectory) -> Sequence[object]:
 
 def test_weights_later_turns_and_given_beginnings() -> None:
     mark = Paid(0.0, (Span(0, 0, 2, 1.0), Span(1, 1, 2, 3.0)))
-    attempt = scored(attempt_of("abc", "xy", given=2), Says(mark, weight=2.0), Says(Paid(1.0)))
+    attempt = scored(attempt_of("abc", "xy", num_prefix=2), Says(mark, weight=2.0), Says(Paid(1.0)))
     assert attempt.reward == 2.0 * 4.0 + 1.0
-    # the given letters were paid 2 and nobody wrote them: that stands at the end, like all that has no token
+    # the num_prefix letters were paid 2 and nobody wrote them: that stands at the end, like all that has no token
     assert token_payments(attempt).tolist() == [0.0, 0.0, 2.0 * 3.0 + 2.0 + 1.0]
 
 

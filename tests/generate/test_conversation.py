@@ -13,7 +13,7 @@ from strop.backends import Completion
 from strop.generate.agents.chat import Chat
 from strop.generate.limits import Limits, Paused
 from strop.generate.rollout import play
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.types import IntArray, Message, Outcome, Sampling, Start, Trajectory
 from tests.generate.talking import TASK, Recording, ids, policy_of, run, save_folder
 from tests.generate.test_rollout import Echo
@@ -31,7 +31,7 @@ def test_words_put_into_its_mouth_are_read_and_not_written(tmp_path: Path) -> No
     message = run(dialogue.reply())
     (turn,) = dialogue.turns
     assert message.content == turn.message.content == "so: 4"
-    assert turn.tokens.tolist() == ids("4|") and turn.given == 4 and turn.begun.tolist() == ids("so: ")
+    assert turn.tokens.tolist() == ids("4|") and turn.num_prefix == 4 and turn.prefix.tolist() == ids("so: ")
     assert turn.whole.tolist() == ids("so: 4|")
     assert engine.prompts[0].tolist() == turn.prompt.tolist(), "the engine read what the record says"
 
@@ -44,7 +44,7 @@ def test_words_behind_written_tokens_are_said_by_nobody(tmp_path: Path) -> None:
     assert run(onward.reply(Sampling(max_tokens=9))).content == "12345"
     (turn,) = onward.turns
     assert turn.versions.tolist() == [1, 1, -1, -1, 2, 2] and turn.logprobs.tolist() == [-0.5, -0.5, 0, 0, -0.5, -0.5]
-    assert turn.given == 0
+    assert turn.num_prefix == 0
 
 
 def test_a_second_reply_that_begins_with_given_words_follows_what_the_world_said(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_branch_is_given_what_it_shares_with_its_parent(tmp_path: Path) -> Non
     policy = policy_of(save_folder(tmp_path), engine := Recording(["2|", "333|", "4|", "5|", "4|"]))
     parent: Trajectory = run(play(Chat(), Echo(), policy.dialogue(TASK, START)))
     assert [len(turn.tokens) for turn in parent.turns] == [2, 4, 2]
-    shared = given(cut(parent.turns, 4))  # inside the second reply
+    shared = as_prefix(cut(parent.turns, 4))  # inside the second reply
     branch = run(play(Chat(), world := Echo(), policy.dialogue(TASK, Start("b", 8, shared, parent="a"))))
     assert branch.parent == "a" and [turn.message.content for turn in branch.turns] == ["2", "335", "4"]
     assert world.calls == ["environment", "reset", "step 2", "step 335", "step 4", "close"]
@@ -171,8 +171,8 @@ def test_a_beginning_ends_where_it_is_cut() -> None:
     assert cut(turns, 0) == () and cut(turns, 6)[1] is turns[1]
     assert [len(turn.tokens) for turn in cut(turns, 3)] == [3], "a whole reply is no unfinished one"
     assert [len(turn.tokens) for turn in cut(turns, 4)] == [3, 1] and cut(turns, 4)[1].message.content == ""
-    again = given(cut(turns, 5))
-    assert [turn.given for turn in again] == [3, 2] and all(len(turn.tokens) == 0 for turn in again)
+    again = as_prefix(cut(turns, 5))
+    assert [turn.num_prefix for turn in again] == [3, 2] and all(len(turn.tokens) == 0 for turn in again)
 
 
 async def _turns(*replies: str) -> tuple[object, ...]:
@@ -238,7 +238,7 @@ def test_what_the_engine_noted_stays_with_its_tokens(tmp_path: Path) -> None:
     run(first.reply())
     size = len(first.turns[0].prompt)
     assert first.turns[0].aux["entropy"].tolist() == [0.0] * size + [1.0, 2.0]
-    onward = policy.dialogue(TASK, replace(START, turns=given(first.turns)))
+    onward = policy.dialogue(TASK, replace(START, turns=as_prefix(first.turns)))
     run(onward.reply(Sampling(max_tokens=9)))
     assert onward.turns[0].aux["entropy"].tolist() == [0.0] * size + [1.0, 2.0, 1.0, 2.0]
     told = policy.retold(onward.turns, [Message("user", "?")], TASK)

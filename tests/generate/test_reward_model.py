@@ -51,7 +51,7 @@ def plain_score(folder: Path, question: str, reply: str) -> float:
 
 def test_verdicts_are_recited_one_token_each(made: Path) -> None:
     ledger = Ledger(RunFolder(made).ledger, read_only=True)
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         assert [attempt.reward for attempt in group.trajectories] == [1.0, 0.0]
         for attempt, word in zip(group.trajectories, "+-", strict=True):
             (said,) = attempt.turns
@@ -68,7 +68,7 @@ def test_the_judge_reads_what_the_trainer_computed(made: Path) -> None:
     ledger = Ledger(RunFolder(made).ledger, read_only=True)
     judge = RewardModel(str(made.parent / "model"))
     margins = []
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         asked = asked_of(group.task)
         better, worse = judge.scores([(asked, reply) for reply in replies_of(group.task)])
         margins.append(better - worse)
@@ -112,7 +112,7 @@ def test_a_run_is_rewarded_with_scores_and_remembers_whose(made: Path, tmp_path:
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
     judge = RewardModel(str(folder))
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         for attempt in group.trajectories:
             assert [attempt.reward] == pytest.approx(judge.scores([(group.task.messages, attempt.reply)]), abs=1e-5)
     ledger.close()

@@ -39,7 +39,7 @@ class Paid(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.credit(attempt.reward)
+            attempt.set_advantage(attempt.reward)
 
 
 def logits() -> Tensor:
@@ -122,7 +122,7 @@ def test_the_expected_gradient_over_all_trees_is_that_of_the_states(tmp_path: Pa
         mass += likely
         for each in group.trajectories:
             assert each.advantages is not None
-            first = each.turns[0].given
+            first = each.turns[0].num_prefix
             for place, value in enumerate(each.advantages.tolist(), first):
                 assert each.turns[0].whole[place] == ids(each.reply)[place]
                 total = total + likely * value * table[STATES.index(each.reply[:place]), "ab".index(each.reply[place])]

@@ -56,6 +56,6 @@ def test_every_token_is_sampled_once_and_branches_begin_as_their_parents(
     made, rows = grown(run, tmp_path)
     branches = [attempt for attempt in made if attempt.origin is Origin.BRANCHED]
     assert {attempt.task.source for attempt in branches} == {world.name for world in run.worlds}
-    assert any(turn.given for attempt in branches for turn in attempt.turns)
+    assert any(turn.num_prefix for attempt in branches for turn in attempt.turns)
     assert any(row["grad_norm"] > 0 for row in rows)
     assert name in SIZES or any(len(attempt.turns) > 1 for attempt in branches), "what is nearly greedy never ends here"

@@ -67,7 +67,7 @@ def beginning(attempt: Trajectory) -> IntArray:
     """What its replies were given before the first token that it wrote."""
     pieces = [np.zeros(0, np.int64)]
     for turn in attempt.turns:
-        pieces.append(turn.begun)
+        pieces.append(turn.prefix)
         if len(turn.tokens):
             break
     return np.concatenate(pieces)

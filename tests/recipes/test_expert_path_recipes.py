@@ -19,7 +19,7 @@ from strop.generate.agents.chat import Chat
 from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.agents.single_action import OneAction, paid
 from strop.generate.group_rollouts import GroupPlayer
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.recipes.agent.mobile_r1 import ActionsFirst, StepFormat
 from strop.recipes.agent.stepagent import BesideExpert, Discriminated, ExpertSteps, OneDemonstration, stepagent
 from strop.recipes.agent.ui_s1 import Patched, StepAndEpisode, step_returns, step_reward
@@ -88,7 +88,7 @@ def test_one_action_is_asked_where_the_turns_before_lead(tmp_path: Path) -> None
     for reply, earned in ((BLUE, 2.0), (GOLD, 1.0), ("7", 0.0)):
         play, engine = player(tmp_path, [reply], OneAction())
         shown = asyncio.run(play(play.another(), Demonstrate()))
-        start = play.another(turns=given(shown.turns[:1]), origin=Origin.BRANCHED)
+        start = play.another(turns=as_prefix(shown.turns[:1]), origin=Origin.BRANCHED)
         found = asyncio.run(play(start))
         assert found.turn_rewards == (0.0, earned) and len(engine.prompts) == 1
         assert [len(turn.tokens) for turn in found.turns] == [0, len(reply) + 1]
@@ -122,7 +122,7 @@ def test_stages(tmp_path: Path) -> None:
 
 def test_the_share_of_well_formed_replies(tmp_path: Path) -> None:
     found = played(tmp_path, [RED, RED + BLUE, "7"], Chat())
-    begun = Trajectory("1", STORE, (*given(found.turns[:1]), *found.turns[1:]), Outcome.FINISHED)
+    begun = Trajectory("1", STORE, (*as_prefix(found.turns[:1]), *found.turns[1:]), Outcome.FINISHED)
     empty = Trajectory("2", STORE, (), Outcome.FAILED)
     assert StepFormat()(Group(0, STORE, [found, begun, empty])) == pytest.approx([2 / 3, 1 / 2, 0.0])
 

@@ -172,7 +172,7 @@ def test_several_turns_fill_several_canvases(tmp_path: Path) -> None:
 
     asyncio.run(said())
     attempt = Trajectory("a", task, talk.turns, Outcome.FINISHED)
-    attempt.credit(1.0)
+    attempt.set_advantage(1.0)
     trainer = TorchTrainer(view=InOrder(1))
     trainer.open(model, 0)
     (batch,) = pack([Group(0, task, [attempt])], TokenMean(), 0, 4096)

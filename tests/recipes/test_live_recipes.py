@@ -516,8 +516,8 @@ def test_the_best_attempts_are_cloned_beside_other_credit() -> None:
     AlsoBest(Constant())([alone])
     assert AlsoBest(Constant()).learn([alone]) == {"cloned_share": 1.0, "stepwise_share": 1.0}
     assert AlsoBest(Constant()).learn([]) == {"cloned_share": 0.0, "stepwise_share": 0.0}
-    group.trajectories[1].credit(2.0)
-    group.trajectories[0].credit(0.0)
+    group.trajectories[1].set_advantage(2.0)
+    group.trajectories[0].set_advantage(0.0)
     assert AlsoBest(Constant(), weight=2.0).learn([group])["stepwise_share"] == 0.5
     group = make_group([0.2, 0.1])
     AlsoBest(Constant(), share=0.1)([group])

@@ -43,7 +43,7 @@ def test_what_is_replayed_is_trained_once_a_step_and_again_after_a_crash(
     assert ledger.violations() == []
     assert ledger._rows("SELECT step FROM trainings GROUP BY step, attempt HAVING COUNT(*) > 1") == []
     for step in ledger.trained_steps():
-        groups = ledger.draw(step)
+        groups = ledger.trained_groups(step)
         assert all(group.version == step - 1 for group in groups if group.times_trained == 1), "no new one waited"
     sampled = sum(attempt.num_sampled for group in ledger.history() for attempt in group.trajectories)
     rows, digest = read_rows(folder.metrics), ledger.digest()

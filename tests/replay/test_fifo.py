@@ -22,19 +22,19 @@ def filled(*order: int) -> Fifo:
 
 def test_waits_until_there_are_enough() -> None:
     buffer = filled(2)
-    assert buffer.draw(2, step=0) is None
+    assert buffer.sample(2, step=0) is None
     assert len(buffer) == 1
     buffer.add(make_group([1.0], number=5))
-    assert numbers(buffer.draw(2, step=0)) == [2, 5]
+    assert numbers(buffer.sample(2, step=0)) == [2, 5]
 
 
 def test_draws_in_the_order_of_admission_each_once() -> None:
     buffer = filled(4, 0, 3, 1)
-    first = buffer.draw(2, step=0)
+    first = buffer.sample(2, step=0)
     assert numbers(first) == [0, 1]
     assert first is not None and [group.times_trained for group in first] == [1, 1]
-    assert numbers(buffer.draw(2, step=1)) == [3, 4]
-    assert buffer.draw(1, step=2) is None
+    assert numbers(buffer.sample(2, step=1)) == [3, 4]
+    assert buffer.sample(1, step=2) is None
 
 
 def test_the_same_group_cannot_enter_twice() -> None:
@@ -48,4 +48,4 @@ def test_puts_itself_back() -> None:
     buffer = Fifo()
     buffer.restore(state, lambda number: make_group([1.0], number=number))
     assert buffer.state() == state and len(buffer) == 2
-    assert numbers(buffer.draw(2, step=0)) == [2, 7]
+    assert numbers(buffer.sample(2, step=0)) == [2, 7]

@@ -49,15 +49,15 @@ def test_demonstrations_come_once_there_are_enough_and_the_newest_first() -> Non
     buffer = Interleaved(Fifo(), 3)
     for number in range(2):
         buffer.add(shown(number))
-    assert len(buffer) == 2 and names(buffer.draw(3, 0)) is None
-    assert names(buffer.draw(2, 0)) == own(0, 1), "two wait, and three make a step"
+    assert len(buffer) == 2 and names(buffer.sample(3, 0)) is None
+    assert names(buffer.sample(2, 0)) == own(0, 1), "two wait, and three make a step"
     assert buffer.learn([]) == {"demonstrations": 0.0, "demonstrations_waiting": 2.0} and len(buffer) == 0
     for number, is_shown in ((2, False), (3, True), (4, True)):
         buffer.add(shown(number, is_shown))
-    assert names(buffer.draw(1, 1)) == own(2)
-    assert names(buffer.draw(2, 2)) == [*own(3, 4), ["4-2"], ["3-2"], ["1-2"]], "the oldest waits on"
+    assert names(buffer.sample(1, 1)) == own(2)
+    assert names(buffer.sample(2, 2)) == [*own(3, 4), ["4-2"], ["3-2"], ["1-2"]], "the oldest waits on"
     buffer.add(shown(5, is_shown=False))
-    drawn = buffer.draw(1, 3)
+    drawn = buffer.sample(1, 3)
     assert names(drawn) == own(5) and buffer.learn(drawn or [])["demonstrations_waiting"] == 1.0
 
 
@@ -65,7 +65,7 @@ def test_one_waits_at_least_until_its_group_is_drawn() -> None:
     buffer = Interleaved(Fifo(), 1)
     buffer.add(shown(0))
     buffer.add(shown(1))
-    drawn = buffer.draw(1, 0)
+    drawn = buffer.sample(1, 0)
     assert names(drawn) == [*own(0), ["0-2"]] and buffer.learn(drawn or [])["demonstrations"] == 1.0
 
 
@@ -73,7 +73,7 @@ def test_what_failed_is_shown_to_nobody() -> None:
     buffer, group = Interleaved(Fifo(), 1), make_group([0.0, 0.0, 0.0], failed=[2])
     group.trajectories[2].origin = Origin.TEACHER
     buffer.add(group)
-    assert names(buffer.draw(1, 0)) == own(0)
+    assert names(buffer.sample(1, 0)) == own(0)
 
 
 def test_it_is_put_back_where_it_was() -> None:
@@ -81,13 +81,13 @@ def test_it_is_put_back_where_it_was() -> None:
     buffer = Interleaved(Fifo(), 3)
     for number in range(3):
         buffer.add(groups[number])
-    buffer.draw(2, 0)
+    buffer.sample(2, 0)
     again = Interleaved(Fifo(), 3)
     again.inner.restore(buffer.inner.state(), shown)  # as a checkpoint does, part by part
     again.restore(buffer.state(), shown)
     for each in (buffer, again):
         each.add(shown(3))
-    assert names(again.draw(2, 1)) == names(buffer.draw(2, 1)) == [*own(2, 3), ["3-2"], ["2-2"], ["1-2"]]
+    assert names(again.sample(2, 1)) == names(buffer.sample(2, 1)) == [*own(2, 3), ["3-2"], ["2-2"], ["1-2"]]
     assert again.state() == buffer.state() == {"shown": [0]}
     with pytest.raises(ConfigurationError, match="size >= 1, got 0"):
         Interleaved(Fifo(), 0)
@@ -161,7 +161,7 @@ def test_in_a_run_hard_tasks_are_shown_and_easy_ones_are_not(tmp_path: Path) -> 
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        draws = [flow.ledger.draw(step) for step in (1, 2, 3, 4)]
+        draws = [flow.ledger.trained_groups(step) for step in (1, 2, 3, 4)]
         sampled = flow.ledger._rows("SELECT SUM(tokens) FROM attempts WHERE origin='policy'")[0][0]
     assert recorder.rows[-1]["tokens_generated"] == sampled
     taught = [[group for group in draw if group.trajectories[0].origin is Origin.TEACHER] for draw in draws]

@@ -17,7 +17,7 @@ def filled(buffer: MostlyRecent, numbers: range) -> MostlyRecent:
 
 
 def numbers(buffer: MostlyRecent, count: int, step: int) -> list[int] | None:
-    drawn = buffer.draw(count, step)
+    drawn = buffer.sample(count, step)
     return None if drawn is None else [group.number for group in drawn]
 
 
@@ -34,7 +34,7 @@ def test_the_share_of_old_groups_is_the_one_asked_for() -> None:
     buffer, old, steps = MostlyRecent(recent=0.75), 0, 400
     for step in range(steps):
         filled(buffer, range(step * 8, step * 8 + 8))
-        drawn = buffer.draw(8, step)
+        drawn = buffer.sample(8, step)
         assert drawn is not None and len({group.number for group in drawn}) == len(drawn)
         assert [group.number for group in drawn[:8]] == list(range(step * 8, step * 8 + 8))  # no new one waits
         old += len(drawn) - 8
@@ -45,7 +45,7 @@ def test_none_again_before_all_others_were() -> None:
     buffer = filled(MostlyRecent(recent=0.4), range(40))
     assert numbers(buffer, 6, 0) == [0, 1, 2, 3, 4, 5]  # nothing is old yet
     for step in range(1, 35):
-        buffer.draw(1, step)
+        buffer.sample(1, step)
         begun = [group.times_trained for number, group in sorted(buffer._held.old.items()) if number < 6]
         assert max(begun) - min(begun) <= 1
     assert min(begun) > 1
@@ -53,14 +53,14 @@ def test_none_again_before_all_others_were() -> None:
 
 def test_the_oldest_beyond_the_capacity_are_forgotten() -> None:
     buffer = filled(MostlyRecent(recent=1.0, capacity=3), range(8))
-    buffer.draw(8, 0)
+    buffer.sample(8, 0)
     assert sorted(buffer._held.old) == [5, 6, 7]
 
 
 def test_it_resumes_to_the_same_draws() -> None:
     buffer = filled(MostlyRecent(recent=0.5), range(12))
-    buffer.draw(6, 0)
-    buffer.draw(4, 1)
+    buffer.sample(6, 0)
+    buffer.sample(4, 1)
     other = MostlyRecent(recent=0.5)
     other.restore(buffer.state(), lambda number: make_group([1.0, 0.0], number=number))
     assert sorted(other._held.old) == sorted(buffer._held.old) and sorted(other._held.new) == sorted(buffer._held.new)
@@ -81,7 +81,7 @@ def test_answers_of_old_groups_are_drawn_by_a_softmax_over_rewards() -> None:
         buffer = MostlyRecent(recent=0.3, seed=seed, answers=2, sharpness=sharpness)
         for number in range(2):
             buffer.add(make_group(rewards, number=number))
-            drawn = buffer.draw(1, number)
+            drawn = buffer.sample(1, number)
         assert drawn is not None and len(drawn[0].trajectories) == 3  # the new one is whole
         seen.update(tuple(rewards.index(t.reward) for t in group.trajectories) for group in drawn[1:])
     weights = np.exp(sharpness * np.array(rewards))

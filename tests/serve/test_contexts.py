@@ -15,7 +15,7 @@ import pytest
 
 from strop.backends import Completion, Engine, Stop
 from strop.generate.policy import Policy
-from strop.generate.serve.ask_requests import Reply, Said
+from strop.generate.serve.ask_requests import ServedCompletion, Said
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
@@ -195,7 +195,7 @@ def test_what_differs_from_what_was_said_opens_a_context() -> None:
     histories, talk = Histories(), cast(Any, object())
     heard = (Message("user", "a"), Message("user", "b"))
     call = ToolCall("set", '{"key": 1}')
-    histories.add(Place(None, heard), (), talk, 0, Reply("xn1", "so", calls=(call,)))
+    histories.add(Place(None, heard), (), talk, 0, ServedCompletion("xn1", "so", calls=(call,)))
 
     def found(*before: tuple[str, str], arguments: str = '{ "key": 1 }') -> bool:
         replied = Said(Message("assistant", "so", (ToolCall("set", arguments),)))
@@ -238,10 +238,10 @@ async def _session(policy: Policy, engine: Talkative, stream: random.Random, cli
     assert sorted(written) == list(range(1, len(engine.prompts) + 1)), "every sampled token is in one turn"
 
 
-def _kept(client: Any, reply: Reply, ask: Any, history: list[Any], read: list[int], talk: Any) -> list[Known]:
+def _kept(client: Any, reply: ServedCompletion, ask: Any, history: list[Any], read: list[int], talk: Any) -> list[Known]:
     (turn,) = [each for each in talk.turns if len(each.versions) and _is(each, reply)]
     return [Known(history, client.dialect.answer(reply, ask), [*read, *turn.tokens.tolist()])]
 
 
-def _is(turn: Any, reply: Reply) -> bool:
+def _is(turn: Any, reply: ServedCompletion) -> bool:
     return int(turn.versions[0]) == int(reply.name.rpartition("n")[2])

@@ -183,7 +183,7 @@ def test_the_pull_of_each_attempt_is_that_of_its_summed_score(folder: Path) -> N
     norms = batches[0].score_norms
     assert norms is not None and norms.shape == (4,)
     for index, attempt in enumerate(t for group in random_groups(2, 2) for t in group.trajectories):
-        attempt.credit(-1.0)
+        attempt.set_advantage(-1.0)
         alone = pack([Group(0, attempt.task, [attempt])], TokenMean(), 0, 10_000)
         alone[0].share = torch.ones_like(alone[0].share)
         fresh = opened(folder, clip_norm=None)

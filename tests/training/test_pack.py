@@ -85,7 +85,7 @@ def test_missing_or_misshapen_credit_is_an_error_with_numbers() -> None:
     bad.advantages = np.ones(3, dtype=np.float32)
     with pytest.raises(ConfigurationError, match="wrote 2 tokens and has 3 advantages"):
         pack([group], TokenMean(), 0, 100)
-    bad.credit(1.0)
+    bad.set_advantage(1.0)
     good.returns = np.ones(1, dtype=np.float32)
     with pytest.raises(ConfigurationError, match="has 0 returns"):
         pack([group], TokenMean(), 0, 100)

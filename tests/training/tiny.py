@@ -68,7 +68,7 @@ def make_turn(
 def make_attempt(id: str, turns: Sequence[Turn], task: str = "task", advantage: float | None = 1.0) -> Trajectory:
     attempt = Trajectory(id, Task((Message("user", task),), "", "test", id=task), tuple(turns), Outcome.FINISHED)
     if advantage is not None:
-        attempt.credit(advantage)
+        attempt.set_advantage(advantage)
     return attempt
 
 

@@ -49,7 +49,7 @@ class BoundedLag(Pace):
             self._is_filling = True
         return has_room and (self._is_filling or self.lag > 0)
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         count = standing.groups_per_step
         left = standing.left_by(count)
         trained_at = (standing.step + 1 + place // count for place in range(len(left)))

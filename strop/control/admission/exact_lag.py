@@ -31,7 +31,7 @@ class ExactLag(Pace):
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         return running + waiting < self._depth(step) * groups_per_step
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         is_full = len(standing.waiting) >= self._depth(standing.step) * standing.groups_per_step
         return standing.groups_per_step if is_full and not standing.running else 0
 

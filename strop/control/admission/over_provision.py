@@ -33,7 +33,7 @@ class OverProvision(Pace):
     def may_start(self, running: int, waiting: int, step: int, groups_per_step: int, tokens: int = 0) -> bool:
         return running + waiting < min(math.ceil(self.surplus * groups_per_step), (self.lag + 1) * groups_per_step)
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         count = standing.groups_per_step
         left = standing.left_by(count)
         # left ones are trained in order, `count` a step: a step waits before that would make one too old

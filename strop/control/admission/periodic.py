@@ -47,7 +47,7 @@ class Periodic(Pace):
             self._is_filling = True
         return has_room and self._is_filling
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         left = self._depth(standing.step) - standing.step % self.period  # draws of this round still to come
         is_full = len(standing.waiting) >= left * standing.groups_per_step
         return standing.groups_per_step if is_full and not standing.running else 0

@@ -44,6 +44,6 @@ class TokenBudget(Pace):
             self._is_filling = True
         return has_room and (self._is_filling or self.lag > 0)
 
-    def draws(self, standing: Standing) -> int:
+    def batch_size(self, standing: Standing) -> int:
         is_young = all(standing.step + 1 - version <= self.lag for version in standing.running)
         return len(standing.waiting) if is_young and standing.tokens >= self.tokens else 0

@@ -43,14 +43,14 @@ class Preferred(Reward):
 
     async def __call__(self, group: Group) -> list[float]:
         told = self.inner(group)
-        marks = await told if inspect.isawaitable(told) else told
-        scores = [self._score(mark, attempt) for mark, attempt in zip(marks, group.trajectories, strict=True)]
+        raw = await told if inspect.isawaitable(told) else told
+        scores = [self._priced(value, attempt) for value, attempt in zip(raw, group.trajectories, strict=True)]
         is_reference = [attempt.origin is Origin.TEACHER for attempt in group.trajectories]
         known = [score for score, is_one in zip(scores, is_reference, strict=True) if is_one and not math.isnan(score)]
         return [self._preferred(score, known) for score in scores]
 
-    def _score(self, mark: float | Paid, attempt: Trajectory) -> float:
-        whole = mark.end + sum(span.value for span in mark.spans) if isinstance(mark, Paid) else mark
+    def _priced(self, value: float | Paid, attempt: Trajectory) -> float:
+        whole = value.end + sum(span.value for span in value.spans) if isinstance(value, Paid) else value
         return whole - self.price * max(attempt.num_tokens - self.free, 0)
 
     def _preferred(self, score: float, references: Sequence[float]) -> float:

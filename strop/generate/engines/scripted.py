@@ -41,7 +41,7 @@ class Scripted(Engine):
 
     async def sample(self, prompt: IntArray, sampling: Sampling, key: int) -> Completion:
         """The scripted reply with an end token, cut at the token limit or after a stop string."""
-        begun = self._tokenizer.decode(prompt[len(prompt) - sampling.begun :].tolist())
+        begun = self._tokenizer.decode(prompt[len(prompt) - sampling.num_prefix :].tolist())
         planned, stop = self._plan(self._reply(self._tokenizer.decode(prompt.tolist()), key), sampling, begun)
         versions = await self._pass_time(len(planned), key)
         if len(versions) < len(planned):

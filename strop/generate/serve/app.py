@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from strop.errors import StropError
 from strop.generate.rollout import WorldFailed
-from strop.generate.serve.ask_requests import Ask, Refusal, Reply
+from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.dialect import Dialect, Written
 from strop.generate.serve.dialects.messages import Messages
@@ -190,7 +190,7 @@ async def _streamed(
     dialect: Dialect,
     talk: Visit,
     asked: tuple[Ask, dict[str, Any], bytes],
-    known: asyncio.Future[Reply] | None,
+    known: asyncio.Future[ServedCompletion] | None,
 ) -> AsyncIterator[bytes]:
     """Events as tokens come; what is wrong from here on is an event, too."""
     ask, body, raw = asked

@@ -46,7 +46,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ServedCompletion:
     """What the policy wrote, taken apart."""
 
     name: str  # of the turn; part of every id that a client is given

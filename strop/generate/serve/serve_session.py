@@ -12,7 +12,7 @@ import numpy as np
 from strop.backends import Stop
 from strop.errors import EpisodeError
 from strop.generate.conversation import Talk
-from strop.generate.serve.ask_requests import Ask, Refusal, Reply
+from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion
 from strop.generate.serve.turn_tree import Histories, Place
 from strop.generate.tool_call_format import CallFormat, Parts
 from strop.types import IntArray, Message, Observation, Sampling, Tool
@@ -48,17 +48,17 @@ class Visit:
     step: Callable[[Message], Awaitable[Observation]] | None = field(default=None, init=False)  # what the world answers
     _histories: Histories = field(default_factory=Histories, init=False)
     _ends: dict[int, tuple[Talk, int]] = field(default_factory=dict, init=False)  # talks, and replies asked of each
-    _answers: dict[str, asyncio.Future[Reply]] = field(default_factory=dict, init=False)  # by request
+    _answers: dict[str, asyncio.Future[ServedCompletion]] = field(default_factory=dict, init=False)  # by request
     _running: set[Talk] = field(default_factory=set, init=False)
     _steps: set[asyncio.Future[Observation]] = field(default_factory=set, init=False)  # that are not answered yet
 
-    def known(self, body: bytes) -> asyncio.Future[Reply] | None:
+    def known(self, body: bytes) -> asyncio.Future[ServedCompletion] | None:
         """What was written for the same request, or is being written: the answer to one that is sent again."""
         found = self._answers.get(_digest(body))
         self.served.retried += found is not None
         return found
 
-    def begun(self, body: bytes, ask: Ask, name: str, tell: Tell | None = None) -> asyncio.Future[Reply]:
+    def begun(self, body: bytes, ask: Ask, name: str, tell: Tell | None = None) -> asyncio.Future[ServedCompletion]:
         """The answer to a request, which is written to its end even if the client goes away."""
         digest = _digest(body)
         answer = self._answers[digest] = asyncio.ensure_future(self.answer(ask, name, tell))
@@ -70,7 +70,7 @@ class Visit:
         self.served.turns += 1
         return f"{_digest(self.main.start.id.encode())[:12]}n{self.served.turns}"
 
-    async def answer(self, ask: Ask, name: str, tell: Tell | None = None) -> Reply:
+    async def answer(self, ask: Ask, name: str, tell: Tell | None = None) -> ServedCompletion:
         """Let the policy write the next turn of the context that the request goes on from."""
         if self.is_sealed:
             raise Refusal(409, "this attempt has ended: nothing more can be asked in it")
@@ -190,15 +190,15 @@ class Visit:
             return Parts(text=self.main.policy.template.text(tokens))
         return self.format.read(tokens, tools)
 
-    def _reply(self, talk: Talk, name: str, ask: Ask) -> Reply:
+    def _reply(self, talk: Talk, name: str, ask: Ask) -> ServedCompletion:
         turn = talk.last
         parts = self._parts(turn.whole, ask.tools)
         text, is_ill = parts.text + parts.unclosed, parts.is_ill_formed or bool(parts.unclosed)
         for ending in turn.sampling.stop if talk.stop is Stop.STOP else ():
             text = text.removesuffix(ending)  # clients do not want to see what ended it; the tokens keep it
-        return Reply(name, text, parts.thought, parts.calls, talk.stop, is_ill, talk.num_read, len(turn.tokens))
+        return ServedCompletion(name, text, parts.thought, parts.calls, talk.stop, is_ill, talk.num_read, len(turn.tokens))
 
-    def _forget(self, name: str, done: asyncio.Future[Reply]) -> None:
+    def _forget(self, name: str, done: asyncio.Future[ServedCompletion]) -> None:
         """A request that failed may be tried again."""
         if done.cancelled() or done.exception() is not None:
             self._answers.pop(name, None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from strop.generate.conversation import Talk
-from strop.generate.serve.ask_requests import Reply, Said, names_in
+from strop.generate.serve.ask_requests import ServedCompletion, Said, names_in
 from strop.types import Message, Tool, ToolCall
 
 Plain: TypeAlias = tuple[Any, ...]
@@ -73,7 +73,7 @@ class Histories:
         found = self._walk(root, [(each, plain(each.message)) for each in said]) if root else None
         return found or Place(None, tuple(each.message for each in said))
 
-    def add(self, place: Place, tools: Sequence[Tool], talk: Talk, number: int, reply: Reply) -> None:
+    def add(self, place: Place, tools: Sequence[Tool], talk: Talk, number: int, reply: ServedCompletion) -> None:
         """A reply was given there."""
         message = Message("assistant", reply.text, reply.calls)
         node = Answered(talk, number, reply.name, plain(message))

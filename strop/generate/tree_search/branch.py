@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.types import Origin, Start, Trajectory
 
 SHARED = "shared"  # the fact of which share of a branch's tokens is its root's
@@ -13,11 +13,11 @@ SHARED = "shared"  # the fact of which share of a branch's tokens is its root's
 
 def branch_of(root: Trajectory, at: int, start: Start) -> Start:
     """This start, given the first `at` written tokens of the root."""
-    return replace(start, turns=given(cut(root.turns, at)), origin=Origin.BRANCHED, parent=root.id)
+    return replace(start, turns=as_prefix(cut(root.turns, at)), origin=Origin.BRANCHED, parent=root.id)
 
 
 async def branched(start: Start, play: Player) -> Trajectory:
     """A branch, played to its end."""
     branch = await play(start)
-    shared = sum(turn.given for turn in start.turns)
+    shared = sum(turn.num_prefix for turn in start.turns)
     return replace(branch, facts=branch.facts | {SHARED: shared / max(shared + branch.num_tokens, 1)})

@@ -9,7 +9,7 @@ import numpy as np
 
 from strop.concurrency import together
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.types import Origin, Outcome, Start, Trajectory
 
 WORTH = "noted"  # the fact of what a search found a piece to be worth, which is its reward
@@ -141,7 +141,7 @@ def as_pairs(root: TreeNode, scale: Callable[[TreeNode, TreeNode], float]) -> li
 
 async def grow(node: TreeNode, starts: Sequence[Start], pause: int, play: Player) -> list[TreeNode]:
     """Go on from a node once for each start, for `pause` tokens (0: to the end); they are its children then."""
-    begun = () if node.piece is None else given(node.piece.turns)
+    begun = () if node.piece is None else as_prefix(node.piece.turns)
     parent = "" if node.piece is None else node.piece.id
     # selected by what came of them, none is a plain attempt of the policy
     asked = [replace(each, turns=begun, parent=parent, origin=Origin.BRANCHED, pause=pause) for each in starts]

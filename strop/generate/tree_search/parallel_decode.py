@@ -8,7 +8,7 @@ import numpy as np
 
 from strop.generate.chat_template import Template
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, given, said
+from strop.generate.turn_ops import cut, as_prefix, said
 from strop.types import IntArray, Message, Origin, Outcome, Sampling, Start, Trajectory, Turn
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
@@ -35,7 +35,7 @@ class LivePath:
 
     @property
     def num_given(self) -> int:
-        return sum(turn.given for turn in self.turns)
+        return sum(turn.num_prefix for turn in self.turns)
 
     async def extend(self, size: int, play: Player, sampling: Sampling | None = None) -> None:
         """Go on until its replies have so many tokens; it may end before."""
@@ -69,14 +69,14 @@ class LivePath:
     @property
     def places(self) -> IntArray:
         """Where in the replies each written token stands: [N]."""
-        is_written = [np.arange(len(turn.whole)) >= turn.given for turn in self.turns]
+        is_written = [np.arange(len(turn.whole)) >= turn.num_prefix for turn in self.turns]
         return np.flatnonzero(np.concatenate([_NOTHING.astype(bool), *is_written]))
 
 
 def instead(turns: tuple[Turn, ...], at: int, token: int, template: Template) -> tuple[Turn, ...]:
     """The first `at` written tokens as given, and behind them, said by nobody, another one than stands there."""
-    *before, last = given(cut(turns, at + 1))
-    begun = replace(last, prompt=last.prompt[:-1], given=last.given - 1)
+    *before, last = as_prefix(cut(turns, at + 1))
+    begun = replace(last, prompt=last.prompt[:-1], num_prefix=last.num_prefix - 1)
     aux = {name: array if len(array) == 1 else array[:-1] for name, array in begun.aux.items()}
     turn = said(replace(begun, aux=aux), np.array([token]))
     return (*before, replace(turn, message=Message("assistant", template.text(turn.whole))))

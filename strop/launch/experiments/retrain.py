@@ -74,7 +74,7 @@ def _retrain(run: Run, ledger: Ledger, saved: dict[int, Path], told: Callable[[R
     learners = learners_of(run)
     for step in (0, *steps):
         if step:
-            learn(run, ledger.draw(step), step - 1, learners)
+            learn(run, ledger.trained_groups(step), step - 1, learners)
         weights = run.trainer.weights()
         whole = fingerprint(as_held(weights, [run.engine]))
         kept = _fingerprint_of(run, saved[step], set(weights)) if step in saved else ""

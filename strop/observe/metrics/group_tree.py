@@ -119,7 +119,7 @@ def _row(attempt: Trajectory, depth: int, fates: Mapping[str, str]) -> Made:
         depth,
         _ORIGINS[attempt.origin],
         attempt.family,
-        sum(turn.given for turn in attempt.turns),
+        sum(turn.num_prefix for turn in attempt.turns),
         attempt.num_tokens,
         attempt.num_sampled,
         tone_of(attempt),

@@ -32,7 +32,7 @@ class Laps:
     def _now(self) -> _Mark:
         return _Mark(self.clock.now(), self.clock.seconds)
 
-    def drawn(self) -> None:
+    def batch_ready(self) -> None:
         """The groups of a step are there."""
         self._drawn = self._now()
 

@@ -132,10 +132,10 @@ def conversations(samples: Sequence[tuple[str, Sequence[ReadAttempt]]], href: Ca
 def _spoken(line: Utterance, largest: float) -> Markup:
     """What was said; what the policy did not say is folded where it is long."""
     if line.tokens:
-        return Markup("<pre>{}{}</pre>").format(_given(line.given), _coloured(line.tokens, largest))
+        return Markup("<pre>{}{}</pre>").format(_given(line.prefix), _coloured(line.tokens, largest))
     text = _thinking(visible(line.text[:_MOST])) + _cut(len(line.text))
     if line.role == "assistant" or len(line.text) <= _FOLDED:
-        return Markup("<pre>{}{}</pre>").format(_given(line.given), text)
+        return Markup("<pre>{}{}</pre>").format(_given(line.prefix), text)
     beginning = visible(" ".join(line.text[:_FOLDED].split())[: _FOLDED // 3])
     return Markup('<details class="fold"><summary>{} … ({:,} characters)</summary><pre>{}</pre></details>').format(
         beginning, len(line.text), text

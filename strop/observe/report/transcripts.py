@@ -36,7 +36,7 @@ class Utterance:
 
     role: str
     text: str  # all of it
-    given: str = ""  # a beginning that was put before a reply: read, and not trained
+    prefix: str = ""  # a beginning that was put before a reply: read, and not trained
     tokens: tuple[Token, ...] = ()  # of what the policy wrote; none: they are too many, or their tokenizer is not there
 
 
@@ -99,7 +99,7 @@ def _heard(attempt: Trajectory, turn: Turn, number: int, reader: Reader) -> list
         return [_message(message) for message in attempt.task.messages]
     if turn.told:
         return [_message(message) for message in turn.told]
-    read = turn.prompt[: len(turn.prompt) - turn.given]
+    read = turn.prompt[: len(turn.prompt) - turn.num_prefix]
     return [_world_line(text)] if len(read) and (text := reader.text(read).strip()) else []
 
 
@@ -109,14 +109,14 @@ def _message(message: Message) -> Utterance:
 
 
 def _written(turn: Turn, credit: Sequence[float | None], ratios: Sequence[float | None], reader: Reader) -> Utterance:
-    given = reader.text(turn.begun) if turn.given else ""
+    prefix = reader.text(turn.prefix) if turn.num_prefix else ""
     if len(turn.tokens) > _LONGEST:
-        return Utterance("assistant", turn.message.content, given)
+        return Utterance("assistant", turn.message.content, prefix)
     tokens = [
         Token(text, int(turn.versions[at]), float(np.exp(turn.logprobs[at])), credit[at], ratios[at])
         for text, at in reader.pieces(turn.tokens)
     ]
-    return Utterance("assistant", turn.message.content, given, tuple(tokens))
+    return Utterance("assistant", turn.message.content, prefix, tuple(tokens))
 
 
 def _by_turn(attempt: Trajectory, found: FloatArray | None) -> list[list[float | None]]:

@@ -194,7 +194,7 @@ class HindsightHints(Strategy, Meets):
         first = max(place for place in range(number + 1) if place == 0 or attempt.turns[place].fresh)
         before = [piece for each in attempt.turns[first:number] for piece in (each.prompt, each.tokens)]
         prompt = with_hint(self._policy.template, turn.prompt, hint)
-        if prompt is None or turn.given:
+        if prompt is None or turn.num_prefix:
             return None
         whole = np.concatenate([*before, prompt])
         if len(whole) + len(turn.tokens) > self._policy.context:

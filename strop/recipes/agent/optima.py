@@ -164,7 +164,7 @@ class TopShare(Advantage):
         ranked = sorted(attempts, key=lambda attempt: -attempt.reward)
         count = max(int(self.share * len(attempts) + 1e-9), 1)
         for place, attempt in enumerate(ranked):
-            attempt.credit(float(place < count))
+            attempt.set_advantage(float(place < count))
 
 
 def optima(

@@ -81,7 +81,7 @@ class WidestSpread(Advantage):
         chosen = self._chosen(groups)
         self.inner([groups[place] for place in chosen])
         for attempt in (a for place, group in enumerate(groups) if place not in chosen for a in group.scored):
-            attempt.credit(0.0)
+            attempt.set_advantage(0.0)
             attempt.returns = attempt.values
 
     def _chosen(self, groups: Sequence[Group]) -> list[int]:

@@ -28,7 +28,7 @@ from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Environment, ValueModel
 from strop.run import Run
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.ridge_regression import Draw, Table, read_draws, write_draws
+from strop.training.arithmetic.ridge_regression import LabelledBatch, Table, read_batches, write_batches
 from strop.training.arithmetic.td_traces import KL_NOTES, kl_payments, traced, whitened
 from strop.training.arithmetic.turn_returns import on_written, turn_bounds
 from strop.training.losses.clip import Clip
@@ -161,7 +161,7 @@ class Contributions(ValueModel):
     teaches: ClassVar[bool] = True
 
     _slopes: Table | None = field(default=None, init=False, repr=False, compare=False)  # [H + 1]
-    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.ridge <= 0 or self.window < 1:
@@ -171,7 +171,7 @@ class Contributions(ValueModel):
 
     def open(self, model: Path, seed: int) -> None:
         self.critic.open(model, seed)
-        self._slopes, self._draws = None, []
+        self._slopes, self._batches = None, []
 
     def predict(self, groups: Sequence[Group]) -> None:
         self.critic.predict(groups)
@@ -187,14 +187,14 @@ class Contributions(ValueModel):
         foretold = np.array([float(attempt.notes.get("contributions", np.zeros(1)).sum()) for attempt in attempts])
         if attempts:
             sums = np.stack([_states(attempt).sum(0) for attempt in attempts])
-            self._draws = [*self._draws, (sums, rewards)][-self.window :]
+            self._batches = [*self._batches, (sums, rewards)][-self.window :]
             self._slopes = self._solved()
         own = {f"progress_{name}": figure for name, figure in calibration(foretold, rewards).items()}
         return {**metrics, **own}
 
     def _solved(self) -> Table:
         """min |sum of states . w - reward|^2 + ridge |w|^2; the constant per turn is not punished: [H + 1]."""
-        table, rewards = (np.concatenate(parts) for parts in zip(*self._draws, strict=True))
+        table, rewards = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
         punished = np.full(table.shape[1], self.ridge)
         punished[-1] = 1e-6  # or attempts that all have one length would leave it undetermined
         solved: Table = np.linalg.solve(table.T @ table + np.diag(punished), table.T @ rewards)
@@ -203,13 +203,13 @@ class Contributions(ValueModel):
     def save(self, folder: Path) -> None:
         if isinstance(self.critic, Stores):
             self.critic.save(folder)
-        write_draws(folder / _FILE, self._draws)
+        write_batches(folder / _FILE, self._batches)
 
     def resume(self, folder: Path) -> None:
         if isinstance(self.critic, Stores):
             self.critic.resume(folder)
-        self._draws = read_draws(folder / _FILE)
-        self._slopes = self._solved() if self._draws else None
+        self._batches = read_batches(folder / _FILE)
+        self._slopes = self._solved() if self._batches else None
 
 
 def _states(attempt: Trajectory) -> Table:

@@ -31,7 +31,7 @@ from strop.generate.agents.single_action import OneAction
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue, Player
 from strop.generate.tree_search.branch import branch_of
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Agent, Environment, Strategy
 from strop.run import Run
@@ -145,7 +145,7 @@ class ExpertSteps(Strategy):
         return [attempt for pair in pairs for attempt in pair]
 
     async def _pair(self, shown: Trajectory, at: int, start: Start, play: Player) -> tuple[Trajectory, Trajectory]:
-        told = replace(start, turns=given(shown.turns[:at]), parent=shown.id, family=f"{shown.id}@{at}")
+        told = replace(start, turns=as_prefix(shown.turns[:at]), parent=shown.id, family=f"{shown.id}@{at}")
         another = play.another()
         taught = replace(told, id=another.id, key=another.key, origin=Origin.TEACHER)
         expert = await play(taught, OneStep(shown.turns[at].message.content))
@@ -190,10 +190,10 @@ class Discriminated(Advantage):
         attempts = [attempt for group in groups for attempt in group.scored]
         own = [attempt for attempt in attempts if not is_expert(attempt)]
         for attempt in attempts:
-            attempt.credit(0.0)
+            attempt.set_advantage(0.0)
         paid = [np.array([-np.log1p(-self.told(attempt))]) for attempt in own]
         for attempt, (credit,) in zip(own, whitened(paid), strict=True):
-            attempt.credit(float(credit))
+            attempt.set_advantage(float(credit))
 
     def told(self, attempt: Trajectory) -> float:
         """D of an attempt's last step; 1/2 as long as nothing was learned."""

@@ -103,7 +103,7 @@ class ConfidentSuccesses(Replaying):
                 f"ConfidentSuccesses needs 0 <= low < high <= 1 and most >= 0, got {self.low}, {self.high}, {self.most}"
             )
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         held = self._held
         if len(held) < count:
             return None

@@ -101,7 +101,7 @@ class ReferenceMomentum(Advantage):
             rewards = rewards - rewards[:1]
             spread = rewards.std(ddof=1) if len(rewards) > 1 else 0.0
             for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.credit(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(attempt))
+                attempt.set_advantage(float((reward - rewards.mean()) / (spread + self.epsilon)) + self._ahead(attempt))
 
     def _ahead(self, attempt: Trajectory) -> float:
         expected = attempt.facts.get("reference", attempt.reward)

@@ -67,7 +67,7 @@ class Conditional(Advantage):
         for group in groups:
             attempts = sorted(group.scored, key=self._measure)  # stable: ties stay in order
             for attempt, credit in zip(attempts, self._credits(attempts), strict=True):
-                attempt.credit(float(credit))
+                attempt.set_advantage(float(credit))
         self._draws += 1
 
     def mix_at(self, step: int) -> float:

@@ -71,7 +71,7 @@ class DecoupledStandard(Advantage):
             raise ConfigurationError(f"DecoupledStandard weighs a reward {unknown[0]!r}: {nearest(unknown[0], names)}")
         sums = np.concatenate([self._sum(group, names) for group in groups] or [np.zeros(0)])
         for attempt, value in zip(attempts, _standard(sums, self.epsilon), strict=True):
-            attempt.credit(float(value))
+            attempt.set_advantage(float(value))
 
     def _sum(self, group: Group, names: Sequence[str]) -> NDArray[np.float64]:
         """[G]."""

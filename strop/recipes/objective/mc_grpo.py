@@ -86,7 +86,7 @@ class MedianCentred(Advantage):
             moved = sum(credit != 0 for credit in credits)
             factor = (len(credits) + 1) / moved if self.rescale and moved else 1.0
             for attempt, credit in zip(group.scored, credits, strict=True):
-                attempt.credit(factor * credit)
+                attempt.set_advantage(factor * credit)
 
     def _credit(self, attempt: Trajectory) -> float:
         if "median" not in attempt.facts:

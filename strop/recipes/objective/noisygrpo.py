@@ -77,7 +77,7 @@ class NoisePosterior(Advantage):
             observed, expected = self._standard(rewards), self._standard(1 - noise)
             posterior = observed + self.gain(rewards) * (expected - observed)
             for attempt, credit in zip(group.scored, self._standard(posterior), strict=True):
-                attempt.credit(float(credit))
+                attempt.set_advantage(float(credit))
 
     def gain(self, rewards: NDArray[np.float64]) -> float:
         """K of a group."""

@@ -61,7 +61,7 @@ class Signed(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             for attempt in group.scored:
-                attempt.credit(self._credit(attempt.reward))
+                attempt.set_advantage(self._credit(attempt.reward))
 
     def _credit(self, reward: float) -> float:
         if abs(reward - 1.0) <= ROUNDING:

@@ -59,7 +59,7 @@ class SequenceStandard(Advantage):
         centred -= centred.mean() if len(centred) else 0.0
         for attempt, value in zip(attempts, centred, strict=True):
             scaled = value / spread if spread > _FLAT else value
-            attempt.credit(float(np.clip(scaled, -self.limit, self.limit)))
+            attempt.set_advantage(float(np.clip(scaled, -self.limit, self.limit)))
 
 
 def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -46,7 +46,7 @@ class SharedSpread(Advantage):
         for group, own in zip(groups, rewards, strict=True):
             own = own - own[:1]  # equal rewards give exactly 0
             for attempt, reward in zip(group.scored, own, strict=True):
-                attempt.credit(float((reward - own.mean()) / (spread + self.epsilon)))
+                attempt.set_advantage(float((reward - own.mean()) / (spread + self.epsilon)))
 
 
 def tricks_or_traps(

@@ -95,7 +95,7 @@ class Reweighted(Advantage):
         for group in groups:
             for attempt in group.scored:
                 if attempt.origin is Origin.REPLAYED:
-                    attempt.credit(1.0)
+                    attempt.set_advantage(1.0)
                 assert attempt.advantages is not None
                 attempt.advantages = (weights[kind(group.task)] * attempt.advantages).astype(np.float32)
 

@@ -59,7 +59,7 @@ class Mixed(Replaying):
                 f"Mixed needs 0 <= old < 1, window >= 1 and until >= 0, got {self.old}, {self.window} and {self.until}"
             )
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         if len(self._held) < count:
             return None
         held = self._held

@@ -84,7 +84,7 @@ class OwnSuccesses(Replaying):
         if self.size < 1 or self.age < 1:
             raise ConfigurationError(f"OwnSuccesses needs size >= 1 and age >= 1, got {self.size} and {self.age}")
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         held = self._held
         if len(held) < count:
             return None
@@ -141,7 +141,7 @@ class Recalibrated(Advantage):
         self._means = [*self._means, *(float(group.rewards.mean()) for group in new if group.scored)][-_LATE:]
         self._weight = self.weight(max((group.version for group in groups), default=0))
         for attempt in (each for group in groups if group.times_trained > 1 for each in group.scored):
-            attempt.credit(self._weight * max(attempt.reward - self.median, 0.0))
+            attempt.set_advantage(self._weight * max(attempt.reward - self.median, 0.0))
 
     @property
     def median(self) -> float:

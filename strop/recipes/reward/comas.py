@@ -171,7 +171,7 @@ class PerVoice(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         by_voice: dict[str, list[tuple[Trajectory, slice, NDArray[np.float64]]]] = {}
         for attempt in (each for group in groups for each in group.scored):
-            attempt.credit(0.0)
+            attempt.set_advantage(0.0)
             for turn, tokens, returns in self._turns(attempt):
                 by_voice.setdefault(turn.sampling.voice, []).append((attempt, tokens, returns))
         for own in by_voice.values():

@@ -26,7 +26,7 @@ from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.turn_ops import cut, given, noted
+from strop.generate.turn_ops import cut, as_prefix, noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Strategy
@@ -87,13 +87,13 @@ class FirstBadLine(Strategy):
                 else:
                     bad = middle
         labels = {line.number: 1.0 if place < bad else -1.0 for place, line in enumerate(lines)}
-        row = label_row(labels, attempt.reply, ends, attempt.turns[-1].given)
+        row = label_row(labels, attempt.reply, ends, attempt.turns[-1].num_prefix)
         facts = {_PLACES: float(places), _GOOD: bad / len(lines)}
         return replace(attempt, turns=noted(attempt.turns, LABEL, row), facts=attempt.facts | facts)
 
     async def _can_pass(self, attempt: Trajectory, size: int, play: Player) -> bool:
         """Whether any completion of so many tokens passes; what the world failed says nothing."""
-        begun = given(cut(attempt.turns, size))
+        begun = as_prefix(cut(attempt.turns, size))
         starts = [play.another(turns=begun, origin=Origin.BRANCHED, parent=attempt.id) for _ in range(self.samples)]
         return any(_has_passed(each) for each in await together(play(start) for start in starts))
 

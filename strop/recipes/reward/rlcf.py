@@ -105,7 +105,7 @@ class Checklist(Reward):
         if not group.trajectories:
             return []
         items = await self._items(group.task)
-        return await all_of(self._mark(attempt, items) for attempt in group.trajectories)
+        return await all_of(self._rated(attempt, items) for attempt in group.trajectories)
 
     async def _items(self, task: Task) -> list[Item]:
         """The same list for all attempts."""
@@ -115,7 +115,7 @@ class Checklist(Reward):
             raise AdviserError(f"there is no item with an importance in the checklist for task {task.id}")
         return [*items, EVERYWHERE]
 
-    async def _mark(self, attempt: Trajectory, items: Sequence[Item]) -> float:
+    async def _rated(self, attempt: Trajectory, items: Sequence[Item]) -> float:
         scores = await all_of(self._score(attempt, item) for item in items)
         known = [(place, score) for place, score in enumerate(scores) if score is not None]
         attempt.facts |= {f"{FACT}{place}": score / 100 for place, score in known}

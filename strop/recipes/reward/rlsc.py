@@ -52,7 +52,7 @@ class Confidence(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for attempt in (attempt for group in groups for attempt in group.scored):
-            attempt.credit(chance_of(attempt) + self.floor)
+            attempt.set_advantage(chance_of(attempt) + self.floor)
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Says how sure the policy is; nothing is remembered."""

@@ -114,7 +114,7 @@ class Given(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             for attempt in group.scored:
-                attempt.credit(attempt.reward)
+                attempt.set_advantage(attempt.reward)
 
 
 def think_rm(

@@ -29,7 +29,7 @@ from strop.roles import Strategy
 from strop.run import Run
 from strop.success import SURVIVAL, success
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.arithmetic.ridge_regression import LabelledBatch, Fit, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.reductions.sequence_mean import SequenceMean
@@ -65,7 +65,7 @@ class PrunedMidway(Strategy):
     # features [F] and score of survivors, by attempt, until they are scored
     _looked: dict[str, tuple[Table, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     # one of each group: features [R, F]; success, score and weight [R, 3]
-    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _counts: Table = field(default_factory=lambda: _counted([]), init=False, repr=False, compare=False)
     _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
@@ -118,7 +118,7 @@ class PrunedMidway(Strategy):
         ended = [each for each in looked if each[0].is_scored]
         if ended:
             told = [[success(t), score, 1 / t.facts[SURVIVAL]] for t, _, score in ended]
-            self._draws = [*self._draws, (np.stack([each for _, each, _ in ended]), np.array(told))][-_WINDOW:]
+            self._batches = [*self._batches, (np.stack([each for _, each, _ in ended]), np.array(told))][-_WINDOW:]
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing: `observe` does; says how many were given up, and what the head knew of the others."""
@@ -137,18 +137,18 @@ class PrunedMidway(Strategy):
 
     def _catch_up(self, version: int) -> None:
         """Learn from what was seen before this version."""
-        if version > self._version and self._draws:
-            rows = sum(len(told) for _, told in self._draws)
+        if version > self._version and self._batches:
+            rows = sum(len(told) for _, told in self._batches)
             # as heavy as the data: features are many, and half of the attempts are never seen to their end
-            self._fit = fitted([(features, told[:, 0]) for features, told in self._draws], ridge=float(rows))
-            self._counts = _counted([told for _, told in self._draws])
+            self._fit = fitted([(features, told[:, 0]) for features, told in self._batches], ridge=float(rows))
+            self._counts = _counted([told for _, told in self._batches])
         self._version = max(version, self._version)
 
     def save(self, folder: Path) -> None:
-        write_draws(folder / _FILE, self._draws)
+        write_batches(folder / _FILE, self._batches)
 
     def resume(self, folder: Path) -> None:
-        self._draws, self._version = read_draws(folder / _FILE), -1
+        self._batches, self._version = read_batches(folder / _FILE), -1
 
 
 def survival(chances: Table, keep: float, right: float) -> Table:
@@ -176,10 +176,10 @@ def _features(attempt: Trajectory, state: NDArray[Any]) -> Table:
     return np.append(state.astype(np.float64), written)
 
 
-def _counted(draws: Sequence[Table]) -> Table:
+def _counted(batches: Sequence[Table]) -> Table:
     """Right ones and all of each bucket, each for as many as it stands for: [B, 2]."""
     counts = np.zeros((_BUCKETS, 2))
-    for right, score, weight in (row for told in draws for row in told):
+    for right, score, weight in (row for told in batches for row in told):
         counts[_bucket(score)] += right * weight, weight
     return counts
 

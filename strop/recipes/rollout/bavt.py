@@ -27,7 +27,7 @@ from strop.filter.judges.step_gain import question, residual
 from strop.generate.agents.support.episode_replay import where_it_stands
 from strop.generate.interfaces import Dialogue, Player
 from strop.generate.llm_clients.procedural import Procedural
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Adviser, Agent, Environment, Strategy
 from strop.run import Run
@@ -114,7 +114,7 @@ class BudgetedTree(Strategy):
         before = () if parent.attempt is None else parent.attempt.turns
         turn = OneTurn()
         if before:
-            start = replace(start, turns=given(before), origin=Origin.BRANCHED, parent=_id(parent))
+            start = replace(start, turns=as_prefix(before), origin=Origin.BRANCHED, parent=_id(parent))
         attempt = await play(start, turn)
         if not attempt.turns or attempt.outcome is Outcome.FAILED:
             return _Node(attempt, 0.0)

@@ -108,7 +108,7 @@ class ByContext(Advantage):
             whitened = centred / (centred.std() + self.epsilon) if len(credit) else credit
             given = {attempt.id: float(value) for attempt, value in zip(attempts, whitened, strict=True)}
             for attempt in group.scored:
-                attempt.credit(given.get(attempt.parent, 0.0) if is_twin(attempt) else given[attempt.id])
+                attempt.set_advantage(given.get(attempt.parent, 0.0) if is_twin(attempt) else given[attempt.id])
 
     def learn(self, groups: Sequence[Group]) -> Metrics:
         """Nothing; says how far contexts are apart, and what their attempts earn beyond those without."""

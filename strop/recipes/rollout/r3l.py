@@ -33,7 +33,7 @@ from strop.generate.interfaces import Player
 from strop.generate.llm_clients.canned import Canned
 from strop.generate.strategies.support.ask_policy import OneReply
 from strop.generate.strategies.support.rollout_twins import twin
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.recipes.llm_clients import parse_adviser
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Adviser, Reduction, Strategy
@@ -124,10 +124,10 @@ class ReflectRetry(Strategy):
         rest = zip(firsts, scores, asking, starts[half:], strict=True)
         seconds = await together(self._second(*each, play) for each in rest)
         again = await play.score([each.retry for each in seconds if each.retry is not None])
-        marks = iter(again)
+        scores_after = iter(again)
         extra: list[Trajectory] = []
         for second, score in zip(seconds, scores, strict=True):
-            if second.retry is not None and self._has_helped(second, score, next(marks)):
+            if second.retry is not None and self._has_helped(second, score, next(scores_after)):
                 extra += self._extra(second, play)
         retries = [self._told(each, play) for each in seconds if each.retry is not None]
         return [*firsts, *retries, *extra]
@@ -145,7 +145,7 @@ class ReflectRetry(Strategy):
         messages = _guided(first, reflection)
         begun = replace(start, messages=messages, origin=Origin.GUIDED, parent=first.id)
         if reflection.turns:
-            kept = replace(first, turns=given(first.turns[: reflection.turns]))
+            kept = replace(first, turns=as_prefix(first.turns[: reflection.turns]))
             begun = replace(begun, turns=play.retold(kept, messages).turns)
         return _Second(first, thought, await play(begun), messages)
 
@@ -227,7 +227,7 @@ class Amplified(Advantage):
             rewards = group.rewards
             mean = float(rewards.mean()) if len(rewards) > 1 else 0.0
             for attempt in group.scored:
-                attempt.credit(self._credit(attempt.reward, mean))
+                attempt.set_advantage(self._credit(attempt.reward, mean))
                 assert attempt.advantages is not None
                 attempt.advantages[: num_before(attempt)] = 0.0
 

@@ -25,7 +25,7 @@ from strop.environments.format.think_tags import CLOSE
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.turn_ops import given, said, shortened
+from strop.generate.turn_ops import as_prefix, said, shortened
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
@@ -113,11 +113,11 @@ class Probes(Strategy):
         """What was written before the answer as given, then the words."""
         *before, last = root.turns
         places = self._known().template.places(last.whole)
-        size = max(int((places <= max(root.reply.rfind(CLOSE), 0)).sum()) - last.given, 0)
-        (open_,) = given((shortened(last, size),))
+        size = max(int((places <= max(root.reply.rfind(CLOSE), 0)).sum()) - last.num_prefix, 0)
+        (open_,) = as_prefix((shortened(last, size),))
         words = said(open_, np.array(self._words(number), np.int64))
         turn = replace(words, logprobs=self.frequencies(number))
-        return replace(start, turns=(*given(before), turn), origin=Origin.BRANCHED, parent=root.id)
+        return replace(start, turns=(*as_prefix(before), turn), origin=Origin.BRANCHED, parent=root.id)
 
     async def _likeliest(
         self, probes: Sequence[Trajectory], chosen: Sequence[int], count: int, play: Player

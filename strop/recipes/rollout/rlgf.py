@@ -27,7 +27,7 @@ from strop.generate.engines.cpu.torch_engine import TorchEngine
 from strop.generate.engines.wrappers.policy_and_reference import WithReference
 from strop.generate.interfaces import Player
 from strop.generate.policy_names import REFERENCE
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
@@ -96,13 +96,13 @@ class RolledWithGuide(Strategy):
         begun = await play(replace(other, voice=REFERENCE, origin=Origin.TEACHER, pause=cut))
         if begun.outcome is not Outcome.PRUNED:
             return [await play(start)]
-        return [await play(replace(start, turns=given(begun.turns), origin=Origin.BRANCHED, parent=begun.id))]
+        return [await play(replace(start, turns=as_prefix(begun.turns), origin=Origin.BRANCHED, parent=begun.id))]
 
     async def _guide_ends(self, start: Start, other: Start, cut: int, play: Player) -> list[Trajectory]:
         begun = await play(replace(start, pause=cut))
         if begun.outcome is not Outcome.PRUNED:
             return [begun]
-        taken = replace(other, voice=REFERENCE, origin=Origin.TEACHER, turns=given(begun.turns), parent=begun.id)
+        taken = replace(other, voice=REFERENCE, origin=Origin.TEACHER, turns=as_prefix(begun.turns), parent=begun.id)
         rest = await play(taken)
         (worth,) = await play.score([rest])
         if worth is None:

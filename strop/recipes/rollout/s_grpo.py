@@ -24,7 +24,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run
@@ -66,7 +66,7 @@ class SerialExits(Strategy):
         return [whole, *await together(self._exit(whole, start, at, play) for start, at in exits)]
 
     async def _exit(self, whole: Trajectory, start: Start, at: int, play: Player) -> Trajectory:
-        begun = given(cut(whole.turns[:1], at))
+        begun = as_prefix(cut(whole.turns[:1], at))
         begin = replace(start, turns=begun, begins=self.inducer, origin=Origin.BRANCHED, parent=whole.id)
         attempt = await play(begin)
         return replace(attempt, facts=attempt.facts | {EXIT: float(at)})

@@ -94,7 +94,7 @@ class Salvaged(Strategy):
             return 0
         turn = attempt.turns[0]
         places = self._known().template.places(turn.whole)
-        return max(int((places <= len(kept)).sum()) - turn.given, 0)
+        return max(int((places <= len(kept)).sum()) - turn.num_prefix, 0)
 
     async def _saved(self, attempt: Trajectory, at: int, shown: Trajectory, play: Player) -> Trajectory:
         (begun,) = cut(attempt.turns, at)

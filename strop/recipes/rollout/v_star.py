@@ -24,14 +24,14 @@ import numpy as np
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.arithmetic.ridge_regression import LabelledBatch, Fit, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, HIDDEN
@@ -79,7 +79,7 @@ class ValueTree(Strategy):
 
     # states of the nodes of a scored group and their targets, once the group was seen: [R, H], [R]
     _states: dict[str, Table] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
     _version: int = field(default=-1, init=False, repr=False, compare=False)  # up to which it has learned
 
@@ -103,7 +103,7 @@ class ValueTree(Strategy):
         if node is None:  # nothing is long enough to branch from
             return await play(start)
         visit(nodes, node)
-        turns = given(cut(node.owner.turns, node.size))
+        turns = as_prefix(cut(node.owner.turns, node.size))
         branch = await play(replace(start, turns=turns, origin=Origin.BRANCHED, parent=node.owner.id))
         branch.facts[GAIN] = node.worth - _mean_at(nodes, node.depth)
         return branch
@@ -118,7 +118,7 @@ class ValueTree(Strategy):
             self._states[attempt.id] = states
             for size, state in zip(sizes, states, strict=True):
                 worth = self._value(state) + self.entropy * float(look[ENTROPY.name][size])
-                found.append(Node(attempt, size, size + attempt.turns[0].given, worth, above=above))
+                found.append(Node(attempt, size, size + attempt.turns[0].num_prefix, worth, above=above))
         return found
 
     # ---- the head
@@ -131,7 +131,7 @@ class ValueTree(Strategy):
         told = [(states, self._targets(states, success(t))) for t, states in tables if t.is_scored and len(states)]
         if told:
             states, targets = zip(*told, strict=True)
-            self._draws = [*self._draws, (np.concatenate(states), np.concatenate(targets))][-_WINDOW:]
+            self._batches = [*self._batches, (np.concatenate(states), np.concatenate(targets))][-_WINDOW:]
 
     def _targets(self, states: Table, outcome: float) -> Table:
         """r + 0.99 V(next) of each node; the last one is followed by the outcome: [R]."""
@@ -144,16 +144,16 @@ class ValueTree(Strategy):
         return {"node_gain": float(np.mean(gains)) if gains else 0.0, "branched_from_nodes": float(len(gains))}
 
     def _catch_up(self, version: int) -> None:
-        if version > self._version and self._draws:
-            rows = sum(len(targets) for _, targets in self._draws)
-            self._fit = fitted(self._draws, ridge=float(rows))
+        if version > self._version and self._batches:
+            rows = sum(len(targets) for _, targets in self._batches)
+            self._fit = fitted(self._batches, ridge=float(rows))
         self._version = max(version, self._version)
 
     def save(self, folder: Path) -> None:
-        write_draws(folder / _FILE, self._draws)
+        write_batches(folder / _FILE, self._batches)
 
     def resume(self, folder: Path) -> None:
-        self._draws, self._version = read_draws(folder / _FILE), -1
+        self._batches, self._version = read_batches(folder / _FILE), -1
 
 
 def chosen(nodes: Sequence[Node], attempts: int, explore: float) -> Node | None:
@@ -177,7 +177,7 @@ def _mean_at(nodes: Sequence[Node], depth: int) -> float:
 
 def _sizes(attempt: Trajectory, stride: int) -> list[int]:
     """Written tokens before each node: where the reply as a whole has a multiple of `stride`, beyond its beginning."""
-    begun = attempt.turns[0].given
+    begun = attempt.turns[0].num_prefix
     first = stride - begun % stride
     return list(range(first, attempt.num_tokens, stride))
 
@@ -250,7 +250,7 @@ def credits_of_sibling_tokens(fork: Fork) -> dict[int, float]:
 
 def _add(attempt: Trajectory, depth: int, credit: float) -> None:
     """To the token at this depth, if the attempt wrote it itself."""
-    place = depth - attempt.turns[0].given
+    place = depth - attempt.turns[0].num_prefix
     if attempt.advantages is not None and place >= 0:
         attempt.advantages[place] += np.float32(credit)
 

@@ -192,7 +192,7 @@ class RecentShare(Replaying):
                 f"RecentShare needs 0 < fresh <= 1 and capacity >= 0, got {self.fresh} and {self.capacity}"
             )
 
-    def draw(self, count: int, step: int) -> list[Group] | None:
+    def sample(self, count: int, step: int) -> list[Group] | None:
         old = self._held.old
         if len(self._held) < count:
             return None

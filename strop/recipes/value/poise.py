@@ -24,7 +24,7 @@ from strop.roles import ValueModel
 from strop.run import Run
 from strop.training.advantages.residual import Residual
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.ridge_regression import Draw, Fit, Table, fitted, read_draws, write_draws
+from strop.training.arithmetic.ridge_regression import LabelledBatch, Fit, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note
@@ -53,7 +53,7 @@ class Probe(ValueModel):
     needs: ClassVar[frozenset[Note]] = frozenset({ENTROPY, HIDDEN, PROMPT_HIDDEN})
 
     _fit: Fit | None = field(default=None, init=False, repr=False, compare=False)
-    _draws: list[Draw] = field(default_factory=list, init=False, repr=False, compare=False)
+    _batches: list[LabelledBatch] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (self.ridge > 0 and self.tokens > 0 and self.window > 0 and self.low < self.high):
@@ -64,7 +64,7 @@ class Probe(ValueModel):
         return [f"a baseline from siblings needs >= 2 attempts per group, got {size}"] if size and size < 2 else []
 
     def open(self, model: Path, seed: int) -> None:
-        self._fit, self._draws = None, []
+        self._fit, self._batches = None, []
 
     def predict(self, groups: Sequence[Group]) -> None:
         for group in groups:
@@ -83,8 +83,8 @@ class Probe(ValueModel):
                 expected.append(0.0 if attempt.values is None else float(attempt.values[0]))
                 rewards.append(attempt.reward)
         if rows:
-            self._draws = [*self._draws, (np.stack(rows), np.array(targets))][-self.window :]
-            self._fit = fitted(self._draws, self.ridge)
+            self._batches = [*self._batches, (np.stack(rows), np.array(targets))][-self.window :]
+            self._fit = fitted(self._batches, self.ridge)
         return calibration(np.array(expected), np.array(rewards))
 
     def foretell(self, attempt: Trajectory) -> float:
@@ -101,11 +101,11 @@ class Probe(ValueModel):
         return np.concatenate([*states, [entropy.mean(), entropy.std(), entropy.max()]])
 
     def save(self, folder: Path) -> None:
-        write_draws(folder / _FILE, self._draws)
+        write_batches(folder / _FILE, self._batches)
 
     def resume(self, folder: Path) -> None:
-        self._draws = read_draws(folder / _FILE)
-        self._fit = fitted(self._draws, self.ridge) if self._draws else None
+        self._batches = read_batches(folder / _FILE)
+        self._fit = fitted(self._batches, self.ridge) if self._batches else None
 
 
 def poise(

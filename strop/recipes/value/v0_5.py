@@ -119,7 +119,7 @@ class FusedPrior(Advantage):
         for group in groups:
             baseline = self.baseline(group)
             for attempt in group.scored:
-                attempt.credit(attempt.reward - baseline)
+                attempt.set_advantage(attempt.reward - baseline)
 
     def baseline(self, group: Group) -> float:
         right, count = successes(group)

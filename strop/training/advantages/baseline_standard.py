@@ -34,7 +34,7 @@ class BaselineStandard(Advantage):
         centred -= (lengths * centred).sum() / count
         spread = np.sqrt((lengths * centred**2).sum() / count)
         for attempt, value in zip(attempts, centred, strict=True):
-            attempt.credit(float(value / (spread + self.epsilon)))
+            attempt.set_advantage(float(value / (spread + self.epsilon)))
 
 
 def _centred(group: Group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

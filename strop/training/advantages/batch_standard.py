@@ -33,4 +33,4 @@ class BatchStandard(Advantage):
         centred = rewards - (lengths * rewards).sum() / num_tokens
         spread = np.sqrt((lengths * centred**2).sum() / num_tokens)
         for attempt, difference in zip(attempts, centred, strict=True):
-            attempt.credit(float(difference / (spread + self.epsilon)))
+            attempt.set_advantage(float(difference / (spread + self.epsilon)))

@@ -21,4 +21,4 @@ class Constant(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         for group in groups:
             for attempt in group.scored:
-                attempt.credit(self.value)
+                attempt.set_advantage(self.value)

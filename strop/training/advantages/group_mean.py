@@ -24,4 +24,4 @@ class GroupMean(Advantage):
         for group in groups:
             rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
             for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.credit(float(reward - rewards.mean()))
+                attempt.set_advantage(float(reward - rewards.mean()))

@@ -34,4 +34,4 @@ class GroupStandard(Advantage):
             if len(rewards):
                 credit = (rewards - rewards.mean()) / (spread + self.epsilon)  # [G]
                 for attempt, each in zip(group.scored, credit.tolist(), strict=True):
-                    attempt.credit(each)
+                    attempt.set_advantage(each)

@@ -25,4 +25,4 @@ class LeaveOneOut(Advantage):
             rewards = group.rewards - group.rewards[:1]  # [G]; equal ones give exactly 0
             factor = len(rewards) / max(len(rewards) - 1, 1)  # r - others' mean = G / (G - 1) * (r - mean)
             for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.credit(float(factor * (reward - rewards.mean())))
+                attempt.set_advantage(float(factor * (reward - rewards.mean())))

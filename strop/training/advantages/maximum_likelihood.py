@@ -35,4 +35,4 @@ class MaximumLikelihood(Advantage):
                 )
             mean = float(rewards.mean()) if len(rewards) else 0.0
             for attempt, reward in zip(group.scored, rewards, strict=True):
-                attempt.credit(float((reward - mean) / mean) if mean > 0 else 0.0)
+                attempt.set_advantage(float((reward - mean) / mean) if mean > 0 else 0.0)

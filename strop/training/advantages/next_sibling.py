@@ -26,7 +26,7 @@ class NextSibling(Advantage):
         for group in groups:
             given = [_mean(attempt) for attempt in group.scored]
             for attempt, credit in zip(group.scored, given[1:] + given[:1], strict=True):
-                attempt.credit(credit)
+                attempt.set_advantage(credit)
 
 
 def _mean(attempt: Trajectory) -> float:

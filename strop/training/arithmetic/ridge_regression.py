@@ -1,4 +1,4 @@
-"""A linear prediction fitted in closed form on the last few draws: what small value models learn with."""
+"""A linear prediction fitted in closed form on the last few batches: what small value models learn with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 from strop.errors import CheckpointError
 
 Table: TypeAlias = NDArray[np.float64]
-Draw: TypeAlias = tuple[Table, Table]  # features [R, F], targets [R]
+LabelledBatch: TypeAlias = tuple[Table, Table]  # features [R, F], targets [R]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +31,9 @@ class Fit:
         return float((features - self.centre) / self.spread @ self.slopes + self.level)
 
 
-def fitted(draws: Sequence[Draw], ridge: float) -> Fit:
+def fitted(batches: Sequence[LabelledBatch], ridge: float) -> Fit:
     """min |X w - y|^2 + ridge |w|^2 over standardised features; the level is not punished."""
-    table, targets = (np.concatenate(parts) for parts in zip(*draws, strict=True))
+    table, targets = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     centre, spread = table.mean(0), table.std(0)
     spread = np.where(spread > 0, spread, 1.0)
     scaled, level = (table - centre) / spread, float(targets.mean())
@@ -41,12 +41,12 @@ def fitted(draws: Sequence[Draw], ridge: float) -> Fit:
     return Fit(centre, spread, np.linalg.solve(gram, scaled.T @ (targets - level)), level)
 
 
-def write_draws(path: Path, draws: Sequence[Draw]) -> None:
-    found = {f"{name}.{i}": table for i, pair in enumerate(draws) for name, table in zip("xy", pair, strict=True)}
+def write_batches(path: Path, batches: Sequence[LabelledBatch]) -> None:
+    found = {f"{name}.{i}": table for i, pair in enumerate(batches) for name, table in zip("xy", pair, strict=True)}
     save_file(found or {"empty": np.zeros(1)}, path)
 
 
-def read_draws(path: Path) -> list[Draw]:
+def read_batches(path: Path) -> list[LabelledBatch]:
     try:
         found = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -54,7 +54,7 @@ def _shared(owner: Trajectory, attempt: Trajectory) -> int:
 def _path(attempt: Trajectory) -> tuple[IntArray, NDArray[np.bool_]]:
     """All tokens of its replies, and which of them it wrote itself: [L], [L]."""
     tokens = [turn.whole for turn in attempt.turns]
-    written = [np.arange(len(turn.whole)) >= turn.given for turn in attempt.turns]
+    written = [np.arange(len(turn.whole)) >= turn.num_prefix for turn in attempt.turns]
     return np.concatenate([_NOTHING, *tokens]), np.concatenate([_NOTHING.astype(bool), *written])
 
 
@@ -62,7 +62,7 @@ def _begun(attempt: Trajectory) -> IntArray:
     """Tokens of its replies before the first that it wrote itself: [L]."""
     tokens = [_NOTHING]
     for turn in attempt.turns:
-        tokens.append(turn.begun)
+        tokens.append(turn.prefix)
         if len(turn.tokens):
             break
     return np.concatenate(tokens)

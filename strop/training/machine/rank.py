@@ -128,14 +128,14 @@ class Rank:
         return found
 
     def _backward(self, batch: Batch, objective: Objective, metrics: defaultdict[str, float]) -> Tensor:
-        """Add this batch's gradient and figures to the step's; a batch without a token to train adds nothing."""
-        figures: Mapping[str, float] = {}
+        """Add this batch's gradient and metric_sums to the step's; a batch without a token to train adds nothing."""
+        metric_sums: Mapping[str, float] = {}
         if bool(batch.trainable.any()):
-            loss, figures = self.policy(self.forward.loss, batch, objective)
+            loss, metric_sums = self.policy(self.forward.loss, batch, objective)
         else:
             loss = self.policy(self.forward.nothing, batch)
         loss.backward()
-        for name, value in figures.items():
+        for name, value in metric_sums.items():
             metrics[name] += float(value)  # a tensor still, on a GPU
         detached: Tensor = loss.detach()
         return detached

@@ -1,4 +1,4 @@
-"""What one optimizer step is made of: batches, losses and figures, fetched from the device at once."""
+"""What one optimizer step is made of: batches, losses and metric_sums, fetched from the device at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from strop.training.batch import Batch, Output
 from strop.training.objective import Objective as StepObjective
 from strop.types import Metrics
 
-Figures: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batch; a tensor is still on a GPU
+MetricSums: TypeAlias = list[tuple[str, float | Tensor]]  # by name, and by batch; a tensor is still on a GPU
 
 
 @dataclass(eq=False)
@@ -27,7 +27,7 @@ class StepSum:
     objective: Objective
     batches: list[Batch] = field(default_factory=list)
     losses: list[Tensor] = field(default_factory=list)  # [], each
-    figures: Figures = field(default_factory=list)
+    metric_sums: MetricSums = field(default_factory=list)
     log_weights: list[Tensor] = field(default_factory=list)  # [A] of each batch
 
     @property
@@ -36,19 +36,19 @@ class StepSum:
         return self.objective.scope if isinstance(self.objective, StepObjective) else "group"
 
     def add(self, batches: Sequence[Batch], told: Sequence[tuple[Tensor, Metrics]]) -> None:
-        """Loss and figures of each batch."""
+        """Loss and metric_sums of each batch."""
         self.batches += batches
         self.losses += [loss for loss, _ in told]
-        self.figures += [each for _, figures in told for each in figures.items()]
+        self.metric_sums += [each for _, metric_sums in told for each in metric_sums.items()]
 
 
-def fetched(figures: Figures, more: Sequence[Tensor]) -> tuple[Metrics, list[float]]:
-    """Sums of figures by name and further numbers, from the device by one transfer."""
-    held = [value for _, value in figures if isinstance(value, Tensor)]
+def fetched(metric_sums: MetricSums, more: Sequence[Tensor]) -> tuple[Metrics, list[float]]:
+    """Sums of metric_sums by name and further numbers, from the device by one transfer."""
+    held = [value for _, value in metric_sums if isinstance(value, Tensor)]
     wide = [each.to(torch.float64) for each in (*held, *more)]
     numbers = iter(torch.stack(wide).tolist() if wide else [])
     metrics: defaultdict[str, float] = defaultdict(float)
-    for name, value in figures:
+    for name, value in metric_sums:
         metrics[name] += next(numbers) if isinstance(value, Tensor) else value
     return dict(metrics), list(numbers)
 

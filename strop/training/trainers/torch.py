@@ -26,7 +26,7 @@ from strop.training.machine.memory import Room, bytes_needed, compute_layers_aga
 from strop.training.machine.old_policies import FILLED
 from strop.training.machine.open_model import load_frozen, open_trainer
 from strop.training.machine.settings import DTYPES, check
-from strop.training.machine.step_totals import Figures, StepSum, fetched, noting, refusal
+from strop.training.machine.step_totals import MetricSums, StepSum, fetched, noting, refusal
 from strop.training.machine.tokenizers import check_same_words, copy_tokenizer
 from strop.training.machine.trainer_state import Opened
 from strop.training.policy_stats import take_notes
@@ -160,21 +160,21 @@ class TorchTrainer(Trainer):
         if opened.sum is None:
             raise ConfigurationError("a step needs at least 1 batch, got 0: nothing was accumulated")
         whole, opened.sum = opened.sum, None
-        losses, figures = torch.stack(whole.losses), whole.figures
+        losses, metric_sums = torch.stack(whole.losses), whole.metric_sums
         if mass != 1:
             opened.optimizer.divide(mass)
-            losses, figures = losses / mass, [(name, value / mass) for name, value in figures]
+            losses, metric_sums = losses / mass, [(name, value / mass) for name, value in metric_sums]
         is_gpu = (norm := opened.optimizer.gradient_norm()).is_cuda
         if is_gpu:  # which is not waited for until its optimizer step is on the way
-            learning_rate = self._rate(whole.log_weights, figures)
+            learning_rate = self._rate(whole.log_weights, metric_sums)
             opened.optimizer.step_unless_broken(learning_rate, norm, losses)
             opened.forward.refresh(opened.model)
-        metrics, (*values, height) = fetched(figures, [*losses, norm])
+        metrics, (*values, height) = fetched(metric_sums, [*losses, norm])
         if not math.isfinite(sum(values) + height):
             opened.optimizer.num_steps -= is_gpu
             self._refuse(whole.batches, values, height, whole.objective)
         if not is_gpu:
-            scales: Figures = []
+            scales: MetricSums = []
             learning_rate = self._rate(whole.log_weights, scales)
             metrics |= fetched(scales, [])[0]
             opened.optimizer.step(learning_rate, height)
@@ -263,17 +263,17 @@ class TorchTrainer(Trainer):
         """Rises over the first `warmup_steps` steps, then stays; that of adapters is a multiple."""
         return self.learning_rate * (RATE if self.lora else 1) * min(1.0, (num_steps + 1) / max(self.warmup_steps, 1))
 
-    def _rate(self, log_weights: Sequence[Tensor], figures: Figures) -> float:
+    def _rate(self, log_weights: Sequence[Tensor], metric_sums: MetricSums) -> float:
         """The learning rate of this step."""
         rate = self.learning_rate_of(self._ready().optimizer.num_steps)
         if self.step_scale is None:
             return rate
         scale = self.step_scale(torch.cat(list(log_weights)))
-        figures.append(("step_scale", scale))
+        metric_sums.append(("step_scale", scale))
         return rate * scale
 
     def _backward(self, batches: Sequence[Batch], objective: Objective, into: StepSum, mass: float = 1.0) -> None:
-        """Add `mass` times the gradients, losses and figures of these batches to the step's."""
+        """Add `mass` times the gradients, losses and metric_sums of these batches to the step's."""
         opened = self._ready()
         opened.forward.refresh(opened.model)
 

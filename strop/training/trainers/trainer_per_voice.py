@@ -97,8 +97,8 @@ class TrainerPerVoice(Trainer):
         """Of each voice, batches in which its tokens alone are trained; those without any are left out."""
         found: list[list[tuple[Batch, Batch]]] = [[] for _ in self.voices]
         for batch in batches:
-            spoken = torch.zeros_like(batch.tokens) if batch.voices is None else batch.voices  # [T]
-            places = spoken.new_tensor([place_of(name, self.voices) for name in batch.voice_names])[spoken]
+            spoken = torch.zeros_like(batch.tokens) if batch.policy_indices is None else batch.policy_indices  # [T]
+            places = spoken.new_tensor([place_of(name, self.voices) for name in batch.policy_names])[spoken]
             for place, parts in enumerate(found):
                 own = batch.trainable & (places == place)  # [T]
                 if bool(own.any()):

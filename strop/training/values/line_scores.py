@@ -50,7 +50,7 @@ class LineScores(StepJudge):
         scores = self._body.told([attempt])[attempt.id][-len(last.tokens) :, AFTER, 0]  # [N] of the last turn
         places = last_tokens(lines, self._policy.template.places(last.whole))
         return [
-            Span(len(attempt.turns) - 1, line.end - 1, line.end, float(scores[place - last.given]))
+            Span(len(attempt.turns) - 1, line.end - 1, line.end, float(scores[place - last.num_prefix]))
             for line, place in zip(lines, places, strict=True)
-            if place >= last.given
+            if place >= last.num_prefix
         ]

@@ -15,9 +15,9 @@ def ages(pace: ExactLag, steps: int) -> list[int]:
     seen: list[int] = []
     for step in range(steps):
         while pace.may_start(0, len(waiting), step, 3):
-            assert not pace.draws(Standing(step, 3, (step,), tuple(waiting), 0))  # one is still written
+            assert not pace.batch_size(Standing(step, 3, (step,), tuple(waiting), 0))  # one is still written
             waiting.append(step)
-        assert pace.draws(Standing(step, 3, (), tuple(waiting), 0)) == 3
+        assert pace.batch_size(Standing(step, 3, (), tuple(waiting), 0)) == 3
         drawn, waiting = waiting[:3], waiting[3:]
         assert len(set(drawn)) == 1
         seen.append(step - drawn[0])
@@ -35,8 +35,8 @@ def test_every_group_is_exactly_as_old_as_asked(steps: int) -> None:
 
 def test_it_waits_until_the_queue_is_full() -> None:
     pace = ExactLag(1)
-    assert not pace.draws(Standing(0, 3, (), (0,) * 5, 0))
-    assert pace.draws(Standing(0, 3, (), (0,) * 6, 0)) == 3
+    assert not pace.batch_size(Standing(0, 3, (), (0,) * 5, 0))
+    assert pace.batch_size(Standing(0, 3, (), (0,) * 6, 0)) == 3
 
 
 def test_a_negative_lag_is_refused() -> None:

@@ -65,7 +65,7 @@ class World:
         standing = Standing(self.step, 4, running, tuple(self.waiting[each] for each in waiting), self.tokens)
         if len(self.most) == len(self.sizes) and self.tokens >= getattr(self.pace, "tokens", 0) and waiting:
             self.most.append(len(self.running) + len(self.waiting))
-        if count := self.pace.draws(standing):
+        if count := self.pace.batch_size(standing):
             self.training = [self.waiting.pop(number) for number in waiting[:count]]
             self.lags += [self.step - version for version in self.training]
             self.sizes.append(count)
@@ -122,9 +122,9 @@ def test_a_budget_of_tokens_is_spent_before_a_step_and_the_pool_is_full_until_th
     assert [pace.may_start(running, 5, 0, 4, 99) for running in range(5)] == [True, True, True, False, False]
     assert not pace.may_start(0, 5, 0, 4, 100)
     assert pace.may_start(0, 0, 0, 4, 100)  # all of it was dropped: more is needed
-    assert pace.draws(Standing(3, 4, (), (3, 3), 99)) == 0
-    assert pace.draws(Standing(3, 4, (2,), (3, 3), 100)) == 2  # trained at 4 at the earliest: 2 versions
-    assert pace.draws(Standing(3, 4, (1,), (3, 3), 100)) == 0
+    assert pace.batch_size(Standing(3, 4, (), (3, 3), 99)) == 0
+    assert pace.batch_size(Standing(3, 4, (2,), (3, 3), 100)) == 2  # trained at 4 at the earliest: 2 versions
+    assert pace.batch_size(Standing(3, 4, (1,), (3, 3), 100)) == 0
 
 
 def test_without_lag_a_pool_starts_together_and_not_before_all_before_it_are_done() -> None:

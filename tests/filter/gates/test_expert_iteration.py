@@ -26,7 +26,7 @@ def saying(replies: list[str], rewards: list[float] | None = None) -> Group:
     for attempt, reply in zip(group.trajectories, replies, strict=True):
         token = np.array([sorted(set(replies)).index(reply)])
         attempt.turns = (replace(turn(1), tokens=token, message=Message("assistant", reply)),)
-        attempt.credit(0.0)
+        attempt.set_advantage(0.0)
     return group
 
 

@@ -84,7 +84,7 @@ def test_in_a_run_rivals_fight_and_only_lost_fights_are_trained(tmp_path: Path) 
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
     for group in groups:
         winner, loser = group.trajectories
         assert winner.origin is Origin.TEACHER and (winner.reward, loser.reward) == (1.0, 0.0)

@@ -143,7 +143,7 @@ def test_in_a_run_the_label_pays_and_the_truth_is_only_measured(tmp_path: Path) 
     run = make_run(steps=2, worlds=(WORLD,), engine=engine, rewards=rewards)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
     for group in groups:
         said = [attempt.reply for attempt in group.trajectories]
         most = "1" if 2 * said.count("1") > len(said) else "2"

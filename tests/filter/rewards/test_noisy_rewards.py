@@ -130,7 +130,7 @@ def test_in_a_run_the_flipped_mark_pays_and_the_truth_is_only_measured(tmp_path:
     run = make_run(steps=2, worlds=(WORLD,), engine=engine, rewards=rewards)
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
     marks = {(flipped(0.5).is_flipped(group.task), t.reward) for group in groups for t in group.trajectories}
     assert marks == {(True, 1.0), (False, 0.0)}
     assert all(row["reward/outcome"] == 0 and row["reward/flipped"] == row["flipped_share"] for row in recorder.rows)

@@ -129,7 +129,7 @@ def test_a_run_trains_on_its_own_attempts_alone(tmp_path: Path) -> None:
     run.rewards = (*run.rewards, replace(run.rewards[0].inner, weight=0.0))  # type: ignore[attr-defined]
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         assert [attempt.origin for attempt in group.trajectories] == [Origin.POLICY] * 2
         assert all(0 < attempt.reward < 1 for attempt in group.trajectories)
         odds = [math.log(attempt.reward / (1 - attempt.reward)) for attempt in group.trajectories]

@@ -130,7 +130,7 @@ def test_in_a_run_the_response_alone_is_judged(tmp_path: Path) -> None:
     run = make_run(steps=1, worlds=(WORLD,), engine=engine, rewards=(ThoughtBlind(LikeAnswer()),))
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
-        groups = flow.ledger.draw(1)
+        groups = flow.ledger.trained_groups(1)
     assert recorder.rows[0]["hidden_share"] > 0.9 and recorder.rows[0]["malformed_share"] == 0
     for group in groups:
         assert {attempt.reward for attempt in group.trajectories} == {likeness("7", group.task.answer)}

@@ -86,7 +86,7 @@ def test_they_disagree_until_the_last_round(tmp_path: Path) -> None:
 def test_every_sampled_token_is_trained_once_behind_what_the_engine_read(tmp_path: Path, replies: list[str]) -> None:
     limit = 64 if replies[0].endswith("|") else 1
     attempt, engine, _ = debated(tmp_path, replies, max_tokens=limit)
-    attempt.credit(1.0)
+    attempt.set_advantage(1.0)
     asked = zip(engine.prompts, replies[: len(engine.prompts)], strict=True)
     sampled = {np.concatenate([prompt, ids(reply)[:limit]]).tobytes() for prompt, reply in asked}
     (batch,) = pack([Group(0, TASK, [attempt])], TokenMean(), 0, 4096)

@@ -162,7 +162,7 @@ def test_a_stop_string_cuts_where_it_is_complete(engine: Any) -> None:
     stopped = asyncio.run(engine.sample(prompt, asked_for, 0))
     assert stopped.tokens.tolist() == free[: place + 2].tolist() and stopped.stop is Stop.STOP
     begins = np.append(prompt, free[: place + 1])  # cut in the middle of it
-    rest = asyncio.run(engine.sample(begins, replace(asked_for, begun=place + 1), 0))
+    rest = asyncio.run(engine.sample(begins, replace(asked_for, num_prefix=place + 1), 0))
     assert rest.tokens.tolist() == [free[place + 1]] and rest.stop is Stop.STOP
 
 

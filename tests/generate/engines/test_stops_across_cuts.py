@@ -47,11 +47,11 @@ def test_it_ends_with_the_string_that_began_before_the_cut(engine: Engine) -> No
     assert whole.tokens.tolist() == free[: place + 3].tolist() and whole.stop is Stop.STOP
     for cut in (place - 1, place, place + 1, place + 2):
         begun = np.concatenate([prompt, free[:cut]])
-        rest = said(engine, begun, replace(asked, max_tokens=40 - cut, begun=cut))
+        rest = said(engine, begun, replace(asked, max_tokens=40 - cut, num_prefix=cut))
         assert rest.tokens.tolist() == free[cut : place + 3].tolist() and rest.stop is Stop.STOP
     # what was complete before the cut has not ended it, and does not now
     cut = place + 3
-    after = said(engine, np.concatenate([prompt, free[:cut]]), replace(asked, max_tokens=2, begun=cut))
+    after = said(engine, np.concatenate([prompt, free[:cut]]), replace(asked, max_tokens=2, num_prefix=cut))
     assert after.tokens.tolist() == free[cut : cut + 2].tolist()
 
 
@@ -60,7 +60,7 @@ def test_scripted_replies_too(tmp_path: Path) -> None:
     engine.open(save_pocket_like(tmp_path))
     prompt = np.array(engine._tokenizer("9123", add_special_tokens=False)["input_ids"])
     for stop, begun, length in (("34", 3, 1), ("34", 0, 3), ("12", 3, 3), ("45", 3, 2), ("912345", 3, 3)):
-        rest = said(engine, prompt, Sampling(stop=(stop,), begun=begun))
+        rest = said(engine, prompt, Sampling(stop=(stop,), num_prefix=begun))
         assert len(rest.tokens) == length, (stop, begun)
 
 
@@ -82,6 +82,6 @@ def test_an_attempt_that_goes_on_says_where_its_reply_began(tmp_path: Path) -> N
             asyncio.run(first.reply())
         onward = policy.dialogue(TASK, Start("a", 7, turns=first.turns))
         asyncio.run(onward.reply())
-        assert [each.begun for each in engine.asked] == expected
+        assert [each.num_prefix for each in engine.asked] == expected
         (turn,) = onward.turns
-        assert turn.message.content == "so:123" and turn.sampling.begun == 0, "of a request, not of a distribution"
+        assert turn.message.content == "so:123" and turn.sampling.num_prefix == 0, "of a request, not of a distribution"

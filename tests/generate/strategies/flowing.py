@@ -95,7 +95,7 @@ def flown(model: Path, ledger: Path, strategy: Strategy, engine: Engine, **parts
         assert book.violations() == []
         ids = [id_ for (id_,) in book._rows("SELECT id FROM attempts ORDER BY number, id")]
         made = {id_: book.attempt(id_) for id_ in ids}
-        groups = [*book.draw(1), *book.draw(2)]
+        groups = [*book.trained_groups(1), *book.trained_groups(2)]
         _spoken_once(made.values(), groups, flow.policy)
     sampled = sum(attempt.num_sampled for attempt in made.values())
     (counted,) = inside(engine, Counting)
@@ -117,7 +117,7 @@ def _spoken_once(attempts: Sequence[Trajectory], groups: list[Group], policy: Po
             assert turn.message.content == policy.template.text(turn.whole)
     for group in groups:
         for attempt in group.scored:
-            attempt.credit(1.0)
+            attempt.set_advantage(1.0)
         (batch,) = pack([replace(group)], TokenMean(), 1, 10_000, "attempt")
         written = [turn.tokens for attempt in group.scored for turn in attempt.turns]
         assert batch.tokens[batch.trainable].tolist() == np.concatenate(written).tolist()

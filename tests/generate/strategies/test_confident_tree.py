@@ -50,7 +50,7 @@ def test_a_path_branches_once_into_the_likeliest_other_tokens(tmp_path: Folder) 
     found = grown(looked(tmp_path, replies, torn, Replies(1)), ConfidentTree(1, 1.0, 0.5, 4), 4)
     assert [each.reply for each in found] == ["abcdefghi", "abcdex1", "abcdey2", "3"]
     assert [each.origin for each in found] == [Origin.POLICY, Origin.BRANCHED, Origin.BRANCHED, Origin.POLICY]
-    assert found[1].turns[0].begun.tolist() == ids("abcde") and found[1].turns[0].versions[0] == -1
+    assert found[1].turns[0].prefix.tolist() == ids("abcde") and found[1].turns[0].versions[0] == -1
     assert found[0].facts == {"given_up": 0.0, "fan": 3.0} and found[1].facts == {"given_up": 0.0}
     assert found[3].facts == {}, "what was left of the budget is played plainly"
 

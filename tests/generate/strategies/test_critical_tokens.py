@@ -24,7 +24,7 @@ def test_the_first_token_special_ones_and_blanks_are_never_critical(tmp_path: Pa
     """Of `ab c|` the first token has most entropy, then the end, then the blank; `b` is next, and `c` last."""
     play = player(tmp_path, ["ab c|", "x|", "y|"], {"0/0": [0.9, 0.3, 0.6, 0.1, 0.8]}, Replies(1))
     root, *branches = made(play, 1, CriticalTokens(2, 1, shortest=1))
-    assert [each.turns[0].begun.tolist() for each in branches] == [ids("a")] * 2
+    assert [each.turns[0].prefix.tolist() for each in branches] == [ids("a")] * 2
     assert [each.turns[0].message.content for each in branches] == ["ax", "ay"], "the critical token is drawn anew"
     assert all(each.parent == root.id and each.origin is Origin.BRANCHED for each in branches)
     assert branches[0].facts == {"shared": pytest.approx(1 / 3)}
@@ -41,10 +41,10 @@ def test_one_of_the_candidates_is_drawn_by_the_roots_own_key(tmp_path: Path) -> 
     """Sixty roots `abcde|` with entropies that rise: of the two highest letters, d and e, each is drawn by some."""
     doubts = {f"0/{root}": [0.0, 0.1, 0.2, 0.3, 0.4, 0.0] for root in range(60)}
     found = made(player(tmp_path, ["abcde|"] * 60 + ["x|"] * 60, doubts, Replies(1)), 60, CriticalTokens(1, 2, 1))
-    places = [sum(turn.given for turn in each.turns) for each in found[60:]]
+    places = [sum(turn.num_prefix for turn in each.turns) for each in found[60:]]
     assert set(places) == {3, 4} and 15 < places.count(3) < 45
     again = made(player(tmp_path, ["abcde|"] * 60 + ["x|"] * 60, doubts, Replies(1)), 60, CriticalTokens(1, 2, 1))
-    assert [sum(turn.given for turn in each.turns) for each in again[60:]] == places
+    assert [sum(turn.num_prefix for turn in each.turns) for each in again[60:]] == places
 
 
 def test_in_a_later_reply_and_never_where_the_world_failed(tmp_path: Path) -> None:

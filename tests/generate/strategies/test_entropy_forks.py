@@ -98,7 +98,7 @@ def test_branches_begin_at_the_most_uncertain_tokens(tmp_path: Path) -> None:
 def test_of_equals_the_first_and_never_more_than_there_are(tmp_path: Path) -> None:
     play = player(tmp_path, ["ab|", *["x|"] * 6], {"0/0": [0.5, 0.5, 0.5]}, Replies(1))
     found = made(play, 1, EntropyForks(2, 3))
-    assert [len(each.turns[0].begun) for each in found[1:]] == [0, 0, 0, 1, 1, 1]
+    assert [len(each.turns[0].prefix) for each in found[1:]] == [0, 0, 0, 1, 1, 1]
     assert len({play.keys[index] for index in range(7)}) == 7, "branches from one place have random keys of their own"
     many = np.where(np.arange(200) % 2, 0.5, 0.2).astype(np.float32)
     assert EntropyForks(3, 1)._places(many) == [1, 3, 5], "of many as of few"
@@ -127,7 +127,7 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
         first = flow.ledger
         run_virtually(train(flow))
         assert first.violations() == []
-        groups = [*first.draw(1), *first.draw(2)]
+        groups = [*first.trained_groups(1), *first.trained_groups(2)]
         recorded = recorder.rows[-1]
     run.trainer.open(model, 0)  # the weights that made the first step's groups
     for group in groups[:4]:
@@ -138,9 +138,9 @@ def test_in_a_run_every_token_is_sampled_once_and_forks_are_where_the_trainer_is
         for root in roots:
             own = [each for each in branches if each.parent == root.id]
             highest = np.argsort(-root.notes["entropy"], kind="stable")[:2]
-            assert sorted(sum(turn.given for turn in each.turns) for each in own) == sorted([*highest, *highest])
+            assert sorted(sum(turn.num_prefix for turn in each.turns) for each in own) == sorted([*highest, *highest])
             for each in own:
-                begun = each.turns[0].begun
+                begun = each.turns[0].prefix
                 assert begun.tolist() == root.turns[0].tokens[: len(begun)].tolist()
     sampled = sum(each.num_sampled for group in groups for each in group.trajectories)
     assert recorded["tokens_generated"] == sampled, "what is shared is counted once"

@@ -93,9 +93,9 @@ def test_a_tree_played_through(tmp_path: Path) -> None:
     """`ab` and `cd`; below `ab` the right end `x|` and `ef`; below that, the deepest, `y|` and `zz|`, both wrong."""
     play = player(tmp_path, ["ab-", "cd-", "x|", "ef-", "y|", "zz|"], {}, Replies(1))
     first, second = searched(play, Frontier(2, 2, 3), 2)
-    assert first.turns[0].tokens.tolist() == ids("abx|") and (first.parent, first.turns[0].given) == ("", 0)
+    assert first.turns[0].tokens.tolist() == ids("abx|") and (first.parent, first.turns[0].num_prefix) == ("", 0)
     assert second.turns[0].tokens.tolist() == ids("efy|") and second.turns[0].message.content == "abefy"
-    assert second.parent == first.id and second.turns[0].begun.tolist() == ids("ab")
+    assert second.parent == first.id and second.turns[0].prefix.tolist() == ids("ab")
     assert first.facts == {"expansions": 3.0, "depth": 2.0} and second.facts == {"expansions": 3.0, "depth": 3.0}
     worth = [each.turns[0].aux["value"][len(each.turns[0].prompt) :].tolist() for each in (first, second)]
     assert worth[0] == pytest.approx([math.tanh(2 / 3)] * 2 + [1.0] * 2), "as it stands when the tree is done"

@@ -93,7 +93,7 @@ def test_only_tasks_where_all_failed_call_the_teacher(made: tuple[Ledger, Readin
 
 def test_pairs_are_of_a_guided_success_and_the_failure_before_it(made: tuple[Ledger, Reading, Guide]) -> None:
     ledger, engine, _ = made
-    groups = [group for step in range(1, 6) for group in ledger.draw(step)]
+    groups = [group for step in range(1, 6) for group in ledger.trained_groups(step)]
     guided = 0
     for group in groups:
         chosen, rejected = group.trajectories

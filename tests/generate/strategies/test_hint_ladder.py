@@ -99,7 +99,7 @@ def test_the_last_wave_is_trained_behind_the_prompt_it_read(
     ledger, engine, rows = played
     waves, book = waves_of(ledger), Ledger(ledger, read_only=True)
     for step in range(1, 5):
-        groups = book.draw(step)
+        groups = book.trained_groups(step)
         for group in groups:
             assert {each.family for each in group.trajectories} == {list(waves[group.number])[-1]}
             for each in group.trajectories:

@@ -92,7 +92,7 @@ def test_only_tasks_where_all_failed_are_tried_with_a_hint(tmp_path: Path) -> No
 
 def test_the_engine_reads_the_hint_and_the_trainer_does_not(tmp_path: Path) -> None:
     ledger, engine, _ = played(tmp_path)
-    attempts = [each for step in (1, 2, 3) for group in ledger.draw(step) for each in group.trajectories]
+    attempts = [each for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories]
     guided = [each for each in attempts if each.origin is Origin.GUIDED]
     assert guided and len(guided) < len(attempts)
     for each in guided:
@@ -102,7 +102,7 @@ def test_the_engine_reads_the_hint_and_the_trainer_does_not(tmp_path: Path) -> N
     hints = [prompt for prompt in engine.prompts.values() if "hint:" in prompt]
     assert len(hints) >= len(guided)
     for step in (1, 2, 3):
-        for group in ledger.draw(step):
+        for group in ledger.trained_groups(step):
             assert len({each.family for each in group.trajectories}) == 1, "the wave that failed teaches nothing"
 
 
@@ -151,7 +151,7 @@ def test_in_a_run_hinted_attempts_are_not_scored_again_behind_the_plain_prompt(t
     run = build(recipe_named("guide"), {**sizes, "seed": 0})
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
-    origins = [each.origin for group in ledger.draw(1) for each in group.trajectories]
+    origins = [each.origin for group in ledger.trained_groups(1) for each in group.trajectories]
     ledger.close()
     assert Origin.GUIDED in origins, "nothing was tested"
     row = read_rows(tmp_path / "run" / "metrics.jsonl")[-1]

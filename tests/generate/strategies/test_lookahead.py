@@ -54,9 +54,9 @@ def test_a_look_alike_is_dropped_and_the_next_close_call_opens_a_path(tmp_path: 
     assert [each.reply for each in found] == ["abcdefgh", "abcdyzw", "abcdefk"]
     assert {each.origin for each in found} == {Origin.BRANCHED}, "greedy in part, so no pass rate counts them"
     assert (root.parent, other.parent) == ("", root.id)
-    assert other.turns[0].begun.tolist() == ids("abcd") and other.turns[0].tokens.tolist() == ids("yzw|")
+    assert other.turns[0].prefix.tolist() == ids("abcd") and other.turns[0].tokens.tolist() == ids("yzw|")
     assert other.turns[0].versions.tolist()[0] == -1 and (other.turns[0].versions[1:] > 0).all(), "nobody drew y"
-    assert other.num_sampled == 3 and copy.turns[0].begun.tolist() == ids("abcdef") and copy.parent == root.id
+    assert other.num_sampled == 3 and copy.turns[0].prefix.tolist() == ids("abcdef") and copy.parent == root.id
     (alike,) = play.unused(found)
     assert alike.turns[0].message.content == "axc" and alike.turns[0].sampling.temperature == 0.0
     assert {each.turns[0].sampling.temperature for each in found} == {1.0}, "sampled from there on"
@@ -115,7 +115,7 @@ def test_what_ended_is_left_alone_and_a_path_may_open_in_a_later_reply(tmp_path:
     found = grown(play, Lookahead(ages=(1,), longest=4, piece=4), 2)
     assert [turn.message.content for turn in found[0].turns] == ["a", "bcu"]
     assert [turn.message.content for turn in found[1].turns] == ["a", "xqv"]
-    assert [turn.given for turn in found[1].turns] == [2, 0] and found[1].turns[1].tokens.tolist() == ids("xqv|")
+    assert [turn.num_prefix for turn in found[1].turns] == [2, 0] and found[1].turns[1].tokens.tolist() == ids("xqv|")
     ended = grown(looked(tmp_path, ["a|", "b|"], {}, Replies(1)), Lookahead(longest=4, piece=4), 2)
     assert [each.reply for each in ended] == ["a", "b"], "what ended cannot be gone on from"
 
@@ -124,7 +124,7 @@ def test_a_runner_up_that_ends_the_reply(tmp_path: Path) -> None:
     play = player(tmp_path, ["abc|"], {}, Replies(1))
     root = asyncio.run(play(play.another()))
     (turn,) = instead(root.turns, 2, END, play.policy.template)
-    assert turn.whole.tolist() == ids("ab|") and turn.message.content == "ab" and turn.given == 2
+    assert turn.whole.tolist() == ids("ab|") and turn.message.content == "ab" and turn.num_prefix == 2
     branch = asyncio.run(play(play.another(turns=(turn,))))
     assert branch.reply == "ab" and branch.num_sampled == 0
 

@@ -22,14 +22,14 @@ def made(folder: Path, replies: list[str], roots: int, strategy: RandomForks, wo
 def test_every_place_may_be_drawn_and_none_twice(tmp_path: Path) -> None:
     roots = 40
     found = made(tmp_path, ["abc|"] * roots + ["x|"] * 80, roots, RandomForks(2, 1), Replies(1))
-    places = [each.turns[0].given for each in found[roots:]]
+    places = [each.turns[0].num_prefix for each in found[roots:]]
     assert len(found) == 3 * roots and set(places) == {0, 1, 2, 3}
     assert all(first < second for first, second in zip(places[::2], places[1::2], strict=True))
     branch = found[roots]
-    assert branch.turns[0].begun.tolist() == ids("abc|")[: places[0]] and branch.parent == "0/0"
+    assert branch.turns[0].prefix.tolist() == ids("abc|")[: places[0]] and branch.parent == "0/0"
     assert branch.origin is Origin.BRANCHED and branch.facts["shared"] == places[0] / (places[0] + 2)
     again = made(tmp_path, ["abc|"] * roots + ["x|"] * 80, roots, RandomForks(2, 1), Replies(1))
-    assert [each.turns[0].given for each in again[roots:]] == places
+    assert [each.turns[0].num_prefix for each in again[roots:]] == places
 
 
 def test_never_more_places_than_tokens_and_none_of_what_failed(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def played(tmp_path: Path, answer_alone: bool = False, **parts: Any) -> tuple[Le
 def test_what_is_right_joins_the_group_and_what_is_wrong_is_thrown_away(tmp_path: Path) -> None:
     ledger, engine, rows = played(tmp_path)
     assert ledger.violations() == []
-    attempts = [(group, each) for step in (1, 2, 3) for group in ledger.draw(step) for each in group.trajectories]
+    attempts = [(group, each) for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories]
     guided = [(group, each) for group, each in attempts if each.origin is Origin.GUIDED]
     assert guided, "nothing was tested"
     for group, each in guided:
@@ -78,7 +78,7 @@ def test_what_is_right_joins_the_group_and_what_is_wrong_is_thrown_away(tmp_path
 
 def test_partly_right_is_thrown_away_and_a_rounding_error_is_not(tmp_path: Path) -> None:
     ledger, _, _ = played(tmp_path, rewards=(Nearly(),))
-    found = [each for step in (1, 2, 3) for group in ledger.draw(step) for each in group.trajectories]
+    found = [each for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories]
     guided = [each.reward for each in found if each.origin is Origin.GUIDED]
     assert len(guided) > 4 and min(guided) > 0.99, "0.4 is not right"
     assert ledger._rows("SELECT COUNT(*) FROM attempts WHERE outcome='pruned'")[0][0] > 4

@@ -59,7 +59,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str,
 
 def test_each_round_follows_from_those_before_it(made: tuple[Path, Any, ResponsiveHints]) -> None:
     book = Ledger(made[0], read_only=True)
-    first, again = ({group.task.id: group for group in book.draw(step)} for step in (1, 2))
+    first, again = ({group.task.id: group for group in book.trained_groups(step)} for step in (1, 2))
     book.close()
     assert first.keys() == again.keys() and len(first) == 4, "all tasks came back"
     for task, group in [*first.items(), *again.items()]:
@@ -84,7 +84,7 @@ def points_of(group: Group) -> list[tuple[float, float, float]]:
 def test_hints_are_said_by_nobody_and_the_rest_is_sampled(made: tuple[Path, Any, ResponsiveHints]) -> None:
     book, sampled = Ledger(made[0], read_only=True), 0
     for step in (1, 2):
-        for group in book.draw(step):
+        for group in book.trained_groups(step):
             steps = beginnings((WORLD,), group.task)
             for each in group.trajectories:
                 shown = round(each.facts.get(HINT, 0.0) * 3)
@@ -100,7 +100,7 @@ def test_hints_are_said_by_nobody_and_the_rest_is_sampled(made: tuple[Path, Any,
 
 def test_the_figures_of_a_step(made: tuple[Path, list[dict[str, float]], ResponsiveHints]) -> None:
     book = Ledger(made[0], read_only=True)
-    attempts = [each for group in book.draw(1) for each in group.trajectories]
+    attempts = [each for group in book.trained_groups(1) for each in group.trajectories]
     book.close()
     share = sum(each.facts.get(HINT, 0.0) for each in attempts) / len(attempts)
     right = sum(each.reward for each in attempts) / len(attempts)

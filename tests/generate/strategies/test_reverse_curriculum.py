@@ -48,7 +48,7 @@ def played(
 
 
 def given_of(attempts: list[Trajectory]) -> list[int]:
-    return [sum(turn.given for turn in attempt.turns) for attempt in attempts]
+    return [sum(turn.num_prefix for turn in attempt.turns) for attempt in attempts]
 
 
 def test_places_are_evenly_spaced_and_take_turns(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_places_are_evenly_spaced_and_take_turns(tmp_path: Path) -> None:
     assert [turn.tokens.tolist() for turn in early.turns] == [ids("1|"), ids("1|")]
     assert [turn.message.content for turn in late.turns] == ["wxyz1", "1"], "its end is not given"
     assert [turn.message.content for turn in later.turns] == ["wxyz", "e1"], "in the middle of a later reply"
-    assert later.turns[0].begun.tolist() == ids("wxyz|") and later.num_tokens == 2
+    assert later.turns[0].prefix.tolist() == ids("wxyz|") and later.num_tokens == 2
     assert [each.facts["shared"] for each in found] == pytest.approx([2 / 6, 4 / 8, 6 / 8, 0, 2 / 6])
     (shown,) = play.unused(found)
     assert shown.id == "1/5" and shown.origin is Origin.TEACHER and shown.num_sampled == 0
@@ -122,7 +122,7 @@ def test_in_a_run_given_tokens_are_heard_once_and_never_trained(tmp_path: Path) 
         right = world.solution(group.task)
         assert shown.outcome is Outcome.PRUNED and shown.reply == right and shown.num_sampled == 0
         cuts = [index * shown.num_tokens // 3 for index in range(3)]
-        begun = [attempt.turns[0].begun.tolist() for attempt in group.trajectories]
+        begun = [attempt.turns[0].prefix.tolist() for attempt in group.trajectories]
         assert begun == [shown.turns[0].tokens[:at].tolist() for at in cuts]
     assert sorted(found.heard) == sorted(each.reply for each in found.attempts.values())
     assert found.row["share/branched"] == pytest.approx(2 / 3) and 0 < found.row["fact/shared"] < 1

@@ -69,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reading, list[
 
 def drawn(ledger: Path, step: int) -> list[list[Trajectory]]:
     book = Ledger(ledger, read_only=True)
-    groups = [group.trajectories for group in book.draw(step)]
+    groups = [group.trajectories for group in book.trained_groups(step)]
     book.close()
     return groups
 

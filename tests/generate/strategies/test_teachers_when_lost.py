@@ -206,7 +206,7 @@ def test_in_a_run_groups_that_failed_hold_two_traces(tmp_path: Path) -> None:
         strategy.meet(flow.policy)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
         rows = flow.ledger._rows("SELECT number, origin, outcome, tokens FROM attempts")
     kinds = set()
     for group in groups:

@@ -69,10 +69,10 @@ def test_branches_go_on_from_nodes_and_their_nodes_join_the_tree(tmp_path: Path)
     strategy = ValueTree(1, 2, entropy=1.0, explore=0.0)
     first, second, third = played(tmp_path, ["abcde|", "xyzw|", "u|"], 3, strategy, [0, 0, 0.3, 0, 0.9, 0])
     assert first.origin is Origin.POLICY and second.origin is Origin.BRANCHED and second.parent == first.id
-    assert second.turns[0].begun.tolist() == ids("abcd") and second.turns[0].message.content == "abcdxyzw"
+    assert second.turns[0].prefix.tolist() == ids("abcd") and second.turns[0].message.content == "abcdxyzw"
     assert second.facts[GAIN] == pytest.approx(0.0), "alone at its depth"
     # nodes of the second: depth 6, where its third token with 0.3 begins; 0.9 at depth 4 is still the highest
-    assert third.turns[0].begun.tolist() == ids("abcd") and third.parent == first.id
+    assert third.turns[0].prefix.tolist() == ids("abcd") and third.parent == first.id
 
 
 def test_a_branch_of_a_branch_is_a_visit_to_the_nodes_before_it(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_branch_of_a_branch_is_a_visit_to_the_nodes_before_it(tmp_path: Path) 
     replies = ["abcde|", "xyzw|", "u|", "v|"]
     first, second, third, fourth = played(tmp_path, replies, 4, strategy, [0, 0, 0.3, 0, 0.4, 0])
     assert second.parent == first.id and third.parent == second.id
-    assert third.turns[0].given == 8
-    assert fourth.parent == second.id and fourth.turns[0].given == 8
+    assert third.turns[0].num_prefix == 8
+    assert fourth.parent == second.id and fourth.turns[0].num_prefix == 8
 
 
 def test_without_nodes_a_start_is_played_plainly(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_in_a_run_the_expert_is_right_and_known_as_such(tmp_path: Path) -> None:
     run = build(recipe_named("rl_plus"), {"model": str(save_pocket_like(tmp_path / "model")), **sizes})
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         *own, expert = group.trajectories
         assert [attempt.origin for attempt in own] == [Origin.POLICY] * 2
         assert expert.origin is Origin.TEACHER and expert.reward == 1.0

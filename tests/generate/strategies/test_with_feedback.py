@@ -72,7 +72,7 @@ def played(folder: Path, teacher: Any = RULE, **fields: Any) -> tuple[list[Group
         strategy.meet(flow.policy)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2, 3) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2, 3) for group in flow.ledger.trained_groups(step)]
     return groups, engine, recorder.rows
 
 

@@ -62,7 +62,7 @@ def watched(tmp_path: Path, script: Any, world: World, steps: int = 2, context: 
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
     ledger = Ledger(path, read_only=True)
-    drawn = [group for step in range(1, steps + 1) for group in ledger.draw(step)]
+    drawn = [group for step in range(1, steps + 1) for group in ledger.trained_groups(step)]
     made = [ledger.attempt(name) for (name,) in ledger._rows("SELECT id FROM attempts ORDER BY number, rowid")]
     ledger.close()
     return Watched(engine, recorder.rows, drawn, made)

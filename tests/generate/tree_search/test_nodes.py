@@ -10,7 +10,7 @@ import pytest
 
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.tree_search.nodes import TreeNode, grow, line, surprise
-from strop.generate.turn_ops import given, joined, noted
+from strop.generate.turn_ops import as_prefix, joined, noted
 from strop.types import Origin, Outcome
 from tests.generate.strategies.test_entropy_forks import Replies, player
 from tests.generate.talking import ids
@@ -51,11 +51,11 @@ def test_joined_is_the_inverse_of_given_over_several_replies(tmp_path: Path) -> 
     assert [turn.tokens.tolist() for turn in then.piece.turns] == [[], ids("x|"), ids("y|")]
     whole = joined(first.piece.turns, then.piece.turns)
     assert [turn.tokens.tolist() for turn in whole] == [ids("ab|"), ids("cx|"), ids("y|")]
-    assert [turn.given for turn in whole] == [0, 0, 0]
+    assert [turn.num_prefix for turn in whole] == [0, 0, 0]
     assert [turn.message.content for turn in whole] == ["ab", "cx", "y"]
     assert [turn.versions.tolist() for turn in whole] == [[1, 1, 1], [2, 3, 3], [4, 4]]
     assert [len(turn.logprobs) for turn in whole] == [3, 3, 2]
-    for turn, own in zip(given(whole), then.piece.turns, strict=True):
+    for turn, own in zip(as_prefix(whole), then.piece.turns, strict=True):
         assert turn.prompt.tolist() == [*own.prompt.tolist(), *own.tokens.tolist()]
     rows = noted(whole, "worth", np.arange(8, dtype=np.float32))
     assert [turn.aux["worth"][len(turn.prompt) :].tolist() for turn in rows] == [[0, 1, 2], [3, 4, 5], [6, 7]]
@@ -70,12 +70,12 @@ def test_pieces_are_one_attempt_and_each_is_in_one(tmp_path: Path) -> None:
     (z, _) = grown(play, x, 2, 1)
     pieces = [node.piece for node in (a, x, z) if node.piece is not None]
     whole = play.joined(pieces)
-    assert whole.id == pieces[-1].id and whole.parent == "" and whole.turns[0].given == 0
+    assert whole.id == pieces[-1].id and whole.parent == "" and whole.turns[0].num_prefix == 0
     assert whole.turns[0].tokens.tolist() == ids("axu")
     assert a.piece is not None and y.piece is not None
     twig = play.joined([a.piece, y.piece])
     assert twig.id == y.piece.id and twig.parent == whole.id, "what it was given belongs to the other now"
-    assert twig.turns[0].begun.tolist() == ids("a") and twig.turns[0].tokens.tolist() == ids("y")
+    assert twig.turns[0].prefix.tolist() == ids("a") and twig.turns[0].tokens.tolist() == ids("y")
     (left,) = play.unused([whole, twig])
     assert left.parent == whole.id and left.num_tokens == 1
     assert sum(t.num_sampled for t in (whole, twig, left)) == 5, "each token once"

@@ -114,11 +114,11 @@ def test_the_order_of_a_draw_is_part_of_the_record(model: Path, tmp_path: Path) 
     launch(make_run(model, "dpo"), tmp_path, "run")
     ledger = Ledger(tmp_path / "run" / "ledger.db", read_only=True)
     for step in range(1, STEPS + 1):
-        for group in ledger.draw(step):
+        for group in ledger.trained_groups(step):
             best, worst = group.trajectories
             assert best.reward > worst.reward, "kept as the best, then the worst, whoever came first"
             assert group.times_trained == 1
-    orders = {tuple(t.id[-1] for t in group.trajectories) for step in (1, 2, 3) for group in ledger.draw(step)}
+    orders = {tuple(t.id[-1] for t in group.trajectories) for step in (1, 2, 3) for group in ledger.trained_groups(step)}
     assert any(order != tuple(sorted(order)) for order in orders), "no group was trimmed out of order: nothing tested"
 
 

@@ -41,7 +41,7 @@ def test_two_versions_behind_it_is_trained_again_to_the_same_bits(tmp_path: Path
     folder = RunFolder(tmp_path / "run")
     ledger = Ledger(folder.ledger, read_only=True)
     assert ledger.violations() == []
-    drawn = [(step, group) for step in ledger.trained_steps() for group in ledger.draw(step)]
+    drawn = [(step, group) for step in ledger.trained_steps() for group in ledger.trained_groups(step)]
     ledger.close()
     attempts = [attempt for _, group in drawn for attempt in group.trajectories]
     assert {attempt.origin for attempt in attempts} >= seen

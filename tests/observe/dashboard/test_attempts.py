@@ -119,7 +119,7 @@ def test_an_attempt_that_is_not_there(root: Path) -> None:
 
 
 def test_what_was_put_before_a_reply_is_shown_though_its_tokens_say_nothing() -> None:
-    said = Context("main", (Utterance("assistant", "", given="x="),))
+    said = Context("main", (Utterance("assistant", "", prefix="x="),))
     shown = conversations(
         [("one", [ReadAttempt("3/0", "1", "right", "finished", 1, "a task", [said], "", "", "")])], unlinked
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.observe.metrics.group_tree import groups_of, shown_group
 from strop.observe.report.group_page import shown
 from strop.observe.report.write_report import render, write_report
@@ -28,7 +28,7 @@ EVIL = "<script>alert(1)</script>"
 def family_of(number: int) -> tuple[Group, list[Trajectory]]:
     """A root with two branches, one of which has a branch of its own; a hinted one; one given up; a demonstration."""
     root = attempt(TASK, f"{number}/0", 0.0, turn("123456789"))
-    two = given(cut(root.turns, 4))
+    two = as_prefix(cut(root.turns, 4))
     more = replace(two[0], tokens=np.arange(5), logprobs=np.zeros(5, np.float32), versions=np.zeros(5, np.int64))
     first = attempt(TASK, f"{number}/2", 1.0, more)
     second = attempt(TASK, f"{number}/10", 0.5, *two)

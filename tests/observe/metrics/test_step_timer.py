@@ -39,7 +39,7 @@ def test_a_step_is_told_by_whom_it_waits_for() -> None:
     with busy:
         now.at = 104.0
     now.at = 106.0
-    laps.drawn()
+    laps.batch_ready()
     now.at = 108.0
     with busy:
         now.at = 109.0
@@ -47,7 +47,7 @@ def test_a_step_is_told_by_whom_it_waits_for() -> None:
         now.at = 110.0
         told = laps.ended()
         now.at = 112.0
-        laps.drawn()
+        laps.batch_ready()
     assert told == {
         "seconds": 10.0,
         "generate_seconds": 6.0,

@@ -227,7 +227,7 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
     aside = replace(turn("ab", "look"), sampling=Sampling(voice="finder"), fresh=True)
     told = (Message("tool", "red is 4"), Message("assistant", "", (ToolCall("get", '{"key": "red"}'),)))
     given = TOKENIZER.encode("x=").ids
-    main = replace(turn("4", version=3), prompt=np.array(given), given=len(given), told=told, fresh=True)
+    main = replace(turn("4", version=3), prompt=np.array(given), num_prefix=len(given), told=told, fresh=True)
     played = attempt(task, "0/0", 1.0, aside, main)
     played.advantages = np.array([0.5, -1, 0, 2, 0], np.float32)  # a, b, end; 4, end
     played.ratios = np.array([np.nan, 0.75, 1, 8, 1], np.float32)
@@ -238,7 +238,7 @@ def test_contexts_stand_apart_and_tokens_say_what_is_known_of_them(tmp_path: Pat
     assert [(t.text, t.credit, t.version) for t in found[0].said[1].tokens] == [("a", 0.5, 0), ("b", -1, 0)]
     tool, call, reply = found[1].said
     assert (tool.role, tool.text) == ("tool", "red is 4") and call.text == 'get({"key": "red"})'
-    assert reply.given == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
+    assert reply.prefix == "x=" and [(t.text, t.credit, t.version) for t in reply.tokens] == [("4", 2, 3)]
     assert reply.tokens[0].chance == pytest.approx(np.exp(-0.5))
     page = conversations(
         [("step 1", [ReadAttempt("3/0", "1", "right", "finished", 5, "a task", found, "4", "", "")])], unlinked
@@ -261,7 +261,7 @@ def test_what_the_world_says_at_length_is_folded_and_what_the_policy_says_is_not
 def test_credit_is_in_the_ledger(tmp_path: Path) -> None:
     task = Task((Message("user", "?"),), "4", "keyvalue", 1)
     same, other, unknown = (attempt(task, f"0/{i}", 1.0, turn("abc")) for i in range(3))
-    same.credit(0.25)
+    same.set_advantage(0.25)
     other.advantages = np.array([1, 2, 3, 4], np.float32)
     ledger = Ledger(tmp_path / "ledger.db")
     group = Group(0, task, [same, other, unknown])

@@ -17,7 +17,7 @@ from strop.generate.agents.demonstrator import Demonstrate
 from strop.generate.engines.scripted import Scripted
 from strop.generate.group_rollouts import GroupPlayer
 from strop.generate.rollout import play
-from strop.generate.turn_ops import given
+from strop.generate.turn_ops import as_prefix
 from strop.pocket.tokenizer import END
 from strop.recipes.agent.stepagent import Discriminated, ExpertSteps, OneStep, features
 from strop.roles import Agent, Environment
@@ -93,7 +93,7 @@ def test_a_step_behind_a_full_context_is_not_taken(model: Path) -> None:
     engine = Scripted(SCRIPT)
     engine.open(model)
     shown = asyncio.run(play(Demonstrate(), KeyValue(2), policy_of(model, engine, context=256).dialogue(SUM, START)))
-    before = given(shown.turns[:2])
+    before = as_prefix(shown.turns[:2])
     full = sum(len(each.prompt) + len(each.tokens) for each in before)
     for context, said in ((full, None), (full, "7"), (256, None), (256, "7")):
         talk = policy_of(model, engine, context=context).dialogue(SUM, replace(START, turns=before))

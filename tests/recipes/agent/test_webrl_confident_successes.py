@@ -22,7 +22,7 @@ def group_of(number: int, chances: list[float], rewards: list[float] | None = No
 
 
 def drawn(buffer: ConfidentSuccesses, count: int, step: int) -> list[tuple[int, list[str]]]:
-    return [(g.number, [t.id for t in g.trajectories]) for g in buffer.draw(count, step) or []]
+    return [(g.number, [t.id for t in g.trajectories]) for g in buffer.sample(count, step) or []]
 
 
 def test_perplexities_from_one_over_the_upper_to_below_one_over_the_lower_come_back() -> None:
@@ -40,7 +40,7 @@ def test_help_never_comes_back() -> None:
     group = group_of(0, [0.7, 0.7])
     group.trajectories[0].origin = Origin.GUIDED
     buffer.add(group)
-    buffer.draw(1, 0)
+    buffer.sample(1, 0)
     buffer.add(group_of(1, [0.3]))
     assert drawn(buffer, 1, 1)[1] == (0, ["0-1"])
 
@@ -50,7 +50,7 @@ def test_at_most_so_many_for_each_new_one_and_too_few_new_ones_are_waited_for() 
     for number in range(10):
         buffer.add(group_of(number, [0.7]))
     assert len(drawn(buffer, 10, 0)) == 10 and len(buffer) == 0
-    assert buffer.draw(1, 1) is None, "old groups wait for nobody, and stand in for nobody"
+    assert buffer.sample(1, 1) is None, "old groups wait for nobody, and stand in for nobody"
     for number in range(10, 12):
         buffer.add(group_of(number, [0.7]))
     found = drawn(buffer, 2, 1)
@@ -64,7 +64,7 @@ def test_restored_it_draws_the_same() -> None:
     buffer, other = ConfidentSuccesses(most=0.5, seed=3), ConfidentSuccesses(most=0.5, seed=3)
     for number in range(8):
         buffer.add(groups[number])
-    buffer.draw(6, 0)
+    buffer.sample(6, 0)
     other.restore(buffer.state(), lambda number: replace(groups[number]))
     assert len(other) == len(buffer) == 2 and other.state() == buffer.state()
     for each in (buffer, other):

@@ -111,7 +111,7 @@ def test_a_run_trains_chains_alone_and_is_measured_by_the_plain_ones(tmp_path: P
         plain = [each for each in group.trajectories if each.outcome.value == "pruned"]
         assert len(plain) == 1 and plain[0].turns[0].sampling.voice == "reference"
         assert {each.facts["plain_tokens"] for each in group.own} == {float(plain[0].num_tokens)}
-    assert [len(group.trajectories) for group in book.draw(1)] == [2, 2]
+    assert [len(group.trajectories) for group in book.trained_groups(1)] == [2, 2]
     book.close()
     assert read_rows(folder.metrics)[-1]["tokens_advised"] > 0
     assert all(each.is_equal for each in retrain(folder.path))

@@ -97,7 +97,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Group], list[di
         strategy.meet(flow.policy)
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
         ((sampled,),) = flow.ledger._rows("SELECT SUM(tokens) FROM attempts")
     return groups, recorder.rows, int(sampled)
 
@@ -115,7 +115,7 @@ def test_each_plan_is_worked_out_three_times(made: tuple[list[Group], list[dict[
             for each in others:
                 assert each.origin is Origin.BRANCHED and each.reply.startswith(plan + "<think>")
                 (turn,) = each.turns
-                assert turn.given == len("<plan>") + 1 + len("</plan>"), "a token each: nothing but the plan is given"
+                assert turn.num_prefix == len("<plan>") + 1 + len("</plan>"), "a token each: nothing but the plan is given"
             kin = [root, *others]
             right = float(np.mean([each.rewards["outcome"] for each in kin]))
             assert [each.rewards["plan_quality"] for each in kin] == pytest.approx([right] * len(kin))
@@ -134,7 +134,7 @@ def test_a_plan_has_the_mean_credit_of_its_attempts(made: tuple[list[Group], lis
     for root in (each for each in group.trajectories if not each.parent):
         kin = [root, *(each for each in group.trajectories if each.parent == root.id)]
         own = [(each.reward - mean) / spread for each in kin]
-        size = kin[1].turns[0].given
+        size = kin[1].turns[0].num_prefix
         assert root.advantages is not None and len(root.advantages) == root.num_tokens
         assert root.advantages[:size].tolist() == pytest.approx([float(np.mean(own))] * size, abs=1e-5)
         assert root.advantages[size:].tolist() == pytest.approx([own[0]] * (root.num_tokens - size), abs=1e-5)
@@ -153,7 +153,7 @@ def test_the_warm_up_shows_plans(tmp_path: Path) -> None:
     )
     with opened(run, save_pocket_like(tmp_path / "model"), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
-        attempts = [each for group in flow.ledger.draw(1) for each in group.trajectories]
+        attempts = [each for group in flow.ledger.trained_groups(1) for each in group.trajectories]
     assert all(each.reply == planned(WORLD.solution(each.task)) and each.reward == 1.0 for each in attempts)
     assert recorder.rows[-1]["tokens_generated"] == 0
     before = build(recipe_named("pta_grpo"), {}).warmup

@@ -15,7 +15,7 @@ from tests.building import TASK
 def stepped(buffer: Mixed, step: int, count: int = 4) -> list[Group]:
     for number in range(step * count, (step + 1) * count):
         buffer.add(Group(number, TASK, [], version=step))
-    drawn = buffer.draw(count, step)
+    drawn = buffer.sample(count, step)
     assert drawn is not None and [group.number for group in drawn[:count]] == list(
         range(step * count, step * count + count)
     )
@@ -41,8 +41,8 @@ def test_the_policy_is_chosen_first_and_then_its_group() -> None:
         buffer = Mixed(old=0.3, window=2, seed=seed)
         for number, version in ((0, 0), (1, 1), (2, 1), (3, 1), (4, 2)):
             buffer.add(Group(number, TASK, [], version=version))
-        buffer.draw(4, 1)
-        if len(drawn := buffer.draw(1, 2) or []) == 2:
+        buffer.sample(4, 1)
+        if len(drawn := buffer.sample(1, 2) or []) == 2:
             seen[drawn[1].number] += 1
     assert seen[0] / seen.total() == pytest.approx(1 / 2, abs=0.06)
     assert all(seen[number] / seen.total() == pytest.approx(1 / 6, abs=0.05) for number in (1, 2, 3))
@@ -57,9 +57,9 @@ def test_from_a_version_on_it_is_on_policy() -> None:
 def test_a_group_that_came_late_counts_by_the_policy_that_made_it() -> None:
     buffer = Mixed(old=0.9, window=1)
     buffer.add(Group(0, TASK, [], version=0))
-    buffer.draw(1, 2)  # with a lag of 2
+    buffer.sample(1, 2)  # with a lag of 2
     buffer.add(Group(1, TASK, [], version=3))
-    drawn = buffer.draw(1, 3)
+    drawn = buffer.sample(1, 3)
     assert drawn is not None and [group.number for group in drawn] == [1], "three versions old"
 
 
@@ -69,8 +69,8 @@ def test_what_does_not_suffice_is_waited_for_and_a_restored_buffer_draws_the_sam
         stepped(buffer, step)
     buffer.add(Group(12, TASK, [], version=3))
     other.restore(buffer.state(), lambda number: Group(number, TASK, [], version=number // 4))
-    assert len(buffer) == len(other) == 1 and buffer.draw(2, 3) is None
-    ours, theirs = buffer.draw(1, 3), other.draw(1, 3)
+    assert len(buffer) == len(other) == 1 and buffer.sample(2, 3) is None
+    ours, theirs = buffer.sample(1, 3), other.sample(1, 3)
     assert ours is not None and theirs is not None and len(ours) > 1
     assert [g.number for g in ours] == [g.number for g in theirs] and buffer.state() == other.state()
     with pytest.raises(ValueError, match="already"):

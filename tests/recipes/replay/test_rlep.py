@@ -90,7 +90,7 @@ def test_each_group_gets_different_successes_at_its_own_task(model: Path, pool: 
     right = attempts_in(pool, "reward = 1.0 AND origin = 'policy'")
     assert 0 < len(right) < 8 and min(map(len, right.values())) == 1 < max(map(len, right.values())), "of every kind"
     book = Ledger(tmp_path / "ledger.db", read_only=True)
-    groups = [group for step in (1, 2, 3) for group in book.draw(step)]
+    groups = [group for step in (1, 2, 3) for group in book.trained_groups(step)]
     for group in groups:
         again = [each for each in group.trajectories if each.origin is Origin.REPLAYED]
         known = right.get(group.task.id, [])

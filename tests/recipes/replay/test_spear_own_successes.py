@@ -18,7 +18,7 @@ def group(number: int, rewards: list[float], version: int = 0) -> Group:
 
 
 def drawn(buffer: OwnSuccesses, count: int, step: int) -> list[list[str]]:
-    return [[attempt.id for attempt in each.trajectories] for each in buffer.draw(count, step) or []]
+    return [[attempt.id for attempt in each.trajectories] for each in buffer.sample(count, step) or []]
 
 
 def test_attempts_better_than_their_siblings_come_again_once_there_are_enough() -> None:
@@ -39,8 +39,8 @@ def test_times_trained_tell_what_is_replayed_from_what_is_new() -> None:
     buffer = OwnSuccesses(size=1)
     for number in range(2):
         buffer.add(group(number, [1, 0], number))
-    assert [each.times_trained for each in buffer.draw(1, 0) or []] == [1]
-    assert [(each.number, each.times_trained) for each in buffer.draw(1, 1) or []] == [(1, 1), (0, 2)]
+    assert [each.times_trained for each in buffer.sample(1, 0) or []] == [1]
+    assert [(each.number, each.times_trained) for each in buffer.sample(1, 1) or []] == [(1, 1), (0, 2)]
 
 
 def test_every_optimizer_step_has_its_part_of_the_new_and_of_the_old() -> None:
@@ -48,21 +48,21 @@ def test_every_optimizer_step_has_its_part_of_the_new_and_of_the_old() -> None:
     buffer = OwnSuccesses(size=6)
     for number in range(10):
         buffer.add(group(number, [1, 0], number // 6))
-    buffer.draw(6, 0)
-    first, second = optimizer_steps(buffer.draw(4, 1) or [], 2)
+    buffer.sample(6, 0)
+    first, second = optimizer_steps(buffer.sample(4, 1) or [], 2)
     assert [each.number for each in first] == [6, 0, 1, 7, 2] and [each.number for each in second] == [8, 3, 4, 9, 5]
 
 
 def test_the_old_are_forgotten_and_help_never_comes_again() -> None:
     buffer = OwnSuccesses(size=1, age=10)
     buffer.add(group(0, [1, 0], 0))
-    buffer.draw(1, 0)
+    buffer.sample(1, 0)
     buffer.add(group(1, [0, 0], 11))
     assert drawn(buffer, 1, 11) == [["1-0", "1-1"]], "eleven versions old"
     helped = group(2, [1, 0, 0.9], 12)
     helped.trajectories[0].origin = Origin.GUIDED
     buffer.add(helped)
-    buffer.draw(1, 12)
+    buffer.sample(1, 12)
     buffer.add(group(3, [0, 0], 22))
     assert drawn(buffer, 1, 22)[1:] == [["2-2"]], "ten versions old"
 
@@ -72,12 +72,12 @@ def test_what_does_not_suffice_is_waited_for_and_a_restored_memory_draws_the_sam
     buffer, other = OwnSuccesses(size=3), OwnSuccesses(size=3)
     for number in range(3):
         buffer.add(groups[number])
-    buffer.draw(2, 1)
+    buffer.sample(2, 1)
     other.restore(buffer.state(), lambda number: replace(groups[number]))
-    assert len(buffer) == len(other) == 1 and buffer.draw(2, 2) is None
+    assert len(buffer) == len(other) == 1 and buffer.sample(2, 2) is None
     for each in (buffer, other):
         each.add(replace(groups[3]))
-        each.draw(1, 2)
+        each.sample(1, 2)
         assert drawn(each, 1, 3) == [["3-0", "3-1"], ["0-0"], ["1-0"], ["2-0"]]
     assert buffer.state() == other.state()
     for wrong in ({"size": 0}, {"age": 0}):

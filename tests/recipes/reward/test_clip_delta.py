@@ -163,7 +163,7 @@ def test_in_a_run_steps_are_paid_and_written_down(tmp_path: Path) -> None:
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         flow.scorer.places = flow.policy.template.places
         run_virtually(train(flow))
-        groups = flow.ledger.draw(1)
+        groups = flow.ledger.trained_groups(1)
     assert recorder.rows[0]["reward/clip_delta"] < 0
     for group in groups:
         is_right = ["1+1=2" in attempt.reply for attempt in group.trajectories]

@@ -92,7 +92,7 @@ def test_a_run_makes_a_process_reward_model(tmp_path: Path) -> None:
     launch(build(recipe_named("er_prm"), {**sizes, "world": "arithmetic:2"}), tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
     labels = []
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         assert len(group.scored) == 3, "two steps and the whole"
         for attempt in group.scored:
             labels.append(attempt.reward)

@@ -90,7 +90,7 @@ def test_in_a_run_replies_are_written_and_scored_as_a_judge_reads_them(tmp_path:
     sizes = {"groups_per_step": 2, "steps": 1, "heldout_tasks": 1, "model": model}
     launch(build(recipe_named("goal_conditioned_rm"), sizes), tmp_path, "run")
     ledger, judge, gaps = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         question = group.task.messages[:1]
         replies = [attempt.turns[0].message.content for attempt in group.trajectories]
         assert [len(attempt.turns) for attempt in group.trajectories] == [2, 2] and len(set(replies)) == 2

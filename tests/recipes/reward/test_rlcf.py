@@ -261,7 +261,7 @@ def test_in_a_run_a_judge_who_fails_costs_its_attempts_only(tmp_path: Path) -> N
     with opened(run, save_pocket_like(tmp_path), tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == []
-        groups = [group for step in (1, 2) for group in flow.ledger.draw(step)]
+        groups = [group for step in (1, 2) for group in flow.ledger.trained_groups(step)]
         failed = flow.ledger._rows("SELECT error FROM attempts WHERE outcome = 'failed'")
     assert failed and all("AdviserError: nobody answers" in row[0] for row in failed)
     for group in groups:

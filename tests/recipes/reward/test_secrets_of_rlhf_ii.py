@@ -108,7 +108,7 @@ def test_in_a_run_both_of_a_pair_bear_it(tmp_path: Path) -> None:
     run = build(recipe_named("secrets_of_rlhf_ii"), {**sizes, "judges": f"{model}+{model}"})
     launch(run, tmp_path, "run")
     ledger, judge, turned = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True), RewardModel(model), []
-    for group in ledger.draw(1):
+    for group in ledger.trained_groups(1):
         better, worse = group.trajectories
         (strength,) = Voted(RecitedVerdicts(), (judge,), run.worlds).strengths([group.task])
         assert better.facts["strength"] == worse.facts["strength"] == pytest.approx(strength, abs=1e-5)

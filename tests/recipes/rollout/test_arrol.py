@@ -333,7 +333,7 @@ def test_in_a_run_half_are_given_up_and_all_tokens_count(model: Path, tmp_path: 
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == [] and flow.ledger.trained_more_than_once() == 0
-        trained = [group for step in (1, 2, 3) for group in flow.ledger.draw(step)]
+        trained = [group for step in (1, 2, 3) for group in flow.ledger.trained_groups(step)]
         rows = flow.ledger._rows("SELECT number, outcome, fate, tokens, facts FROM attempts")
     done = {group.number for group in trained}
     ours = [row for row in rows if row[0] in done]
@@ -359,5 +359,5 @@ def test_who_goes_on_writes_what_it_would_have_written(model: Path, tmp_path: Pa
         run = make_run(steps=2, strategy=strategy, rewards=(EvenOrOdd(),), engine=TorchEngine())
         with opened(run, model, tmp_path / f"{type(strategy).__name__}.db") as (flow, _):
             asyncio.run(train(flow))
-            written.append([t.turns[0].tokens.tolist() for g in flow.ledger.draw(1) for t in g.trajectories])
+            written.append([t.turns[0].tokens.tolist() for g in flow.ledger.trained_groups(1) for t in g.trajectories])
     assert written[0] == written[1] and max(map(len, written[0])) > 4

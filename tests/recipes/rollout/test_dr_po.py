@@ -57,22 +57,22 @@ def test_cuts_are_uniform_within_the_demonstration(tmp_path: Path) -> None:
     """Five tokens: after 1, 2, 3 or 4 of them, never after none and never after all; 400 attempts."""
     found = played(tmp_path, ResetToDemonstration(Demonstrate()), 400)
     assert {each.origin for each in found} == {Origin.BRANCHED} and {each.parent for each in found} == {"0/400"}
-    counts = Counter(each.turns[0].given for each in found)
+    counts = Counter(each.turns[0].num_prefix for each in found)
     assert set(counts) == {1, 2, 3, 4} and all(70 <= count <= 130 for count in counts.values())
     for each in found:
-        assert each.reply == "wxyz"[: each.turns[0].given] + "1" and each.turns[0].tokens.tolist() == ids("1|")
+        assert each.reply == "wxyz"[: each.turns[0].num_prefix] + "1" and each.turns[0].tokens.tolist() == ids("1|")
 
 
 def test_some_are_reset_and_the_others_plain(tmp_path: Path) -> None:
     found = played(tmp_path, ResetToDemonstration(Demonstrate(), 0.25), 400)
     count = sum(each.origin is Origin.BRANCHED for each in found)
-    assert 70 <= count <= 130 and all((each.turns[0].given > 0) == (each.origin is Origin.BRANCHED) for each in found)
+    assert 70 <= count <= 130 and all((each.turns[0].num_prefix > 0) == (each.origin is Origin.BRANCHED) for each in found)
 
 
 def test_nothing_to_reset_to(tmp_path: Path) -> None:
     for world in (Silent(1), Shown(1, is_broken=True)):
         found = played(tmp_path, ResetToDemonstration(Demonstrate()), 3, world=world)
-        assert {each.origin for each in found} == {Origin.POLICY} and all(each.turns[0].given == 0 for each in found)
+        assert {each.origin for each in found} == {Origin.POLICY} and all(each.turns[0].num_prefix == 0 for each in found)
     with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
         played(tmp_path, ResetToDemonstration(Demonstrate()), 3, world=Replies(1))
     with pytest.raises(ConfigurationError, match=r"0 <= share <= 1, got 1\.5"):
@@ -94,8 +94,8 @@ def test_without_resets_it_is_plain_sampling(tmp_path: Path) -> None:
     for group in reset.groups:
         shown = reset.attempts[f"{group.number}/3"]
         for each in group.trajectories:
-            at = each.turns[0].given
-            assert 0 < at < shown.num_tokens and each.turns[0].begun.tolist() == shown.turns[0].tokens[:at].tolist()
+            at = each.turns[0].num_prefix
+            assert 0 < at < shown.num_tokens and each.turns[0].prefix.tolist() == shown.turns[0].tokens[:at].tolist()
     assert sorted(reset.heard) == sorted(each.reply for each in reset.attempts.values())
     assert reset.row["share/branched"] == 1.0
 

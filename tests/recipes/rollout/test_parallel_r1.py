@@ -52,7 +52,7 @@ def test_paths_begin_alike_and_the_summary_reads_them_all(tmp_path: Path) -> Non
     assert engine.prompts[3].tolist() == [*opening, *ids("a{[1][2]}(")], "a path that was not closed is"
     assert [turn.fresh for turn in attempt.turns] == [True, True, True, False]
     assert [turn.tokens.tolist() for turn in attempt.turns] == [ids("1]"), ids("2|"), ids("a{"), ids("s)b|")]
-    assert [turn.given for turn in attempt.turns] == [1, 1, 0, 8], "tags and paths are given"
+    assert [turn.num_prefix for turn in attempt.turns] == [1, 1, 0, 8], "tags and paths are given"
     assert first.message.content == "[1]" and second.message.content == "[2" and main.message.content == "a{"
     assert summary.message.content == attempt.reply == "[1][2]}(s)b"
     assert Listening.told == ["a{[1][2]}(s)b"] and attempt.turn_rewards == (0.0, 0.0, 0.0, 0.0)
@@ -141,5 +141,5 @@ def test_in_a_run_every_token_is_sampled_once(tmp_path: Path) -> None:
     for each in found.attempts.values():
         assert len(each.turns) == 5 and num_valid_blocks(spoken(each)) == 1
         sizes = [len(turn.tokens) for turn in each.turns]
-        assert each.turns[4].given == 2 * 3 + sum(sizes[:3]) - 3 + 2, "three paths with their tags, and two more tags"
+        assert each.turns[4].num_prefix == 2 * 3 + sum(sizes[:3]) - 3 + 2, "three paths with their tags, and two more tags"
     assert found.row["turns"] == 5.0

@@ -88,7 +88,7 @@ def test_a_retry_goes_on_from_the_turn_it_is_told(games: Watched) -> None:
             retry = retries[first.id]
             assert first.facts["pivot"] == 1.0 and len(first.turns) == 3 and retry.origin is Origin.GUIDED
             assert retry.reward == 1.0 and retry.outcome is Outcome.FINISHED, "the world heard the first turn again"
-            assert len(retry.turns[0].tokens) == 0 and retry.turns[0].begun.tolist() == first.turns[0].tokens.tolist()
+            assert len(retry.turns[0].tokens) == 0 and retry.turns[0].prefix.tolist() == first.turns[0].tokens.tolist()
             assert retry.turns[0].prompt[: len(first.turns[0].prompt)].tolist() == first.turns[0].prompt.tolist()
             read = games.engine.prompts[attempt_key(0, retry.id)]
             assert "halve it" in read and first.task.messages[0].content in read

@@ -55,7 +55,7 @@ def test_a_failed_attempt_goes_on_before_its_answer(tmp_path: Path) -> None:
     assert made.reply == "<think>12</think>4" and made.facts == {"probes": 1.0, "probes_right": 1.0}
     (turn,) = probe.turns
     assert turn.message.content == "<think>12x#3</think>5", "the end of the thought went with the answer"
-    assert turn.begun.tolist() == ids("<think>12") and turn.tokens.tolist() == ids("x#3</think>5|")
+    assert turn.prefix.tolist() == ids("<think>12") and turn.tokens.tolist() == ids("x#3</think>5|")
     assert turn.versions.tolist()[:2] == [-1, -1] and min(turn.versions[2:]) > 0
     assert probe.origin is Origin.BRANCHED and probe.parent == "0/0" and probe.num_sampled == probe.num_tokens - 2
 
@@ -64,7 +64,7 @@ def test_without_a_thought_and_in_a_later_turn(tmp_path: Path) -> None:
     """The answer is the last reply: it is begun anew, after what the world said."""
     made, probe = played(tmp_path, ["1", "2", "5"], 1, Probes(("x#",), 1.0, 1.0), turns=2)[0]
     assert [turn.message.content for turn in probe.turns] == ["1", "x#5"]
-    assert [turn.given for turn in probe.turns] == [2, 0] and len(probe.turns[0].tokens) == 0
+    assert [turn.num_prefix for turn in probe.turns] == [2, 0] and len(probe.turns[0].tokens) == 0
     assert probe.turns[1].prompt.tolist() == made.turns[1].prompt.tolist()
     assert probe.turns[1].tokens.tolist() == ids("x#5|") and probe.num_sampled == 2
 
@@ -150,7 +150,7 @@ def test_in_a_run_every_token_is_sampled_once(tmp_path: Path) -> None:
     assert len(probes) == 24, "all failed"
     for each in probes:
         root = found.attempts[each.parent]
-        assert each.turns[0].begun.tolist() == root.turns[0].tokens[: each.turns[0].given].tolist()
+        assert each.turns[0].prefix.tolist() == root.turns[0].tokens[: each.turns[0].num_prefix].tolist()
         assert each.reply.startswith(root.reply.partition("</think>")[0] + "wait, <think>")
     assert sorted(found.heard) == sorted(each.reply for each in found.attempts.values())
     assert found.row["share/branched"] > 0 and found.row["fact/probes"] == 3.0

@@ -64,9 +64,9 @@ def test_the_guide_begins_and_the_policy_goes_on(tmp_path: Path) -> None:
     for attempt in (each for group in found.drawn for each in group.trajectories):
         (turn,), parent = attempt.turns, begun[attempt.parent]
         assert attempt.origin is Origin.BRANCHED and len(turn.tokens) == 6, "five and the end"
-        assert turn.begun.tolist() == parent.turns[0].tokens.tolist() and parent.outcome is Outcome.PRUNED
-        assert attempt.reply == "2" * turn.given + "1" * 5 and attempt.reward == turn.given + 5
-        cuts.add(turn.given)
+        assert turn.prefix.tolist() == parent.turns[0].tokens.tolist() and parent.outcome is Outcome.PRUNED
+        assert attempt.reply == "2" * turn.num_prefix + "1" * 5 and attempt.reward == turn.num_prefix + 5
+        cuts.add(turn.num_prefix)
     assert cuts == {1, 2, 3, 4, 5} and found.is_counted_once()
 
 

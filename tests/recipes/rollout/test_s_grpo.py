@@ -44,7 +44,7 @@ def test_exits_are_given_the_thought_so_far_and_what_forces_the_answer(tmp_path:
     for attempt, at, said in zip(exits, cuts, ("1", "2", "3"), strict=True):
         (turn,) = attempt.turns
         assert turn.message.content == "xyz"[:at] + "#" + said and turn.tokens.tolist() == ids(f"{said}|")
-        assert turn.begun.tolist() == ids("xyz"[:at] + "#"), "read, not written: trained once, in the whole attempt"
+        assert turn.prefix.tolist() == ids("xyz"[:at] + "#"), "read, not written: trained once, in the whole attempt"
         assert attempt.origin is Origin.BRANCHED and attempt.parent == whole.id
 
 

@@ -106,8 +106,8 @@ def test_prompt_right_and_wrong_beginnings_are_equally_likely(tmp_path: Path) ->
         is_own = each.facts[RESTART] == 0
         assert each.origin is (Origin.POLICY if is_own else Origin.BRANCHED)
         assert each.parent == {0.0: "", 1.0: "0-0", -1.0: "0-1"}[each.facts[RESTART]]
-        assert turn.tokens.tolist() == ids("9|") and turn.given == len(each.reply) - 1
-        assert prompt.tolist()[len(prompt) - turn.given :] == ids(each.reply[:-1]), "it read them"
+        assert turn.tokens.tolist() == ids("9|") and turn.num_prefix == len(each.reply) - 1
+        assert prompt.tolist()[len(prompt) - turn.num_prefix :] == ids(each.reply[:-1]), "it read them"
     unknown, _ = played(tmp_path, strategy, 4, version=0)
     assert {each.facts[RESTART] for each in unknown} == {0.0}
 

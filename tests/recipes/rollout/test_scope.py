@@ -47,11 +47,11 @@ def test_right_steps_are_kept_and_the_rest_is_the_experts(tmp_path: Path) -> Non
     assert lost.id == "0/0" and lost.outcome is Outcome.PRUNED and saved.id == "0/2" and saved.parent == "0/0"
     (turn,) = saved.turns
     assert turn.message.content == SHOWN and saved.origin is Origin.GUIDED and saved.outcome is Outcome.FINISHED
-    assert turn.tokens.tolist() == ids(SHOWN + "|") and turn.given == 0
+    assert turn.tokens.tolist() == ids(SHOWN + "|") and turn.num_prefix == 0
     assert turn.versions.tolist() == [1] * 12 + [-1] * 8 and turn.logprobs.tolist() == [-0.5] * 12 + [0.0] * 8
     assert saved.facts == {"kept": 12 / 20} and saved.num_sampled == 12
     (rest,) = lost.turns
-    assert rest.begun.tolist() == ids("1+1=2 2+2=4 ") and rest.tokens.tolist() == ids("4+1=6 6|")
+    assert rest.prefix.tolist() == ids("1+1=2 2+2=4 ") and rest.tokens.tolist() == ids("4+1=6 6|")
     assert rest.versions.tolist() == [1] * 8 and rest.message.content == "1+1=2 2+2=4 4+1=6 6"
 
 
@@ -106,7 +106,7 @@ def test_in_a_run_every_token_stays_in_one_place(tmp_path: Path) -> None:
     assert saved and found.row["reward_of/guided"] == 1.0
     for each in saved:
         lost = found.attempts[each.parent]
-        kept = lost.turns[0].begun
+        kept = lost.turns[0].prefix
         assert each.turns[0].tokens[: len(kept)].tolist() == kept.tolist() and each.num_sampled == len(kept)
         assert each.reply == world.solution(each.task) and lost.outcome is Outcome.PRUNED
     assert sorted(found.heard) == sorted(each.reply for each in found.attempts.values())

@@ -22,7 +22,7 @@ def tree(paths: list[list[int]], rewards: list[float], begun: list[int] | None =
         turn = attempt.turns[0]
         attempt.turns = (
             replace(
-                turn, prompt=np.array([1, *path[:size]]), tokens=np.array(path[size:]), given=size,
+                turn, prompt=np.array([1, *path[:size]]), tokens=np.array(path[size:]), num_prefix=size,
                 logprobs=turn.logprobs[size:], versions=turn.versions[size:],
             ),
         )  # fmt: skip

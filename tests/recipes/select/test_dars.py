@@ -113,7 +113,7 @@ def test_in_a_run_hard_tasks_get_a_second_wave_and_nothing_is_lost(model: Path, 
     with opened(run, model, tmp_path / "ledger.db") as (flow, recorder):
         run_virtually(train(flow))
         assert flow.ledger.violations() == [] and flow.ledger.trained_more_than_once() == 0
-        groups = [group for step in range(1, 5) for group in flow.ledger.draw(step)]
+        groups = [group for step in range(1, 5) for group in flow.ledger.trained_groups(step)]
         made = flow.ledger._rows("SELECT COUNT(*) FROM attempts GROUP BY number")
     sizes = [len(group.trajectories) for group in groups]
     for group in groups:

@@ -23,7 +23,7 @@ def numbers(groups: list[Group] | None) -> list[int]:
 def stepped(buffer: RecentShare, step: int, count: int = 2) -> list[int]:
     for number in range(step * count, (step + 1) * count):
         buffer.add(group(number))
-    return numbers(buffer.draw(count, step))
+    return numbers(buffer.sample(count, step))
 
 
 def test_the_first_step_is_new_alone_and_later_ones_have_their_share_of_old() -> None:
@@ -62,14 +62,14 @@ def test_of_a_task_that_came_back_the_newest_group_is_kept() -> None:
     buffer = RecentShare(fresh=1 / 3)
     for number, name in enumerate(("a", "b", "a", "c", "d", "e")):
         buffer.add(group(number, name))
-    numbers(buffer.draw(4, 0))
-    assert sorted(numbers(buffer.draw(2, 1))[2:]) == [1, 2, 3]
+    numbers(buffer.sample(4, 0))
+    assert sorted(numbers(buffer.sample(2, 1))[2:]) == [1, 2, 3]
 
 
 def test_too_few_new_ones_are_waited_for() -> None:
     buffer = RecentShare()
     buffer.add(group(0))
-    assert buffer.draw(2, 0) is None and len(buffer) == 1
+    assert buffer.sample(2, 0) is None and len(buffer) == 1
     with pytest.raises(ValueError, match="already"):
         buffer.add(group(0))
 
@@ -83,7 +83,7 @@ def test_a_restored_buffer_draws_the_same() -> None:
     for buffer in (first, second):
         buffer.add(group(7))
     assert len(first) == len(second) == 2
-    assert numbers(first.draw(2, 3)) == numbers(second.draw(2, 3))
+    assert numbers(first.sample(2, 3)) == numbers(second.sample(2, 3))
     assert first.state() == second.state()
 
 

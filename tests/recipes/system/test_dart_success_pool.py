@@ -34,7 +34,7 @@ def test_eight_zeros_with_an_old_success_train_seven_zeros_and_that_success() ->
     borrowed = kept.trajectories[-1]
     assert (borrowed.reward, borrowed.origin, borrowed.oldest_version) == (1.0, Origin.REPLAYED, 0)
     assert first.trajectories[3].origin is Origin.POLICY  # the newest success, which is itself unchanged
-    borrowed.credit(2.0)
+    borrowed.set_advantage(2.0)
     again = pool(eight([0] * 8, 6)).group
     assert again is not None and again.trajectories[-1].advantages is None
 

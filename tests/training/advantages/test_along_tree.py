@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.capabilities import learners_in
 from strop.errors import ConfigurationError
-from strop.generate.turn_ops import cut, given
+from strop.generate.turn_ops import cut, as_prefix
 from strop.recipes.objective.nsr_psr import Signed
 from strop.recipes.rollout.ettrl import EntropyReshaped
 from strop.roles import Advantage
@@ -35,9 +35,9 @@ def attempt(name: str, *replies: Sequence[int], reward: float = 0.0) -> Trajecto
 
 def branch(name: str, parent: Trajectory, at: int, *replies: Sequence[int], reward: float = 0.0) -> Trajectory:
     """From the parent's first `at` written tokens: the first reply goes on inside the last of them, or begins anew."""
-    *before, last = given(cut(parent.turns, at)) or (make_turn([9], []),)
+    *before, last = as_prefix(cut(parent.turns, at)) or (make_turn([9], []),)
     own = [make_turn([9], list(tokens)) for tokens in replies[1:]]
-    begun = replace(make_turn([9], list(replies[0])), prompt=last.prompt, given=last.given)
+    begun = replace(make_turn([9], list(replies[0])), prompt=last.prompt, num_prefix=last.num_prefix)
     made = Trajectory(name, TASK, (*before, begun, *own), Outcome.FINISHED, reward=reward)
     made.parent = parent.id
     return made
@@ -65,7 +65,7 @@ class Paid(Advantage):
 
     def __call__(self, groups: Sequence[Group]) -> None:
         for each in (each for group in groups for each in group.scored):
-            each.credit(each.reward)
+            each.set_advantage(each.reward)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_words_put_into_its_mouth_are_nobodys() -> None:
     root = attempt("root", [1, 2, 3, 4], reward=1.0)
     led = branch("led", root, 2, [9], reward=1.0)
     (turn,) = led.turns
-    led.turns = (replace(turn, prompt=np.append(turn.prompt, [7, 7]), given=turn.given + 2),)
+    led.turns = (replace(turn, prompt=np.append(turn.prompt, [7, 7]), num_prefix=turn.num_prefix + 2),)
     assert lines([root, led])["led"] == {"root": 2, "led": 1}
     later = branch("later", root, 2, [9], [8], reward=1.0)
     first, second = later.turns
-    later.turns = (first, replace(second, prompt=np.append(second.prompt, [3]), given=1))  # as the root went on
+    later.turns = (first, replace(second, prompt=np.append(second.prompt, [3]), num_prefix=1))  # as the root went on
     assert lines([root, later])["later"] == {"root": 2, "later": 2}
 
 

@@ -43,7 +43,7 @@ def team(*turns: tuple[Turn, ...]) -> Group:
     group = make_group([1.0] * len(turns))
     for attempt, own in zip(group.trajectories, turns, strict=True):
         attempt.turns = own
-        attempt.credit(1.0)
+        attempt.set_advantage(1.0)
     return group
 
 

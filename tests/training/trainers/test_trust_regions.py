@@ -200,7 +200,7 @@ def test_turns_from_the_last_to_the_first_each_from_the_weights_before_it() -> N
     """Three turns: weights 1, 1.1052 and 1.2 (1.2214 is held); behaviour is renewed before each turn's step."""
     inner = Drifting()
     group = talked([(1, 2, 1)], [1.0])
-    group.trajectories[0].credit(1.0)
+    group.trajectories[0].set_advantage(1.0)
     batches = pack([group], SequenceMean(), 0, 4096)  # prompt, a, prompt, b, b, prompt, c
     TurnByTurn(inner).step(batches, Objective((Gspo(0.2, 0.2),)))
     assert [rows for rows, _, _ in inner.asked] == [[6], [3, 4], [1]]

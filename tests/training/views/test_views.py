@@ -16,7 +16,7 @@ import torch
 
 from strop.backends import ORDER, View
 from strop.errors import ConfigurationError
-from strop.generate.turn_ops import cut, extended, given, handed_on, said
+from strop.generate.turn_ops import cut, extended, as_prefix, handed_on, said
 from strop.models.mask_token import canvas_places, mask_token
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.echo_env import Echo
@@ -119,7 +119,7 @@ def test_a_reply_that_is_not_one_canvas_is_refused() -> None:
     for turn in (*cut([whole], 3), handed_on(whole, 2), without, larger, replace(again, aux={ORDER: mixed})):
         with pytest.raises(ConfigurationError, match="not one canvas"):
             read(turn)
-    begun = given(cut([whole], 3))[0]  # read, and gone on with on a canvas of its own
+    begun = as_prefix(cut([whole], 3))[0]  # read, and gone on with on a canvas of its own
     rest = np.array([[9, 1, 0], [8, 1, 0]])
     gone_on = replace(
         begun,

@@ -171,8 +171,8 @@ class TorchEngine(Engine):
         table, owner = self._decoder.rows, self._decoder.owners[row]
         if owner is None:
             return False
-        reply = table.tokens[row, table.prompt[row] - owner.sampling.begun : table.length[row]]
-        return self._strings.is_complete(reply, owner.sampling.stop, owner.sampling.begun)
+        reply = table.tokens[row, table.prompt[row] - owner.sampling.num_prefix : table.length[row]]
+        return self._strings.is_complete(reply, owner.sampling.stop, owner.sampling.num_prefix)
 
     def _finish(self, row: int, stop: Stop) -> None:
         """Hand a row's completion over and free the row."""

@@ -57,7 +57,7 @@ class Request:
 
     def is_cut_at_string(self, strings: StopStrings) -> bool:
         """Whether a stop string is complete in its new tokens; it then ends there."""
-        begin, begun = max(self.prompt, self.checked), self.sampling.begun
+        begin, begun = max(self.prompt, self.checked), self.sampling.num_prefix
         for end in range(begin + 1, len(self.tokens) + 1):
             if strings.is_complete(self.tokens[self.prompt - begun : end], self.sampling.stop, begun):
                 self.tokens, self.logprobs, self.versions = self.tokens[:end], self.logprobs[:end], self.versions[:end]

@@ -245,7 +245,7 @@ class VllmEngine(Engine):
         request.versions += [self.version] * len(logprobs)
         self.num_generated += len(logprobs)
         is_cut = bool(request.sampling.stop) and self._strings.is_complete(
-            request.reply, request.sampling.stop, request.sampling.begun
+            request.reply, request.sampling.stop, request.sampling.num_prefix
         )
         if not output.finished and not is_cut:
             return False

@@ -34,7 +34,7 @@ class VllmRequest:
     @property
     def reply(self) -> IntArray:
         """What stop strings are looked for in: the end of the prompt that begins the reply, and what was written."""
-        begun = self.prompt[len(self.prompt) - self.sampling.begun :]
+        begun = self.prompt[len(self.prompt) - self.sampling.num_prefix :]
         return np.concatenate([begun, np.array(self.tokens, np.int64)])
 
     def check_spans(self, output: Any) -> None:

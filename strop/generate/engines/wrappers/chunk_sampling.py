@@ -42,8 +42,8 @@ class InPieces(Engine):
             asked = ask(at)
             size = min(asked.max_tokens, sampling.max_tokens - at)
             # a text that ends the reply may begin in the piece before
-            begun = sampling.begun + at if sampling.stop else sampling.begun
-            piece = await self.inner.sample(prompt, replace(asked, max_tokens=size, begun=begun), key)
+            begun = sampling.num_prefix + at if sampling.stop else sampling.num_prefix
+            piece = await self.inner.sample(prompt, replace(asked, max_tokens=size, num_prefix=begun), key)
             made.append(piece)
             self.hear(piece)
             prompt, at = np.concatenate([prompt, piece.tokens]), at + len(piece.tokens)

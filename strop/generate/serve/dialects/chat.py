@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from strop.backends import Stop
-from strop.generate.serve.ask_requests import Ask, Refusal, Reply, Said
+from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
 from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
 from strop.types import Message, ToolCall
@@ -36,7 +36,7 @@ class ChatCompletions(Dialect):
             field_of(body, "stream", bool, False),
         )
 
-    def answer(self, reply: Reply, ask: Ask) -> dict[str, Any]:
+    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
         if reply.thought:
             message["reasoning_content"] = reply.thought
@@ -71,7 +71,7 @@ class ChatEvents(Events):
         if text:
             yield self._chunk({"content": text})
 
-    def end(self, reply: Reply) -> Iterator[bytes]:
+    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
         if reply.calls:
             calls = [{"index": number, **call} for number, call in enumerate(_calls(reply))]
             yield self._chunk({"tool_calls": calls})
@@ -111,7 +111,7 @@ def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [] if body.get("tool_choice") == "none" else tools
 
 
-def _calls(reply: Reply) -> list[dict[str, Any]]:
+def _calls(reply: ServedCompletion) -> list[dict[str, Any]]:
     return [
         {"id": reply.call_id(number), "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for number, call in enumerate(reply.calls)
@@ -122,12 +122,12 @@ def _head(name: str, ask: Ask, kind: str) -> dict[str, Any]:
     return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": ask.model}
 
 
-def _finish(reply: Reply) -> str:
+def _finish(reply: ServedCompletion) -> str:
     if reply.stop is Stop.STOP:
         return "tool_calls" if reply.calls else "stop"
     return "length"
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage(reply: ServedCompletion) -> dict[str, int]:
     total = reply.num_read + reply.num_written
     return {"prompt_tokens": reply.num_read, "completion_tokens": reply.num_written, "total_tokens": total}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.backends import Stop
-from strop.generate.serve.ask_requests import Ask, Refusal, Reply, Said
+from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
 from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, stops_of, text_of, tool_of
 from strop.types import Message, ToolCall
@@ -36,7 +36,7 @@ class Messages(Dialect):
             field_of(body, "stream", bool, False),
         )
 
-    def answer(self, reply: Reply, ask: Ask) -> dict[str, Any]:
+    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
         blocks = [_thinking(reply)] if reply.thought else []
         blocks += [{"type": "text", "text": reply.text}] if reply.text or not reply.calls else []
         blocks += [_use(reply, number) | {"input": _input(call)} for number, call in enumerate(reply.calls)]
@@ -80,7 +80,7 @@ class MessageEvents(Events):
             yield from self._open("text", {"type": "text", "text": ""})
             yield self._delta({"type": "text_delta", "text": text})
 
-    def end(self, reply: Reply) -> Iterator[bytes]:
+    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
         for number, call in enumerate(reply.calls):
             yield from self._open(f"call{number}", _use(reply, number) | {"input": {}})
             yield self._delta({"type": "input_json_delta", "partial_json": json.dumps(_input(call))})
@@ -141,7 +141,7 @@ def _texts(content: Any) -> str:
     return text_of([each for each in content if not (isinstance(each, dict) and each.get("type") in others)])
 
 
-def _use(reply: Reply, number: int) -> dict[str, Any]:
+def _use(reply: ServedCompletion, number: int) -> dict[str, Any]:
     return {"type": "tool_use", "id": reply.call_id(number), "name": reply.calls[number].name}
 
 
@@ -149,7 +149,7 @@ def _input(call: ToolCall) -> Any:
     return json.loads(call.arguments)
 
 
-def _thinking(reply: Reply) -> dict[str, Any]:
+def _thinking(reply: ServedCompletion) -> dict[str, Any]:
     return {"type": "thinking", "thinking": reply.thought, "signature": f"sig_{reply.name}"}
 
 
@@ -157,11 +157,11 @@ def _head(name: str, ask: Ask) -> dict[str, Any]:
     return {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": ask.model}
 
 
-def _stop(reply: Reply) -> str:
+def _stop(reply: ServedCompletion) -> str:
     if reply.stop is Stop.STOP:
         return "tool_use" if reply.calls else "end_turn"
     return "max_tokens"
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage(reply: ServedCompletion) -> dict[str, int]:
     return {"input_tokens": reply.num_read, "output_tokens": reply.num_written}

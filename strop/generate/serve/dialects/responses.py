@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.backends import Stop
-from strop.generate.serve.ask_requests import Ask, Refusal, Reply, Said
+from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion, Said
 from strop.generate.serve.dialects.dialect import Dialect, Events
 from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, text_of, tool_of
 from strop.types import Message, ToolCall
@@ -39,7 +39,7 @@ class Responses(Dialect):
             field_of(body, "previous_response_id", str, ""),
         )
 
-    def answer(self, reply: Reply, ask: Ask) -> dict[str, Any]:
+    def answer(self, reply: ServedCompletion, ask: Ask) -> dict[str, Any]:
         return _response(reply.name, ask, reply)
 
     def stream(self, ask: Ask, body: dict[str, Any], name: str) -> Events:
@@ -75,7 +75,7 @@ class ResponseEvents(Events):
             self._told += text
             yield self._event("response.output_text.delta", **self._part, delta=text, logprobs=[])
 
-    def end(self, reply: Reply) -> Iterator[bytes]:
+    def end(self, reply: ServedCompletion) -> Iterator[bytes]:
         yield from self._close()
         for number, call in enumerate(reply.calls):
             self._place += 1
@@ -168,13 +168,13 @@ def _item(kind: str, name: str, text: str) -> dict[str, Any]:
     return item | more
 
 
-def _call(reply: Reply, number: int) -> dict[str, Any]:
+def _call(reply: ServedCompletion, number: int) -> dict[str, Any]:
     call = reply.calls[number]
     about = {"name": call.name, "arguments": call.arguments, "status": "completed"}
     return {"id": f"fc_{reply.name}c{number}", "type": "function_call", "call_id": reply.call_id(number), **about}
 
 
-def _response(name: str, ask: Ask, reply: Reply | None = None) -> dict[str, Any]:
+def _response(name: str, ask: Ask, reply: ServedCompletion | None = None) -> dict[str, Any]:
     output, is_whole = [], reply is None or reply.stop is Stop.STOP
     if reply is not None:
         output += [_item("reasoning", name, reply.thought)] if reply.thought else []
@@ -201,7 +201,7 @@ def _response(name: str, ask: Ask, reply: Reply | None = None) -> dict[str, Any]
     }
 
 
-def _usage(reply: Reply) -> dict[str, Any]:
+def _usage(reply: ServedCompletion) -> dict[str, Any]:
     return {
         "input_tokens": reply.num_read,
         "input_tokens_details": {"cached_tokens": 0},

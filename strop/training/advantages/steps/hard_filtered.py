@@ -42,7 +42,7 @@ class HardFiltered(Advantage):
     def __call__(self, groups: Sequence[Group]) -> None:
         attempts = [attempt for group in groups for attempt in group.scored]
         for attempt in attempts:
-            attempt.credit(0.0)
+            attempt.set_advantage(0.0)
         for attempt in self._chosen(attempts, groups):
             steps = step_advantages(attempt, self.cost, self.discount)
             lengths = [len(turn.tokens) for turn in attempt.turns if len(turn.tokens)]

@@ -22,7 +22,7 @@ class Phase(Enum):
 
 
 @dataclass
-class Episode:
+class GuardedEpisode:
     """Phase of one episode; a call that it does not allow is refused, whatever the environment would do."""
 
     phase: Phase = Phase.NEW
