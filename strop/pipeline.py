@@ -14,7 +14,7 @@ from strop.capabilities import Learns
 from strop.errors import RewardError, first_of
 from strop.filter.apply_gates import passes
 from strop.observe.metrics.step_timer import Laps
-from strop.run_state import Flow, next_batch, is_over, is_spent, newest_version, streamed, watch_failures
+from strop.run_state import Flow, is_over, is_spent, newest_version, next_batch, streamed, watch_failures
 from strop.training.comparison_groups import families, packed_steps
 from strop.training.learners import teach
 from strop.training.objective import Objective

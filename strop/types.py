@@ -115,7 +115,9 @@ class Turn:
 
     @property
     def whole(self) -> IntArray:
-        return np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens  # the reply, given and written
+        return (
+            np.concatenate([self.prefix, self.tokens]) if self.num_prefix else self.tokens
+        )  # the reply, given and written
 
 
 class Outcome(Enum):

@@ -21,7 +21,7 @@ from strop.errors import ConfigurationError, StarvationError
 from strop.generate.engines.scripted import Scripted
 from strop.generate.interfaces import Player
 from strop.generate.policy import attempt_key
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.pipeline import train
 from strop.roles import Belief, Budget, Gate, Reward, Sampler, Strategy, Writer
 from strop.training.comparison_groups import families, optimizer_steps

@@ -173,7 +173,9 @@ class Talk:
         if limit <= 0:  # its beginning alone is as long as a reply may be
             return self._append(replace(turn, message=self.policy.message(turn.whole, self.tools)), Stop.LENGTH)
         begun = len(turn.whole) if asked.stop else 0
-        limited = asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, num_prefix=begun)
+        limited = (
+            asked if (asked.max_tokens, begun) == (limit, 0) else replace(asked, max_tokens=limit, num_prefix=begun)
+        )
         self._main._promised += limit  # asides that reply at the same time share what is left
         try:
             engine = self.policy.engine if tell is None else Told(self.policy.engine, tell)
@@ -214,7 +216,9 @@ class Talk:
         prompt = np.concatenate([self._unread, self._begins]) if len(self._begins) else self._unread
         nothing = Message("assistant", "")
         given, told = len(self._begins), tuple(self._heard)
-        return Turn(prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, num_prefix=given, told=told)
+        return Turn(
+            prompt, _NOTHING, _NO_LOGPROBS, _NOTHING, nothing, asked, self._is_fresh, num_prefix=given, told=told
+        )
 
     def _begin(self, tokens: IntArray) -> None:
         """Put words into the policy's mouth: given, or behind what it wrote itself, said by nobody."""

@@ -69,11 +69,11 @@ class Population:
 
 def populate(scenario: Scenario, seed: int) -> Population:
     """The tasks of one seed: their offsets, which of them are impossible or broken, and what their levels say."""
-    chance = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([seed, 1])
     kinds = np.repeat(np.arange(len(scenario.kinds)), [kind.tasks for kind in scenario.kinds])
-    offsets = np.concatenate([chance.normal(0.0, kind.spread, kind.tasks) for kind in scenario.kinds])
-    fates = np.concatenate([_fates(kind.tasks, kind.impossible, kind.broken, chance) for kind in scenario.kinds])
-    levels = chance.permutation(kinds) if scenario.lies else kinds
+    offsets = np.concatenate([rng.normal(0.0, kind.spread, kind.tasks) for kind in scenario.kinds])
+    fates = np.concatenate([_fates(kind.tasks, kind.impossible, kind.broken, rng) for kind in scenario.kinds])
+    levels = rng.permutation(kinds) if scenario.lies else kinds
     tasks = tuple(
         Task((Message("user", f"simulated task {place}"),), str(place), SimulatedWorld.name, int(level))
         for place, level in enumerate(levels)
@@ -86,9 +86,9 @@ def populate(scenario: Scenario, seed: int) -> Population:
     return Population(scenario, tasks, kinds, offsets, fates == 1, fates == 2, worlds, places)
 
 
-def _fates(count: int, impossible: float, broken: float, chance: np.random.Generator) -> IntArray:
+def _fates(count: int, impossible: float, broken: float, rng: np.random.Generator) -> IntArray:
     """0 an ordinary task, 1 an impossible one, 2 a broken one: exactly as many as the shares say, in any order."""
     fates = np.zeros(count, dtype=np.int64)
     first, second = round(count * impossible), round(count * (impossible + broken))
     fates[:first], fates[first:second] = 1, 2
-    return chance.permutation(fates)
+    return rng.permutation(fates)

@@ -47,7 +47,7 @@ class Course:
 
     def __post_init__(self) -> None:
         self.scenario = self.learner.population.scenario
-        self.chance = np.random.default_rng([self.seed, 2])
+        self.rng = np.random.default_rng([self.seed, 2])
         parts = (self.control.sampler, self.control.budget, self.control.belief)
         self.observers = inside(parts, Observes)
         self.learners = learners_in(parts)
@@ -70,7 +70,7 @@ class Course:
             return
         made, kept = self._waiting.popleft()
         if self.scenario.lag:  # late groups come in any order
-            self._show([made[place] for place in self.chance.permutation(len(made))])
+            self._show([made[place] for place in self.rng.permutation(len(made))])
         self.learner.train(kept)
         for part in self.learners:
             part.learn(kept)
@@ -115,7 +115,7 @@ class Course:
     def _attempts(self, group: Group, count: int, chance: float) -> list[Trajectory]:
         turns = (self._turn(self.scenario.kinds[self._kind(group.task)].tokens),)
         first = len(group.trajectories)
-        marks = [float(mark) for mark in self.chance.random(count) < chance]
+        marks = [float(mark) for mark in self.rng.random(count) < chance]
         return [
             Trajectory(f"{group.number}/{first + index}", group.task, turns, Outcome.FINISHED, reward=mark,
                        rewards={"outcome": mark})

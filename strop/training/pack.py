@@ -59,7 +59,7 @@ def pack(
     contexts = lay_out(attempts)
     columns = _columns(contexts, attempts, shares)
     columns |= {f"aux.{name}": _aux(name, attempts) for name in aux | _replayed(attempts)}
-    names, columns["voices"] = _voices(attempts)
+    names, columns["policy_indices"] = _voices(attempts)
     group_of = np.array([index for index, _ in owners])  # [A]
     step_tokens = int(contexts.written.sum())
     bounds = _bounds(group_of, scope)  # attempts at which a batch may begin

@@ -122,13 +122,13 @@ def test_a_scorer_that_hangs_on_all_punishes_nobody(knows_empty: bool) -> None:
 
 
 def test_a_scorer_that_breaks_in_the_middle_of_a_run_punishes_nobody(tmp_path: Path) -> None:
-    mark = tmp_path / "broken"
+    flag = tmp_path / "broken"
 
     async def score() -> list[Group]:
-        scorer, groups = Scorer([Starves(str(mark))], seconds=0.5), [group_of("1"), group_of("1")]
+        scorer, groups = Scorer([Starves(str(flag))], seconds=0.5), [group_of("1"), group_of("1")]
         for group in groups:
             await scorer(group)
-            mark.touch()
+            flag.touch()
         await scorer.close()
         return groups
 

@@ -13,7 +13,7 @@ from strop.backends import Completion
 from strop.generate.agents.chat import Chat
 from strop.generate.limits import Limits, Paused
 from strop.generate.rollout import play
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.types import IntArray, Message, Outcome, Sampling, Start, Trajectory
 from tests.generate.talking import TASK, Recording, ids, policy_of, run, save_folder
 from tests.generate.test_rollout import Echo

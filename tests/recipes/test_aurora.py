@@ -52,7 +52,12 @@ def test_the_same_attempts_as_without_a_draft(tmp_path: Path, monkeypatch: pytes
         run.engine.takes_turns = name == "with"
         launch(run, tmp_path, name)
         ledger = Ledger(RunFolder(tmp_path / name).ledger, read_only=True)
-        attempts = [one for step in ledger.trained_steps() for group in ledger.trained_groups(step) for one in group.trajectories]
+        attempts = [
+            one
+            for step in ledger.trained_steps()
+            for group in ledger.trained_groups(step)
+            for one in group.trajectories
+        ]
         found[name] = [(one.id, [turn.tokens.tolist() for turn in one.turns]) for one in attempts]
         logprobs = [float(value) for one in attempts for turn in one.turns for value in turn.logprobs]
         found[f"{name}, logprobs"] = logprobs

@@ -52,10 +52,10 @@ class Tally:
             self.wrong.append(f"{name}: {problem}")
 
 
-def honest(chance: random.Random) -> tuple[str, str, str, int]:
+def honest(rng: random.Random) -> tuple[str, str, str, int]:
     """A program, its input, what it must print, and its exit code."""
     a, b = chance.randrange(1, 999), chance.randrange(1, 999)
-    return chance.choice(
+    return rng.choice(
         [
             (f"print({a} * {b})", "", f"{a * b}\n", 0),
             ("print(sum(int(n) for n in input().split()))", f"{a} {b}\n", f"{a + b}\n", 0),
@@ -71,24 +71,24 @@ def _gcd(a: int, b: int) -> int:
     return a if not b else _gcd(b, a % b)
 
 
-def _hostile(chance: random.Random, against: Against) -> Attack:
+def _hostile(rng: random.Random, against: Against) -> Attack:
     fitting = [each for each in ATTACKS if each.against & against and each.family not in SLOW and each.seconds > 1]
     rare = [each for each in ATTACKS if each.against & against and each.family in SLOW]
-    chosen: Attack = chance.choice(rare if chance.random() < 0.004 else fitting)
+    chosen: Attack = rng.choice(rare if rng.random() < 0.004 else fitting)
     return chosen
 
 
 async def runs(programs: int, seed: int) -> Tally:
     """Both walls in turn, and now and then a command."""
-    tally, chance, outside = Tally(), random.Random(seed), Outside()
+    tally, rng, outside = Tally(), random.Random(seed), Outside()
     boxes, turn = [PythonBox(wall, _AT_ONCE) for wall in Wall], asyncio.Semaphore(2 * _AT_ONCE)
 
     async def one(number: int) -> None:
         async with turn:
             if number % _IN_BUBBLE == 0:
-                await _command(tally, chance, outside)
+                await _command(tally, rng, outside)
             else:
-                await _program(tally, chance, outside, boxes[number % 2])
+                await _program(tally, rng, outside, boxes[number % 2])
 
     await asyncio.gather(*(one(number) for number in range(programs)))
     for box in boxes:
@@ -97,25 +97,25 @@ async def runs(programs: int, seed: int) -> Tally:
     return tally
 
 
-async def _program(tally: Tally, chance: random.Random, outside: Outside, box: PythonBox) -> None:
-    if chance.random() < 0.5:
-        text, stdin, said, code = honest(chance)
+async def _program(tally: Tally, rng: random.Random, outside: Outside, box: PythonBox) -> None:
+    if rng.random() < 0.5:
+        text, stdin, said, code = honest(rng)
         ran = await box.run(text, stdin, _LONG)
         is_right = (ran.ending, ran.stdout, ran.code) == (Ending.FINISHED, said, code)
         return tally.add("honest", ran, "" if is_right else f"{text!r}: {ran}")
-    attack = _hostile(chance, Against.PYTHON)
+    attack = _hostile(rng, Against.PYTHON)
     text, stdin = outside.told(attack)
-    ran = await box.run(chance.choice(_DISGUISES)(text), stdin, Allowance(attack.seconds, attack.memory))
+    ran = await box.run(rng.choice(_DISGUISES)(text), stdin, Allowance(attack.seconds, attack.memory))
     tally.add(attack.key, ran, _told(ran, outside))
 
 
-async def _command(tally: Tally, chance: random.Random, outside: Outside) -> None:
-    if chance.random() < 0.5:
+async def _command(tally: Tally, rng: random.Random, outside: Outside) -> None:
+    if rng.random() < 0.5:
         a = chance.randrange(999)
         ran = await Bubble().run(["sh", "-c", f"read x; echo $((x * 2)); exit {a % 7}"], f"{a}\n", _LONG)
         is_right = (ran.ending, ran.stdout, ran.code) == (Ending.FINISHED, f"{2 * a}\n", a % 7)
         return tally.add("honest command", ran, "" if is_right else str(ran))
-    attack = _hostile(chance, Against.COMMANDS)
+    attack = _hostile(rng, Against.COMMANDS)
     tally.add(attack.key, ran := await Bubbles().run(attack, *outside.told(attack), ""), _told(ran, outside))
 
 

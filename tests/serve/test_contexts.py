@@ -15,7 +15,7 @@ import pytest
 
 from strop.backends import Completion, Engine, Stop
 from strop.generate.policy import Policy
-from strop.generate.serve.ask_requests import ServedCompletion, Said
+from strop.generate.serve.ask_requests import Said, ServedCompletion
 from strop.generate.serve.dialects.chat import ChatCompletions
 from strop.generate.serve.dialects.messages import Messages
 from strop.generate.serve.dialects.responses import Responses
@@ -238,7 +238,9 @@ async def _session(policy: Policy, engine: Talkative, stream: random.Random, cli
     assert sorted(written) == list(range(1, len(engine.prompts) + 1)), "every sampled token is in one turn"
 
 
-def _kept(client: Any, reply: ServedCompletion, ask: Any, history: list[Any], read: list[int], talk: Any) -> list[Known]:
+def _kept(
+    client: Any, reply: ServedCompletion, ask: Any, history: list[Any], read: list[int], talk: Any
+) -> list[Known]:
     (turn,) = [each for each in talk.turns if len(each.versions) and _is(each, reply)]
     return [Known(history, client.dialect.answer(reply, ask), [*read, *turn.tokens.tolist()])]
 

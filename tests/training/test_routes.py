@@ -200,6 +200,9 @@ def test_a_run_keeps_routes_in_its_ledger(tmp_path: Path) -> None:
     run = build(recipe_named("grpo"), values | {"heldout_tasks": 2, "heldout_every": 0})
     launch(replace(run, rescore_every=1), tmp_path, "run")
     turns = [
-        turn for group in Ledger(tmp_path / "run/ledger.db").trained_groups(1) for a in group.trajectories for turn in a.turns
+        turn
+        for group in Ledger(tmp_path / "run/ledger.db").trained_groups(1)
+        for a in group.trajectories
+        for turn in a.turns
     ]
     assert len(turns) == 4 and all((turn.aux[EXPERTS][:-1] > 0).all() for turn in turns)

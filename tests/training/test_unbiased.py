@@ -25,10 +25,10 @@ def group_loss(theta: Tensor, group: tuple[tuple[int, ...], ...], advantage: Adv
     """The step's loss if exactly these attempts were drawn: token sums, mean over attempts."""
     drawn = make_group([REWARDS[y] for y in group], lengths=[2] * len(group))
     advantage([drawn])
-    credit = [value for value in advantages_of(drawn) if value is not None]
+    given = [value for value in advantages_of(drawn) if value is not None]
     logprobs = [token_logprobs(theta, y) for y in group]
     share = [list(shares) for shares in ConstantLength(1)([drawn]).values()]
-    batch = make_batch([values.tolist() for values in logprobs], credit, share=share)
+    batch = make_batch([values.tolist() for values in logprobs], given, share=share)
     prompt = theta.new_zeros(1)
     packed = torch.cat([part for values in logprobs for part in (prompt, values)])
     per_token, _ = loss(Said(packed, torch.zeros_like(packed)), batch)
@@ -39,8 +39,8 @@ def expected_gradient(theta: Tensor, size: int, advantage: Advantage, loss: Loss
     """Of minus the loss, over all groups of `size` independent attempts."""
     total = theta.new_zeros(())
     for group in itertools.product(SEQUENCES, repeat=size):
-        chance = torch.stack([probability(theta, y) for y in group]).prod().detach()
-        total = total - chance * group_loss(theta, group, advantage, loss)
+        weight = torch.stack([probability(theta, y) for y in group]).prod().detach()
+        total = total - weight * group_loss(theta, group, advantage, loss)
     return torch.autograd.grad(total, theta)[0]
 
 

@@ -149,7 +149,9 @@ def test_what_does_not_arrive_in_a_process_stops_the_run_before_it_is_trained_on
     with pytest.raises(DeliveryError, match=r"engine 0 \(Tampering\) samples from weights \w+ after step 2"):
         launch(run, tmp_path, "run")
     with closing(Ledger(tmp_path / "run" / "ledger.db", read_only=True)) as ledger:
-        trained = [t for step in ledger.trained_steps() for group in ledger.trained_groups(step) for t in group.trajectories]
+        trained = [
+            t for step in ledger.trained_steps() for group in ledger.trained_groups(step) for t in group.trajectories
+        ]
     assert trained and max(int(turn.versions.max()) for t in trained for turn in t.turns) < 2
 
 

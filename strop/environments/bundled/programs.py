@@ -173,7 +173,7 @@ def drawn(level: int, stream: random.Random) -> tuple[list[Step], list[Any], lis
 
 def chosen(domain: Domain, count: int, stream: random.Random) -> list[Step]:
     """Steps by chance, no two alike; one that takes a value of another kind can only be the last."""
-    steps = different(lambda chance: chance.choice(domain.steps(chance.randint(2, 9))), count, stream)
+    steps = different(lambda rng: rng.choice(domain.steps(rng.randint(2, 9))), count, stream)
     return [*steps[:-1], stream.choice(domain.ends)] if domain.ends and stream.random() < 0.5 else steps
 
 

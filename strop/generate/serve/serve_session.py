@@ -196,7 +196,9 @@ class Visit:
         text, is_ill = parts.text + parts.unclosed, parts.is_ill_formed or bool(parts.unclosed)
         for ending in turn.sampling.stop if talk.stop is Stop.STOP else ():
             text = text.removesuffix(ending)  # clients do not want to see what ended it; the tokens keep it
-        return ServedCompletion(name, text, parts.thought, parts.calls, talk.stop, is_ill, talk.num_read, len(turn.tokens))
+        return ServedCompletion(
+            name, text, parts.thought, parts.calls, talk.stop, is_ill, talk.num_read, len(turn.tokens)
+        )
 
     def _forget(self, name: str, done: asyncio.Future[ServedCompletion]) -> None:
         """A request that failed may be tried again."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from strop.generate.conversation import Talk
-from strop.generate.serve.ask_requests import ServedCompletion, Said, names_in
+from strop.generate.serve.ask_requests import Said, ServedCompletion, names_in
 from strop.types import Message, Tool, ToolCall
 
 Plain: TypeAlias = tuple[Any, ...]

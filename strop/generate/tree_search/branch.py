@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.types import Origin, Start, Trajectory
 
 SHARED = "shared"  # the fact of which share of a branch's tokens is its root's

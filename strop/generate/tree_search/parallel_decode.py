@@ -8,7 +8,7 @@ import numpy as np
 
 from strop.generate.chat_template import Template
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, as_prefix, said
+from strop.generate.turn_ops import as_prefix, cut, said
 from strop.types import IntArray, Message, Origin, Outcome, Sampling, Start, Trajectory, Turn
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)

@@ -139,8 +139,8 @@ class ExpertSteps(Strategy):
         if not shown.is_scored or not shown.turns:
             return [shown]
         count = min(len(starts), len(shown.turns))
-        chance = np.random.default_rng(starts[0].key)
-        steps = sorted(chance.choice(len(shown.turns), count, replace=False).tolist())
+        rng = np.random.default_rng(starts[0].key)
+        steps = sorted(rng.choice(len(shown.turns), count, replace=False).tolist())
         pairs = await together(self._pair(shown, at, start, play) for at, start in zip(steps, starts, strict=False))
         return [attempt for pair in pairs for attempt in pair]
 

@@ -26,7 +26,7 @@ from strop.filter.rewards.line_prm import JudgedLines
 from strop.filter.rewards.unit_tests import PassedTests
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.turn_ops import cut, as_prefix, noted
+from strop.generate.turn_ops import as_prefix, cut, noted
 from strop.recipes.setting import Setting
 from strop.recipes.warmup import shown
 from strop.roles import Strategy

@@ -76,10 +76,10 @@ class Recycled(Writer):
     async def __call__(self, group: Group, play: Player) -> list[Task]:
         if is_written(group.task) or all(world.name != group.task.source for world in self.worlds):
             return []
-        chance = np.random.default_rng(play.another().key)
+        rng = np.random.default_rng(play.another().key)
         counts = self._of(group.version)
-        judged = self._question(group, chance) if counts[0] < self.judged else None
-        reflected = self._second_thought(group, chance, counts[1]) if counts[1] < self.reflected else None
+        judged = self._question(group, rng) if counts[0] < self.judged else None
+        reflected = self._second_thought(group, rng, counts[1]) if counts[1] < self.reflected else None
         counts[0] += judged is not None
         counts[1] += reflected is not None
         return [task for task in (judged, reflected) if task is not None]
@@ -91,27 +91,27 @@ class Recycled(Writer):
             del self._counts[min(self._counts)]
         return counts
 
-    def _question(self, group: Group, chance: np.random.Generator) -> Task | None:
+    def _question(self, group: Group, rng: np.random.Generator) -> Task | None:
         world = world_of(self.worlds, group.task)
         sides = {"yes": _answers(world, group, True), "no": _answers(world, group, False)}
         given = [key for key, answers in sides.items() if answers]
         if not given:
             return None
-        if len(given) == 2 and chance.random() >= self.pointwise:
-            right, wrong = (_one(sides[key], chance) for key in given)
-            is_first = bool(chance.integers(2))
+        if len(given) == 2 and rng.random() >= self.pointwise:
+            right, wrong = (_one(sides[key], rng) for key in given)
+            is_first = bool(rng.integers(2))
             shown = f"a {right} b {wrong}" if is_first else f"a {wrong} b {right}"
             return _item(group.task, shown, "a" if is_first else "b", Choice(world, 2))
-        key = given[int(chance.integers(len(given)))]
-        return _item(group.task, f"is it {_one(sides[key], chance)}?", key, Judged(world))
+        key = given[int(rng.integers(len(given)))]
+        return _item(group.task, f"is it {_one(sides[key], rng)}?", key, Judged(world))
 
-    def _second_thought(self, group: Group, chance: np.random.Generator, count: int) -> Task | None:
+    def _second_thought(self, group: Group, rng: np.random.Generator, count: int) -> Task | None:
         """`count` were written before, which says how much is shown."""
         world = world_of(self.worlds, group.task)
         wrong = [attempt for attempt in group.own if success(attempt) < _RIGHT and world.answer(attempt.reply)]
         if not wrong:
             return None
-        reply = wrong[int(chance.integers(len(wrong)))].reply
+        reply = wrong[int(rng.integers(len(wrong)))].reply
         shown = reply if 2 * count < self.reflected else world.answer(reply)
         plain = " ".join(shown.replace(OPEN, " ").replace(CLOSE, " ").split())
         return child(group.task, f"{prompt_of(group.task)} wrong: {plain}", group.task.answer)
@@ -152,8 +152,8 @@ def _answers(world: World, group: Group, is_right: bool) -> list[str]:
     return [answer for attempt in chosen if (answer := world.answer(attempt.reply))]
 
 
-def _one(answers: Sequence[str], chance: np.random.Generator) -> str:
-    return answers[int(chance.integers(len(answers)))]
+def _one(answers: Sequence[str], rng: np.random.Generator) -> str:
+    return answers[int(rng.integers(len(answers)))]
 
 
 def _item(parent: Task, question: str, key: str, world: World) -> Task:

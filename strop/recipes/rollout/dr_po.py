@@ -53,14 +53,14 @@ class ResetToDemonstration(Strategy):
             raise ConfigurationError(f"ResetToDemonstration needs 0 <= share <= 1, got {self.share}")
 
     async def __call__(self, group: Group, starts: Sequence[Start], play: Player) -> list[Trajectory]:
-        chances = [np.random.default_rng(start.key) for start in starts]
-        is_reset = [chance.random() < self.share for chance in chances]
+        rngs = [np.random.default_rng(start.key) for start in starts]
+        is_reset = [rng.random() < self.share for rng in rngs]
         if not any(is_reset):
             return await together(play(start) for start in starts)
         shown = await play(play.another(), self.expert)
         if not shown.is_scored or shown.num_tokens < 2:
             return await together(play(start) for start in starts)
-        cuts = [int(chance.integers(1, shown.num_tokens)) for chance in chances]
+        cuts = [int(rng.integers(1, shown.num_tokens)) for rng in rngs]
         chosen = [
             branch_of(shown, at, start) if reset else start
             for start, at, reset in zip(starts, cuts, is_reset, strict=True)

@@ -24,7 +24,7 @@ from strop.errors import ConfigurationError
 from strop.filter.rewards.decaying import Decaying
 from strop.generate.interfaces import Player
 from strop.generate.policy import Policy
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.setting import Setting
 from strop.roles import Strategy
 from strop.run import Run

@@ -89,13 +89,13 @@ class Restarts(Strategy):
         return "".join(part + self.separator for part in parts[: max(len(parts) - steps, 0)]) + self.reflect
 
     async def _played(self, start: Start, known: dict[bool, tuple[str, str]], play: Player) -> Trajectory:
-        chance = np.random.default_rng(start.key)
-        choice = [None, *sorted(known)][int(chance.integers(1 + len(known)))]
+        rng = np.random.default_rng(start.key)
+        choice = [None, *sorted(known)][int(rng.integers(1 + len(known)))]
         if choice is None:
             attempt = await play(start)
             return replace(attempt, facts=attempt.facts | {RESTART: 0.0})
         parent, reply = known[choice]
-        begins = self.begins(reply, int(chance.integers(1, self.dropped + 1)))
+        begins = self.begins(reply, int(rng.integers(1, self.dropped + 1)))
         attempt = await play(replace(start, begins=begins, origin=Origin.BRANCHED, parent=parent))
         return replace(attempt, facts=attempt.facts | {RESTART: 1.0 if choice else -1.0})
 

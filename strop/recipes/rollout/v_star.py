@@ -24,14 +24,14 @@ import numpy as np
 from strop.concurrency import together
 from strop.errors import ConfigurationError
 from strop.generate.interfaces import Player
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.setting import Setting
 from strop.roles import Advantage, Strategy
 from strop.run import Run
 from strop.success import success
 from strop.training.advantages.along_tree import AlongTree
 from strop.training.advantages.group_standard import GroupStandard
-from strop.training.arithmetic.ridge_regression import LabelledBatch, Fit, Table, fitted, read_batches, write_batches
+from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.losses.kl import Kl
 from strop.training.requirements import ENTROPY, HIDDEN

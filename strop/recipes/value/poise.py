@@ -24,7 +24,7 @@ from strop.roles import ValueModel
 from strop.run import Run
 from strop.training.advantages.residual import Residual
 from strop.training.arithmetic.calibration import calibration
-from strop.training.arithmetic.ridge_regression import LabelledBatch, Fit, Table, fitted, read_batches, write_batches
+from strop.training.arithmetic.ridge_regression import Fit, LabelledBatch, Table, fitted, read_batches, write_batches
 from strop.training.losses.clip import Clip
 from strop.training.reductions.sequence_mean import SequenceMean
 from strop.training.requirements import ENTROPY, HIDDEN, PROMPT_HIDDEN, Note

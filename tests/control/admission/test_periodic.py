@@ -47,7 +47,9 @@ def test_every_step_trains_on_the_version_its_round_began_with(period: int, tmp_
     launch(run, tmp_path, "run")
     ledger = Ledger(RunFolder(tmp_path / "run").ledger, read_only=True)
     for step in range(1, 6):
-        versions = [turn.versions for group in ledger.trained_groups(step) for t in group.trajectories for turn in t.turns]
+        versions = [
+            turn.versions for group in ledger.trained_groups(step) for t in group.trajectories for turn in t.turns
+        ]
         assert set(np.concatenate(versions).tolist()) == {period * ((step - 1) // period)}
     assert ledger.counts().get("gated", 0) > 0
     ledger.close()

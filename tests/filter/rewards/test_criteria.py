@@ -96,9 +96,9 @@ def test_without_criteria_there_is_no_reward_and_no_zero() -> None:
         assert asyncio.run(empty(saying())) == [] and not silent.asked, "nobody is asked about nothing"
 
 
-def anchors(scores: str, rubric: str = "3: a\n1: b\nveto: c", saturation: float = 2.0) -> Any:
+def anchors(told: str, rubric: str = "3: a\n1: b\nveto: c", saturation: float = 2.0) -> Any:
     group = saying("x")
-    return marks(RubricAnchors(says(rubric), says(scores), saturation), group)[0], group.trajectories[0].facts
+    return marks(RubricAnchors(says(rubric), says(told), saturation), group)[0], group.trajectories[0].facts
 
 
 def test_saturation_and_vetoes_by_hand() -> None:

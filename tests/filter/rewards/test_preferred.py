@@ -52,11 +52,11 @@ def marks(reward: Reward, group: Group) -> list[float]:
 
 def test_the_chance_of_beating_references_by_hand() -> None:
     """Scores 2, 0 against 1 and -1: (s(1) + s(3)) / 2 = (0.731059 + 0.952574) / 2, (s(-1) + s(1)) / 2 = 1 / 2."""
-    group, scores = beside(4, [2, 3]), (2.0, 0.0, 1.0, -1.0)
-    assert marks(Preferred(Given(scores)), group)[:2] == pytest.approx([0.841816, 0.5])
-    assert marks(Preferred(Given(scores), scale=3.0), group)[0] == pytest.approx((0.952574 + 0.999877) / 2, abs=1e-6)
-    shifted = marks(Preferred(Given(scores, shift=100.0)), group)
-    assert shifted == pytest.approx(marks(Preferred(Given(scores)), group)), "only differences count"
+    group, known = beside(4, [2, 3]), (2.0, 0.0, 1.0, -1.0)
+    assert marks(Preferred(Given(known)), group)[:2] == pytest.approx([0.841816, 0.5])
+    assert marks(Preferred(Given(known), scale=3.0), group)[0] == pytest.approx((0.952574 + 0.999877) / 2, abs=1e-6)
+    shifted = marks(Preferred(Given(known, shift=100.0)), group)
+    assert shifted == pytest.approx(marks(Preferred(Given(known)), group)), "only differences count"
 
 
 def test_equal_to_the_only_reference_is_a_half_and_nothing_leaves_the_bounds() -> None:

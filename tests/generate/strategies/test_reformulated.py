@@ -61,7 +61,9 @@ def played(tmp_path: Path, answer_alone: bool = False, **parts: Any) -> tuple[Le
 def test_what_is_right_joins_the_group_and_what_is_wrong_is_thrown_away(tmp_path: Path) -> None:
     ledger, engine, rows = played(tmp_path)
     assert ledger.violations() == []
-    attempts = [(group, each) for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories]
+    attempts = [
+        (group, each) for step in (1, 2, 3) for group in ledger.trained_groups(step) for each in group.trajectories
+    ]
     guided = [(group, each) for group, each in attempts if each.origin is Origin.GUIDED]
     assert guided, "nothing was tested"
     for group, each in guided:

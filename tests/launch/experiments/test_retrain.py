@@ -118,7 +118,9 @@ def test_the_order_of_a_draw_is_part_of_the_record(model: Path, tmp_path: Path) 
             best, worst = group.trajectories
             assert best.reward > worst.reward, "kept as the best, then the worst, whoever came first"
             assert group.times_trained == 1
-    orders = {tuple(t.id[-1] for t in group.trajectories) for step in (1, 2, 3) for group in ledger.trained_groups(step)}
+    orders = {
+        tuple(t.id[-1] for t in group.trajectories) for step in (1, 2, 3) for group in ledger.trained_groups(step)
+    }
     assert any(order != tuple(sorted(order)) for order in orders), "no group was trimmed out of order: nothing tested"
 
 

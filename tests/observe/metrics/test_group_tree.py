@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from strop.environments.bundled.arithmetic import Arithmetic
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.observe.metrics.group_tree import groups_of, shown_group
 from strop.observe.report.group_page import shown
 from strop.observe.report.write_report import render, write_report

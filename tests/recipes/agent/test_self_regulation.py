@@ -54,11 +54,11 @@ def test_the_price_is_the_smallest_that_keeps_to_the_budget() -> None:
 
 def drawn(seed: int) -> HelpTable:
     """Attempts of up to three turns with chances of their own."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     made = HelpTable()
     for _ in range(60):
-        length = int(chance.integers(1, 4))
-        made.add(f"k:{chance.integers(2)}", [bool(x) for x in chance.random(length) < 0.5], float(chance.random()))
+        length = int(rng.integers(1, 4))
+        made.add(f"k:{rng.integers(2)}", [bool(x) for x in rng.random(length) < 0.5], float(rng.random()))
     return made
 
 

@@ -115,7 +115,9 @@ def test_each_plan_is_worked_out_three_times(made: tuple[list[Group], list[dict[
             for each in others:
                 assert each.origin is Origin.BRANCHED and each.reply.startswith(plan + "<think>")
                 (turn,) = each.turns
-                assert turn.num_prefix == len("<plan>") + 1 + len("</plan>"), "a token each: nothing but the plan is given"
+                assert turn.num_prefix == len("<plan>") + 1 + len("</plan>"), (
+                    "a token each: nothing but the plan is given"
+                )
             kin = [root, *others]
             right = float(np.mean([each.rewards["outcome"] for each in kin]))
             assert [each.rewards["plan_quality"] for each in kin] == pytest.approx([right] * len(kin))

@@ -29,10 +29,10 @@ def test_what_nobody_sampled_weighs_less_the_more_are_sampled(probability: float
     """E[p^2 where unsampled] = p^2 (1 - p)^N, over all outcomes of N draws."""
     expected = 0.0
     for outcome in product((True, False), repeat=count):
-        chance = 1.0
+        weight = 1.0
         for is_it in outcome:
-            chance *= probability if is_it else 1 - probability
-        expected += chance * (0.0 if any(outcome) else probability**2)
+            weight *= probability if is_it else 1 - probability
+        expected += weight * (0.0 if any(outcome) else probability**2)
     assert expected == pytest.approx(probability**2 * (1 - probability) ** count)
 
 

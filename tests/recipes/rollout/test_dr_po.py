@@ -66,13 +66,17 @@ def test_cuts_are_uniform_within_the_demonstration(tmp_path: Path) -> None:
 def test_some_are_reset_and_the_others_plain(tmp_path: Path) -> None:
     found = played(tmp_path, ResetToDemonstration(Demonstrate(), 0.25), 400)
     count = sum(each.origin is Origin.BRANCHED for each in found)
-    assert 70 <= count <= 130 and all((each.turns[0].num_prefix > 0) == (each.origin is Origin.BRANCHED) for each in found)
+    assert 70 <= count <= 130 and all(
+        (each.turns[0].num_prefix > 0) == (each.origin is Origin.BRANCHED) for each in found
+    )
 
 
 def test_nothing_to_reset_to(tmp_path: Path) -> None:
     for world in (Silent(1), Shown(1, is_broken=True)):
         found = played(tmp_path, ResetToDemonstration(Demonstrate()), 3, world=world)
-        assert {each.origin for each in found} == {Origin.POLICY} and all(each.turns[0].num_prefix == 0 for each in found)
+        assert {each.origin for each in found} == {Origin.POLICY} and all(
+            each.turns[0].num_prefix == 0 for each in found
+        )
     with pytest.raises(ConfigurationError, match=r"Replies has no demonstrate\(\)"):
         played(tmp_path, ResetToDemonstration(Demonstrate()), 3, world=Replies(1))
     with pytest.raises(ConfigurationError, match=r"0 <= share <= 1, got 1\.5"):

@@ -141,5 +141,7 @@ def test_in_a_run_every_token_is_sampled_once(tmp_path: Path) -> None:
     for each in found.attempts.values():
         assert len(each.turns) == 5 and num_valid_blocks(spoken(each)) == 1
         sizes = [len(turn.tokens) for turn in each.turns]
-        assert each.turns[4].num_prefix == 2 * 3 + sum(sizes[:3]) - 3 + 2, "three paths with their tags, and two more tags"
+        assert each.turns[4].num_prefix == 2 * 3 + sum(sizes[:3]) - 3 + 2, (
+            "three paths with their tags, and two more tags"
+        )
     assert found.row["turns"] == 5.0

@@ -72,12 +72,12 @@ def test_endless_mixed_groups_lead_where_the_card_says() -> None:
 @pytest.mark.parametrize("keep", [0.7, 1.0, 0.0])
 def test_against_the_filter_version_by_version(keep: float) -> None:
     """Tasks seen at some versions and not at others, groups filed together and apart."""
-    chance = random.Random(3)
+    rng = random.Random(3)
     made = sampler(keep)
     histories: list[dict[int, int]] = [{} for _ in range(4)]
     for version in range(12):
         for index in range(4):
-            if chance.random() < 0.4:
+            if rng.random() < 0.4:
                 histories[index][version] = chance.randrange(3)
                 made.observe(group(histories[index][version], version, index))
         if version % 3 == 2:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from strop.capabilities import learners_in
 from strop.errors import ConfigurationError
-from strop.generate.turn_ops import cut, as_prefix
+from strop.generate.turn_ops import as_prefix, cut
 from strop.recipes.objective.nsr_psr import Signed
 from strop.recipes.rollout.ettrl import EntropyReshaped
 from strop.roles import Advantage
@@ -175,11 +175,11 @@ def test_every_leaf_counts_as_an_attempt_of_the_policy() -> None:
     total = theta.new_zeros(())
     for root, (last,) in itertools.product(SEQUENCES, itertools.product(range(3))):
         other = (root[0], last)
-        chance = probability(theta, root) * token_logprobs(theta, other)[1].exp()
+        weight = probability(theta, root) * token_logprobs(theta, other)[1].exp()
         leaf = attempt("root", root, reward=REWARDS[root])
         twig = branch("twig", leaf, 1, [last], reward=REWARDS[other])
         AlongTree(Paid())([Group(0, TASK, [leaf, twig])])
-        total = total + chance.detach() * _gain(theta, [(leaf, root, 0), (twig, other, 1)])
+        total = total + weight.detach() * _gain(theta, [(leaf, root, 0), (twig, other, 1)])
     gradient = torch.autograd.grad(total, theta)[0]
     torch.testing.assert_close(gradient, 2 * exact_gradient(theta), rtol=0, atol=1e-6)  # credit is kept in float32
 

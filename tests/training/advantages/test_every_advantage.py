@@ -123,7 +123,7 @@ def test_a_pruned_attempt_changes_nobodys_credit(kind: type) -> None:
         assert pruned == [] or group.trajectories[4].advantages is None
         assert repr(advantage) == repr(made(kind)) and advantage == made(kind)  # what it has seen is no setting
         credits = [attempt.advantages for attempt in group.trajectories[:4]]
-        found.append([credit.tolist() for credit in credits if credit is not None])
+        found.append([each.tolist() for each in credits if each is not None])
     assert len(found[0]) == 4 and found[0] == found[1]
 
 

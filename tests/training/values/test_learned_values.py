@@ -134,8 +134,8 @@ def test_a_frozen_value_may_be_whitened_first_and_tokens_may_pay_the_kl() -> Non
     advantage, root = ValueGuided(trace=1.0, kl=0.2, whiten_values=True), np.sqrt(1.5)
     assert advantage.needs == {LOGPROBS, REFERENCE_LOGPROBS} and not ValueGuided().needs
     advantage([group])
-    credit = np.array([2 * root - 0.2, root - 0.2, 0.0])
-    white = (credit - credit.mean()) / credit.std()
+    worth = np.array([2 * root - 0.2, root - 0.2, 0.0])
+    white = (worth - worth.mean()) / worth.std()
     assert attempt.advantages is not None and attempt.advantages.tolist() == pytest.approx(white.tolist(), abs=1e-6)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from strop.backends import ORDER, View
 from strop.errors import ConfigurationError
-from strop.generate.turn_ops import cut, extended, as_prefix, handed_on, said
+from strop.generate.turn_ops import as_prefix, cut, extended, handed_on, said
 from strop.models.mask_token import canvas_places, mask_token
 from strop.recipes.objective.d1 import AllHidden
 from strop.recipes.objective.echo_env import Echo

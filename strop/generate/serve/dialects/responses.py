@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from strop.backends import Stop
-from strop.generate.serve.ask_requests import Ask, Refusal, ServedCompletion, Said
+from strop.generate.serve.ask_requests import Ask, Refusal, Said, ServedCompletion
 from strop.generate.serve.dialects.dialect import Dialect, Events
 from strop.generate.serve.dialects.reading import count_of, event, field_of, number_of, text_of, tool_of
 from strop.types import Message, ToolCall
